@@ -1,0 +1,23 @@
+# Everything a newcomer needs: `make demo` and `make test`. Both make .venv by themselves.
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test check setup clean
+
+demo: setup ## the main job, end to end, on the example system
+	scripts/demo
+
+test: check ## all checks and tests
+	$(BIN)/python -m pytest
+
+check: setup ## lint, types, floors
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+setup: ## the virtual environment
+	scripts/setup
+
+clean:
+	rm -rf $(VENV) runs build .mypy_cache .ruff_cache .pytest_cache .hypothesis

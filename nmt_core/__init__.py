@@ -1,0 +1,1 @@
+"""Recurrent neural machine translation: training, decoding, scoring and serving."""

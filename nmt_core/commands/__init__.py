@@ -1,0 +1,1 @@
+"""The `nmt-core` command line."""

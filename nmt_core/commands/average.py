@@ -1,0 +1,50 @@
+"""``nmt-core average``: the mean of the parameters of several models of one training run."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+NAME = "average"
+HELP = "average the parameters of models"
+
+_EPILOG = """\
+example:
+  nmt-core average runs/a runs/b --output runs/mean
+
+The models must have the same settings and vocabularies; parameters of different training runs
+do not average well (use them as an ensemble instead).
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("models", nargs="+", metavar="DIR", help="model folders")
+    parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Average and write."""
+    import os
+
+    from nmt_core.errors import ModelError
+    from nmt_core.models.checkpoint import PARAMETERS, load_model, save_model
+    from nmt_core.training.trainer import average_into
+
+    models = [load_model(folder) for folder in args.models]
+    first = models[0]
+    for other in models[1:]:
+        same = (other.config.model, other.source.words, other.target.words) == (
+            first.config.model,
+            first.source.words,
+            first.target.words,
+        )
+        if not same:
+            raise ModelError(
+                f"{other.folder} and {first.folder} differ in settings or vocabularies and cannot be averaged"
+            )
+    average_into(first.model, [os.path.join(folder, PARAMETERS) for folder in args.models])
+    save_model(args.output, first.model, first.source, first.target, first.config)
+    print(f"{args.output}: mean of {len(models)} models", file=sys.stderr)
+    return 0

@@ -1,0 +1,182 @@
+"""``nmt-core decode``: translate, one line in, one line out."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+if TYPE_CHECKING:
+    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.sampling import SamplingConfig
+    from nmt_core.inference.translator import Translation, Translator
+
+NAME = "decode"
+HELP = "translate lines with one model or an ensemble"
+
+_EPILOG = """\
+examples:
+  nmt-core decode --model runs/en-fr < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/a --model runs/b --raw --input test.en.gz > test.fr
+  nmt-core decode --model runs/en-fr --nbest 100 --beam 100 < test.tok.en > test.nbest
+
+Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
+  line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
+with the natural logarithm of p(target | source) and the score translations are ranked by.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    _add_model_options(parser.add_argument_group("models"))
+    _add_search_options(parser.add_argument_group("search"))
+    _add_file_options(parser.add_argument_group("input and output"))
+
+
+def _add_model_options(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble")
+    add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    add("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
+    add("--batch-tokens", type=_positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
+    add("--window", type=_positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
+
+
+def _add_search_options(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--beam", type=_positive, metavar="K", help="hypotheses followed (default: 12, or N of --nbest if more)")
+    add("--length-normalization", type=float, default=1.0, metavar="A", help="rank by log p / length^A (default: 1)")
+    add("--max-length-ratio", type=float, default=2.0, metavar="R", help="at most R x source words + 10 (default: 2)")
+    add("--forbid-unk", action="store_true", help="never write <unk>")
+    add("--sample", type=_positive, metavar="N", help="draw N translations instead of searching")
+    add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (default: 1)")
+    add("--seed", type=int, default=1, help="of --sample (default: 1)")
+
+
+def _add_file_options(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add("--input", default="-", metavar="F", help="source text, gzip or not (default: standard input)")
+    add("--output", default="-", metavar="F", help="translations (default: standard output)")
+    add("--raw", action="store_true", help="tokenise the source and detokenise the translation")
+    add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
+    add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
+    add("--scores", action="store_true", help="write log p and a tab in front of each translation")
+    add("--alignments", metavar="F", help="source-target points, a line per translation; F.jsonl: attention weights")
+    add("--heatmaps", metavar="DIR", help="a picture of the attention for each line, DIR/LINE.png, counted from 1")
+    add("--quiet", action="store_true", help="no progress on standard error")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translate."""
+    from nmt_core.files import open_output, read_text_lines
+    from nmt_core.inference.alignment import hard_alignment_line, soft_alignment_line
+
+    write = _writer(args)
+    translator = _open(args)
+    with contextlib.ExitStack() as stack:
+        sinks = [Sink(stack.enter_context(open_output(args.output)), write)]
+        if args.alignments:
+            soft = args.alignments.removesuffix(".gz").endswith(".jsonl")
+            line_of = soft_alignment_line if soft else hard_alignment_line
+            sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
+        if args.heatmaps:
+            os.makedirs(args.heatmaps, exist_ok=True)
+        lines = _counted(read_text_lines(args.input), quiet=args.quiet)
+        for number, found in enumerate(translator.translate_stream(lines, raw=args.raw)):
+            for sink in sinks:
+                sink.put(number, found)
+            if args.output == "-":
+                sinks[0].stream.flush()  # whoever reads the pipe sees a translation as soon as it is there
+            if args.heatmaps and found[0].source_words:
+                _draw(args.heatmaps, number, found[0])
+    return 0
+
+
+class Sink(NamedTuple):
+    """A stream and the lines that one source line's translations make in it."""
+
+    stream: BinaryIO
+    lines: Callable[[int, list[Translation]], Iterable[str]]
+
+    def put(self, number: int, found: list[Translation]) -> None:
+        """Write what belongs to source line ``number``, counted from 0."""
+        self.stream.write("".join(f"{line}\n" for line in self.lines(number, found)).encode("utf-8", "surrogateescape"))
+
+
+def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iterable[str]]:
+    from nmt_core.errors import ConfigError
+
+    many = args.nbest > 1 or (args.sample or 1) > 1
+    if args.sample and args.nbest > 1:
+        raise ConfigError("--sample and --nbest exclude one another; --sample N writes N translations a line")
+    if many and args.scores:
+        raise ConfigError("n-best lists hold the scores already; leave out --scores")
+    if not args.feature_name or any(letter in args.feature_name for letter in " \t|="):
+        raise ConfigError(f"--feature-name {args.feature_name!r}: expected a name without spaces, '|' or '='")
+    if many:
+        return lambda number, found: (nbest_line(number, one, name=args.feature_name) for one in found)
+    if args.scores:
+        return lambda _, found: [f"{found[0].log_prob:.6f}\t{found[0].text}"]
+    return lambda _, found: [found[0].text]
+
+
+def nbest_line(number: int, translation: Translation, *, name: str) -> str:
+    """A line of a Moses n-best list; three bars inside the text, which would cut it, are escaped."""
+    text = translation.text.replace("|||", "&#124;&#124;&#124;")
+    return f"{number} ||| {text} ||| {name}= {translation.log_prob:.6f} ||| {translation.score:.6f}"
+
+
+def _open(args: argparse.Namespace) -> Translator:
+    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.inference.translator import Translator
+    from nmt_core.models.checkpoint import load_model
+
+    config = _config(args)
+    device, dtype = choose_device(args.device), choose_dtype(args.dtype)
+    models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
+    return Translator(
+        models,
+        config=config,
+        batch_tokens=args.batch_tokens,
+        window=args.window,
+        attention=bool(args.alignments or args.heatmaps),
+    )
+
+
+def _config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
+    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.sampling import SamplingConfig
+
+    both = {
+        "length_normalization": args.length_normalization,
+        "max_length_ratio": args.max_length_ratio,
+        "forbid_unknown": args.forbid_unk,
+    }
+    if args.sample:
+        drawing = {"samples": args.sample, "seed": args.seed, "temperature": args.temperature}
+        return SamplingConfig.from_mapping(both | drawing, origin="decode")
+    beam = args.beam or max(12, args.nbest)
+    return DecodingConfig.from_mapping(both | {"beam": beam, "nbest": args.nbest}, origin="decode")
+
+
+def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
+    """The lines, counted on standard error where that is a terminal."""
+    from tqdm import tqdm
+
+    yield from tqdm(lines, desc="decode", unit=" lines", disable=quiet or None)
+
+
+def _draw(folder: str, number: int, translation: Translation) -> None:
+    from nmt_core.inference.heatmap import write_heatmap
+
+    write_heatmap(os.path.join(folder, f"{number + 1}.png"), translation)
+
+
+def _positive(text: str) -> int:
+    value = int(text) if text.isdecimal() else 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
+    return value

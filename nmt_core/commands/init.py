@@ -1,0 +1,55 @@
+"""``nmt-core init``: an untrained model folder, for benchmarks and tests."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Any
+
+NAME = "init"
+HELP = "make an untrained model"
+
+_EPILOG = """\
+examples:
+  nmt-core init runs/paper --preset rnnsearch --source-vocab en.vocab --target-vocab fr.vocab
+  nmt-core init runs/small --preset rnnencdec --source-vocab en.vocab --target-vocab fr.vocab \\
+      --set model.hidden=64 --set model.embedding=32 --set model.maxout=32
+
+Presets: rnnencdec-cho2014 (the phrase model of Cho et al. 2014), rnnencdec and rnnsearch
+(baseline and model of Bahdanau et al. 2015). Parameters are drawn as in the papers.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("folder", metavar="DIR", help="the model folder to make")
+    parser.add_argument("--preset", required=True, metavar="NAME", help="rnnencdec-cho2014, rnnencdec or rnnsearch")
+    parser.add_argument("--source-vocab", required=True, metavar="F", help="source vocabulary")
+    parser.add_argument("--target-vocab", required=True, metavar="F", help="target vocabulary")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random parameters (default: 1)")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting (model.…, text.…)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make the folder."""
+    import os
+
+    from nmt_core.config import with_overrides
+    from nmt_core.errors import ConfigError
+    from nmt_core.models.build import new_model, preset
+    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, save_model
+    from nmt_core.text.vocabulary import Vocabulary
+
+    if os.path.exists(os.path.join(args.folder, SETTINGS)):
+        raise ConfigError(f"{args.folder}: holds a model already; remove it or choose another folder")
+    settings: dict[str, Any] = with_overrides({"model": preset(args.preset).to_mapping()}, args.set)
+    config = FolderConfig.from_mapping(settings, origin="--set")
+    source, target = Vocabulary.load(args.source_vocab), Vocabulary.load(args.target_vocab)
+    model = new_model(config.model, len(source), len(target), seed=args.seed)
+    save_model(args.folder, model, source, target, config)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    print(f"{args.folder}: {config.model.type}, {size / 1e6:.1f} M parameters, untrained", file=sys.stderr)
+    return 0

@@ -1,0 +1,80 @@
+"""``nmt-core score``: log p(target | source), one number a line."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmt_core.interfaces import SentencePair
+
+NAME = "score"
+HELP = "score sentence or phrase pairs"
+
+_EPILOG = """\
+examples:
+  nmt-core score --model runs/en-fr test.tok.en test.tok.fr > logprobs
+  nmt-core score --model runs/en-fr --per-word test.tok.en.gz hypotheses.fr
+  paste -d '\\t' a.en a.fr | nmt-core score --model runs/en-fr --tab-separated - > logprobs
+
+The natural logarithm of the probability of the whole target, its end counted, not normalised by
+length. --per-word writes one number per target word and one for the end, separated by spaces.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble"
+    )
+    parser.add_argument("source", metavar="SOURCE", help="tokenised sources")
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="tokenised targets, line by line")
+    parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
+    parser.add_argument("--per-word", action="store_true", help="a number for every word")
+    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    parser.add_argument("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
+    parser.add_argument(
+        "--window", type=int, default=5000, metavar="N", help="pairs read ahead and sorted by length (default: 5000)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Score."""
+    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.errors import ConfigError
+    from nmt_core.files import open_output, write_lines
+    from nmt_core.inference.pair_scorer import open_pair_scorer
+
+    if args.tab_separated == (args.target is not None):
+        raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    scorer = open_pair_scorer(args.model, device=choose_device(args.device), dtype=choose_dtype(args.dtype))
+    pairs = iter(_pairs(args))
+    with open_output("-") as stream:
+        while window := list(itertools.islice(pairs, args.window)):
+            scores = scorer.score(window, per_word=args.per_word)
+            if args.per_word:
+                write_lines(
+                    stream, [" ".join(f"{value:.6f}" for value in score.word_log_probs or ()) for score in scores]
+                )
+            else:
+                write_lines(stream, [f"{score.log_prob:.6f}" for score in scores])
+    return 0
+
+
+def _pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
+    from nmt_core.errors import InputError
+    from nmt_core.files import read_parallel_lines, read_text_lines
+    from nmt_core.interfaces import SentencePair
+
+    if args.target is not None:
+        for source, target in read_parallel_lines([args.source, args.target]):
+            yield SentencePair(source, target)
+        return
+    for number, line in enumerate(read_text_lines(args.source), start=1):
+        source, tab, target = line.partition("\t")
+        if not tab:
+            raise InputError(args.source, "expected source, tab, target", line=number)
+        yield SentencePair(source, target)

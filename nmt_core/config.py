@@ -1,0 +1,98 @@
+"""The machinery of configuration; each config class stands beside what it configures.
+
+Files are YAML. Unknown keys are refused and the nearest known key is named; every value can be
+overridden by ``key.subkey=value`` from the command line, the value being YAML too.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from nmt_core.errors import ConfigError, InputError
+
+
+class Config(BaseModel):
+    """A frozen bundle of settings that refuses unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    @classmethod
+    def from_mapping(cls, mapping: Mapping[str, Any], *, origin: str) -> Self:
+        """Check ``mapping`` and make the config; ``origin`` (a file, an option) is named in errors."""
+        try:
+            return cls.model_validate(dict(mapping))
+        except ValidationError as error:
+            raise ConfigError(f"{origin}: {_explain(cls, error)}") from error
+
+    def to_mapping(self) -> dict[str, Any]:
+        """The settings as plain values, ready for YAML."""
+        return self.model_dump(mode="json")
+
+
+def read_yaml(path: str) -> dict[str, Any]:
+    """Read a YAML mapping from ``path``. Raises InputError with the line of a syntax error."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            content = yaml.safe_load(stream)
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        problem = getattr(error, "problem", None) or str(error)
+        raise InputError(path, f"not valid YAML: {problem}", line=mark.line + 1 if mark else None) from error
+    if not isinstance(content, dict):
+        raise InputError(path, "expected 'key: value' lines")
+    return dict(content)
+
+
+def with_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
+    """A copy of ``mapping`` with each ``key.subkey=value`` of ``assignments`` put in."""
+    result: dict[str, Any] = _copy(mapping)
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key:
+            raise ConfigError(f"--set {assignment}: expected KEY=VALUE, such as model.hidden=512")
+        *folders, last = key.strip().split(".")
+        place = result
+        for folder in folders:
+            place = place.setdefault(folder, {})
+            if not isinstance(place, dict):
+                raise ConfigError(f"--set {assignment}: '{folder}' is not a group of settings")
+        try:
+            place[last] = yaml.safe_load(text)
+        except yaml.YAMLError as error:
+            raise ConfigError(f"--set {assignment}: the value is not valid YAML") from error
+    return result
+
+
+def _copy(value: Any) -> Any:
+    return {key: _copy(item) for key, item in value.items()} if isinstance(value, Mapping) else value
+
+
+def _explain(cls: type[BaseModel], error: ValidationError) -> str:
+    """The first problem of a validation error in one line."""
+    first = error.errors()[0]
+    path = [str(part) for part in first["loc"]]
+    if first["type"] == "extra_forbidden":
+        known = list(_fields_at(cls, path[:-1]))
+        near = difflib.get_close_matches(path[-1], known, n=1)
+        hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
+        return f"unknown key '{'.'.join(path)}'; {hint}"
+    if first["type"] == "missing":
+        return f"'{'.'.join(path)}' is missing"
+    return f"'{'.'.join(path)}': {first['msg']} (found {first['input']!r})"
+
+
+def _fields_at(cls: type[BaseModel], path: Sequence[str]) -> Sequence[str]:
+    """The known keys of the group of settings at ``path`` below ``cls``."""
+    for part in path:
+        field = cls.model_fields.get(part)
+        annotation = field.annotation if field else None
+        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+            cls = annotation
+    return list(cls.model_fields)

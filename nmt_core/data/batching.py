@@ -1,0 +1,82 @@
+"""Padding sentences into tensors, and grouping sentences of like length.
+
+Legend of shapes here and in all modules that handle tensors: B sentences, S source positions,
+T target positions, N rows of hypotheses, K hypotheses of a sentence, V words.
+
+Every sentence ends with ``</s>``; padding stands at the right and is told by the mask alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt_core.text.vocabulary import END_ID
+
+Ids = Sequence[int]
+
+
+@dataclass(frozen=True)
+class Padded:
+    """Sentences as one tensor: ``words_BL`` (ids, padded with 0) and ``mask_BL`` (True at real positions)."""
+
+    words_BL: Tensor
+    mask_BL: Tensor
+
+    @property
+    def rows(self) -> int:
+        """The number of sentences."""
+        return self.words_BL.shape[0]
+
+    def to(self, device: torch.device | str) -> Padded:
+        """The same on another device."""
+        return Padded(self.words_BL.to(device, non_blocking=True), self.mask_BL.to(device, non_blocking=True))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sources and targets of the same sentences."""
+
+    source: Padded
+    target: Padded
+
+    def to(self, device: torch.device | str) -> Batch:
+        """The same on another device."""
+        return Batch(self.source.to(device), self.target.to(device))
+
+
+def pad(sentences: Sequence[Ids]) -> Padded:
+    """Put ``</s>`` behind every sentence and pad them to one length."""
+    lengths = np.fromiter((len(sentence) for sentence in sentences), dtype=np.int64, count=len(sentences)) + 1
+    columns = np.arange(lengths.max(initial=1))
+    mask = columns < lengths[:, None]
+    words = np.full(mask.shape, END_ID, dtype=np.int64)
+    flat = [word for sentence in sentences for word in sentence]
+    words[columns < lengths[:, None] - 1] = flat
+    return Padded(torch.from_numpy(words), torch.from_numpy(mask))
+
+
+def pad_pairs(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:
+    """One batch of (source ids, target ids)."""
+    return Batch(pad([source for source, _ in pairs]), pad([target for _, target in pairs]))
+
+
+def group_by_tokens(lengths: Sequence[int], *, limit: int) -> Iterator[list[int]]:
+    """Cut indices, in the given order, into groups of at most ``limit`` padded tokens (or one sentence).
+
+    ``lengths`` should be sorted, so that little is padded.
+    """
+    group: list[int] = []
+    longest = 0
+    for index, length in enumerate(lengths):
+        if group and max(longest, length) * (len(group) + 1) > limit:
+            yield group
+            group, longest = [], 0
+        group.append(index)
+        longest = max(longest, length)
+    if group:
+        yield group

@@ -1,0 +1,142 @@
+"""A parallel corpus in memory as word ids, and the order in which training reads it.
+
+Ids are kept in flat int32 arrays, about four bytes a word, so that tens of millions of sentences fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt_core.data.batching import Batch, group_by_tokens, pad_pairs
+from nmt_core.errors import ConfigError
+from nmt_core.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``."""
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> list[int]:
+        sentence: list[int] = self.ids[self.starts[index] : self.starts[index + 1]].tolist()
+        return sentence
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Words per sentence, without ``</s>``."""
+        return np.diff(self.starts)
+
+
+@dataclass(frozen=True)
+class ParallelCorpus:
+    """Sources and targets of equal number, and how many pairs were left out for their length."""
+
+    source: Sentences
+    target: Sentences
+    left_out: int
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+
+def encode_corpus(
+    pairs: Iterable[tuple[str, ...]], source: Vocabulary, target: Vocabulary, *, max_length: int | None = None
+) -> ParallelCorpus:
+    """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
+
+    Raises ConfigError when nothing is left.
+    """
+    sides = (_Collector(), _Collector())
+    left_out = 0
+    for source_text, target_text in pairs:
+        encoded = (source.encode(source_text), target.encode(target_text))
+        if not all(0 < len(words) <= (max_length or len(words)) for words in encoded):
+            left_out += 1
+            continue
+        for side, words in zip(sides, encoded, strict=True):
+            side.add(words)
+    if not sides[0].lengths:
+        raise ConfigError(
+            f"no sentence pair is left to train on ({left_out} were empty or longer than {max_length} words)"
+        )
+    return ParallelCorpus(sides[0].sentences(), sides[1].sentences(), left_out)
+
+
+class _Collector:
+    """Gathers sentences, packing them as it goes."""
+
+    def __init__(self) -> None:
+        self.lengths: list[int] = []
+        self.blocks: list[NDArray[np.int32]] = []
+        self.open: list[int] = []
+
+    def add(self, words: list[int]) -> None:
+        self.lengths.append(len(words))
+        self.open += words
+        if len(self.open) > 1 << 20:
+            self._close()
+
+    def sentences(self) -> Sentences:
+        self._close()
+        starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
+        return Sentences(np.concatenate(self.blocks), starts)
+
+    def _close(self) -> None:
+        self.blocks.append(np.asarray(self.open, dtype=np.int32))
+        self.open = []
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """How an epoch is cut into minibatches (Bahdanau et al. 2015, appendix B.2).
+
+    The corpus is shuffled anew every epoch, ``window`` minibatches are read at a time, sorted by
+    length and cut; the minibatches of a window come in random order. With ``tokens`` a minibatch holds
+    as many pairs as have about that many padded target words, instead of ``sentences`` pairs.
+    """
+
+    sentences: int = 80
+    window: int = 20
+    tokens: int | None = None
+    seed: int = 1
+
+    def epoch(self, corpus: ParallelCorpus, epoch: int) -> list[NDArray[np.int64]]:
+        """The minibatches of one epoch as indices; the same for the same seed and epoch."""
+        generator = np.random.default_rng((self.seed, epoch))
+        order = generator.permutation(len(corpus))
+        source, target = corpus.source.lengths, corpus.target.lengths
+        size = self.sentences * self.window
+        batches: list[NDArray[np.int64]] = []
+        for start in range(0, len(order), size):
+            window = order[start : start + size]
+            window = window[np.lexsort((source[window], target[window]))]
+            groups = self._cut(window, np.maximum(source[window], target[window]) + 1)
+            batches += [groups[index] for index in generator.permutation(len(groups))]
+        return batches
+
+    def _cut(self, window: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        if self.tokens is None:
+            return [window[start : start + self.sentences] for start in range(0, len(window), self.sentences)]
+        return [window[group] for group in group_by_tokens(lengths.tolist(), limit=self.tokens)]
+
+
+def make_batch(corpus: ParallelCorpus, indices: Iterable[int]) -> Batch:
+    """The pairs at ``indices`` as one batch."""
+    return pad_pairs([(corpus.source[index], corpus.target[index]) for index in indices])
+
+
+def batches_in_order(corpus: ParallelCorpus, *, tokens: int) -> Iterator[Batch]:
+    """The whole corpus sorted by length, for measuring likelihood."""
+    order = np.lexsort((corpus.source.lengths, corpus.target.lengths))
+    lengths = np.maximum(corpus.source.lengths, corpus.target.lengths)[order] + 1
+    for group in group_by_tokens(lengths.tolist(), limit=tokens):
+        yield make_batch(corpus, order[group].tolist())

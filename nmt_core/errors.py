@@ -1,0 +1,52 @@
+"""What can go wrong for a user, as one tree.
+
+    NmtError                  one clear line for the user; commands print it and exit with 2
+    ├── InputError            a file or a line of it is not what was expected
+    ├── ConfigError           an option or a configuration key is wrong
+    ├── ModelError            a model folder cannot be used (damaged, newer format, wrong vocabulary)
+    └── ServiceError          the gRPC service could not answer
+        ├── Overloaded        its queue is full: try again later
+        └── Unavailable       nobody answers there
+
+Programming mistakes are not in the tree: they are assertions and end in a traceback.
+"""
+
+from __future__ import annotations
+
+
+class NmtError(Exception):
+    """An error that a user caused or can mend; its text is one line that says how."""
+
+
+class InputError(NmtError):
+    """A file, or one line of it, is not what was expected.
+
+    The text reads ``path:line: problem; remedy``; ``line`` counts from 1.
+    """
+
+    def __init__(self, path: str, problem: str, *, line: int | None = None) -> None:
+        self.path = "standard input" if path == "-" else path
+        self.line = line
+        self.problem = problem
+        place = self.path if line is None else f"{self.path}:{line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class ConfigError(NmtError):
+    """An option or a configuration key is wrong."""
+
+
+class ModelError(NmtError):
+    """A model folder cannot be used."""
+
+
+class ServiceError(NmtError):
+    """The gRPC service could not answer."""
+
+
+class Overloaded(ServiceError):
+    """The service's queue is full."""
+
+
+class Unavailable(ServiceError):
+    """Nobody answers at the service's address."""

@@ -1,0 +1,1 @@
+"""Search, sampling and scoring with trained models."""

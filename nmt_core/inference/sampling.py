@@ -1,0 +1,120 @@
+"""Drawing translations from a model instead of searching for the best (ancestral sampling).
+
+Cho et al. 2014 (section 4.3) sample target phrases from the RNN Encoder-Decoder this way.
+
+Every sentence has random numbers of its own, made from the seed and the sentence's number, and a
+word is found by looking the number up in the cumulated probabilities. So a sentence's samples do
+not depend on what else is in the batch. Shapes as in ``beam_search``; K samples of each sentence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from nmt_core.config import Config
+from nmt_core.data.batching import Padded
+from nmt_core.inference.beam_search import length_limits
+from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
+from nmt_core.inference.predictor import Predictor
+from nmt_core.models.interface import NO_WORD
+from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
+
+
+class SamplingConfig(Config):
+    """How to sample: ``samples`` translations a source, drawn from p ** (1 / ``temperature``) renormalised.
+
+    Lengths are limited as in search; a sample that reaches the limit is closed with ``</s>``.
+    Scores are the model's own, at temperature 1.
+    """
+
+    samples: int = Field(default=1, ge=1)
+    seed: int = Field(default=1, ge=0)
+    temperature: float = Field(default=1.0, gt=0.0)
+    length_normalization: float = Field(default=1.0, ge=0.0)
+    max_length_ratio: float = Field(default=2.0, ge=0.0)
+    max_length_extra: int = Field(default=10, ge=0)
+    forbid_unknown: bool = False
+
+
+@torch.inference_mode()
+def sample(
+    predictor: Predictor,
+    source: Padded,
+    *,
+    config: SamplingConfig,
+    numbers: Sequence[int] | None = None,
+    attention: bool = False,
+) -> list[list[Hypothesis]]:
+    """``config.samples`` hypotheses of every source, in the order drawn.
+
+    ``numbers`` are the sentences' numbers in their file (by default, their places in the batch).
+    """
+    limits = length_limits(source, ratio=config.max_length_ratio, extra=config.max_length_extra)
+    numbers = range(source.rows) if numbers is None else numbers
+    chances_TN = torch.from_numpy(_chances(numbers, limits, config)).to(predictor.device)
+    limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(config.samples)
+    memory, state = predictor.begin(source.to(predictor.device))
+    state = state.repeat(config.samples)
+    previous_N = torch.full((source.rows * config.samples,), NO_WORD, device=predictor.device)
+    open_N = torch.ones_like(previous_N, dtype=torch.bool)
+    words, log_probs, attentions = [], [], []
+    for time in range(max(limits, default=0) + 1):
+        step = predictor.advance(previous_N, state, memory)
+        state = step.state
+        drawn_N = _draw(step.log_probs_NV, chances_TN[time], config)
+        previous_N = drawn_N.masked_fill(time >= limits_N, END_ID)
+        words.append(previous_N)
+        log_probs.append(step.log_probs_NV.gather(1, previous_N.unsqueeze(1)).squeeze(1))
+        if attention and step.attention_NS is not None:
+            attentions.append(step.attention_NS)
+        open_N &= previous_N != END_ID
+        if not bool(open_N.any()):
+            break
+    return _collect(words, log_probs, attentions, source=source, config=config)
+
+
+def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConfig) -> npt.NDArray[np.float64]:
+    """Uniform numbers in [0, 1) for every step and row, those of a sentence from its own generator, (T, N)."""
+    longest = max(limits, default=0) + 1
+    chances = np.zeros((longest, len(numbers), config.samples))
+    for row, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
+        generator = np.random.default_rng((config.seed, number))
+        chances[: limit + 1, row] = generator.random((limit + 1, config.samples))
+    return chances.reshape(longest, -1)
+
+
+def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig) -> Tensor:
+    """The words at which the cumulated probabilities first exceed the random numbers."""
+    weights_NV = (log_probs_NV / config.temperature).softmax(dim=1, dtype=torch.float64)
+    if config.forbid_unknown:
+        weights_NV[:, UNKNOWN_ID] = 0.0
+    cumulated_NV = weights_NV.cumsum(dim=1)
+    wanted_N1 = chances_N.unsqueeze(1) * cumulated_NV[:, -1:]
+    return torch.searchsorted(cumulated_NV, wanted_N1, right=True).squeeze(1).clamp(max=log_probs_NV.shape[1] - 1)
+
+
+def _collect(
+    words: list[Tensor], log_probs: list[Tensor], attentions: list[Tensor], *, source: Padded, config: SamplingConfig
+) -> list[list[Hypothesis]]:
+    """Cut every row after its first ``</s>``."""
+    words_NT = torch.stack(words, dim=1).cpu().numpy()
+    log_probs_NT = torch.stack(log_probs, dim=1).double().cpu().numpy()
+    attention_NTS = torch.stack(attentions, dim=1).float().cpu().numpy() if attentions else None
+    lengths = (words_NT == END_ID).argmax(axis=1).tolist()
+    widths = source.mask_BL.sum(dim=1).repeat_interleave(config.samples).tolist()
+    hypotheses = [
+        make_hypothesis(
+            words_NT[row, :length].tolist(),
+            log_probs_NT[row, : length + 1].tolist(),
+            length_normalization=config.length_normalization,
+            attention=None if attention_NTS is None else attention_NTS[row, : length + 1, : widths[row]],
+        )
+        for row, length in enumerate(lengths)
+    ]
+    return [hypotheses[first : first + config.samples] for first in range(0, len(hypotheses), config.samples)]

@@ -1,0 +1,171 @@
+"""Lines in, translations out, in order.
+
+A window of lines is sorted by length, cut into batches of like length, translated, and put back in
+the order of the input; windows follow one another, so that a file of any size takes constant memory.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from nmt_core.data.batching import group_by_tokens, pad
+from nmt_core.errors import ConfigError
+from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.hypothesis import Hypothesis, Matrix
+from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
+from nmt_core.inference.sampling import SamplingConfig, sample
+from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.text.processing import TextProcessor
+from nmt_core.text.vocabulary import END, split_words
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One translation of one line.
+
+    ``text`` is tokenised, or raw when raw text was given. ``words`` are the target words as the
+    model has them; the numbers and ``attention`` are those of ``Hypothesis``. ``source_words`` are
+    the tokenised words of the source.
+    """
+
+    text: str
+    words: tuple[str, ...]
+    log_prob: float
+    score: float
+    word_log_probs: tuple[float, ...]
+    source_words: tuple[str, ...]
+    attention: Matrix | None = field(default=None, compare=False)
+
+    @property
+    def source_labels(self) -> tuple[str, ...]:
+        """What the columns of ``attention`` stand for."""
+        return (*self.source_words, END)
+
+    @property
+    def target_labels(self) -> tuple[str, ...]:
+        """What the rows of ``attention`` and ``word_log_probs`` stand for."""
+        return (*self.words, END)
+
+
+class Translator:
+    """Translates with one model or an ensemble.
+
+    ``config`` chooses beam search or sampling. ``batch_tokens`` limits source words times sentences
+    of a batch, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
+    empty translation, log-probability 0, without asking the models.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        *,
+        config: DecodingConfig | SamplingConfig | None = None,
+        batch_tokens: int = 1000,
+        window: int = 1000,
+        attention: bool = False,
+        average: str = "log-probabilities",
+    ) -> None:
+        self.models = tuple(models)
+        self.config = config or DecodingConfig()
+        if isinstance(self.config, DecodingConfig) and self.config.nbest > self.config.beam:
+            raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
+        self.batch_tokens, self.window, self.attention = batch_tokens, window, attention
+        self.source = joint_vocabulary([loaded.source for loaded in models])
+        self.target = models[0].target
+        self.predictor = make_predictor(models, average=average)
+        self._processor: TextProcessor | None = None
+
+    def __repr__(self) -> str:
+        return f"Translator({self.predictor!r}, {self.config!r})"
+
+    def translate(self, lines: Sequence[str], *, raw: bool = False) -> list[list[Translation]]:
+        """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
+        return self._translate(lines, first=0, raw=raw)
+
+    def translate_stream(self, lines: Iterable[str], *, raw: bool = False) -> Iterator[list[Translation]]:
+        """The same for lines of any number, a window at a time."""
+        lines = iter(lines)
+        first = 0
+        while part := list(itertools.islice(lines, self.window)):
+            yield from self._translate(part, first=first, raw=raw)
+            first += len(part)
+
+    def _translate(self, lines: Sequence[str], *, first: int, raw: bool) -> list[list[Translation]]:
+        texts = [self.processor.tokenize(line) for line in lines] if raw else lines
+        sources = [tuple(split_words(text)) for text in texts]
+        by_length = sorted((number for number, words in enumerate(sources) if words), key=lambda n: len(sources[n]))
+        found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
+        for group in group_by_tokens([len(sources[number]) + 1 for number in by_length], limit=self.batch_tokens):
+            numbers = [by_length[place] for place in group]
+            ids = [self.source.encode(texts[number]) for number in numbers]
+            for number, hypotheses in zip(numbers, self._decode(ids, numbers, first), strict=True):
+                found[number] = hypotheses
+        return [
+            [self._translation(hypothesis, words, raw=raw) for hypothesis in hypotheses]
+            for hypotheses, words in zip(found, sources, strict=True)
+        ]
+
+    def _decode(self, sources: list[list[int]], numbers: Sequence[int], first: int) -> list[list[Hypothesis]]:
+        source = pad(sources)
+        match self.config:
+            case DecodingConfig():
+                return beam_search(self.predictor, source, config=self.config, attention=self.attention)
+            case SamplingConfig():
+                lines = [first + number for number in numbers]
+                return sample(self.predictor, source, config=self.config, numbers=lines, attention=self.attention)
+
+    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...], *, raw: bool) -> Translation:
+        words = tuple(self.target.decode(hypothesis.words))
+        text = " ".join(words)
+        return Translation(
+            text=self.processor.detokenize(text) if raw else text,
+            words=words,
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
+            word_log_probs=hypothesis.word_log_probs,
+            source_words=source,
+            attention=hypothesis.attention,
+        )
+
+    @property
+    def processor(self) -> TextProcessor:
+        """The text processing of the (first) model."""
+        if self._processor is None:
+            self._processor = TextProcessor(self.models[0].text)
+        return self._processor
+
+
+def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
+    """The predictor of one model or of an ensemble, for sources encoded with their joint vocabulary.
+
+    Raises ConfigError when the models do not write the same target words.
+    """
+    if not models:
+        raise ConfigError("no model was given")
+    for other in models[1:]:
+        if other.target.words != models[0].target.words:
+            raise ConfigError(
+                f"{models[0].folder} and {other.folder} have different target vocabularies; "
+                "train the models of an ensemble with one target vocabulary"
+            )
+    joint = joint_vocabulary([loaded.source for loaded in models])
+    members = [ModelPredictor(loaded.model, ids_in(loaded.source, joint)) for loaded in models]
+    return members[0] if len(members) == 1 else Ensemble(members, average=average)
+
+
+def open_translator(
+    folders: Sequence[str],
+    *,
+    config: DecodingConfig | SamplingConfig | None = None,
+    device: str = "cpu",
+    dtype: torch.dtype = torch.float32,
+    batch_tokens: int = 1000,
+    attention: bool = False,
+) -> Translator:
+    """Load the models of ``folders`` and make their translator. Raises ModelError or ConfigError."""
+    models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
+    return Translator(models, config=config, batch_tokens=batch_tokens, attention=attention)

@@ -1,0 +1,45 @@
+"""What the neural side and its users agree on; free of torch, so that both can be read and tested alone.
+
+A *pair* is a source and a target as tokenised text: words separated by single spaces, as Moses
+pipelines have them. A *scorer* judges whole pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+
+class SentencePair(NamedTuple):
+    """A source and a target (sentence or phrase) as tokenised text."""
+
+    source: str
+    target: str
+
+
+class PairScore(NamedTuple):
+    """The score of one pair.
+
+    ``log_prob`` is the natural logarithm of p(target | source), end of sentence counted, not
+    normalised by length. ``word_log_probs`` has one number per target word and one for the end of
+    sentence, summing to ``log_prob``; it is None unless asked for. The two counts say how many
+    words of each side the model does not know (it reads them as ``<unk>``).
+    """
+
+    log_prob: float
+    unknown_source: int = 0
+    unknown_target: int = 0
+    word_log_probs: tuple[float, ...] | None = None
+
+
+class PairScorer(Protocol):
+    """Anything that scores pairs: a model, an ensemble, a gRPC server, a table in a test."""
+
+    @property
+    def signature(self) -> str:
+        """What the numbers depend on (model fingerprint, direction, precision, version), in one line."""
+        ...
+
+    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+        """Score every pair; one answer per pair, in the order of ``pairs``."""
+        ...

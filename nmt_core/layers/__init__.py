@@ -1,0 +1,1 @@
+"""The layers the models are made of."""

@@ -1,0 +1,1 @@
+"""The models, their one interface, and the folder they are kept in."""

@@ -1,0 +1,59 @@
+"""Which config makes which model: the one table that a new model is added to; and the papers' presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from nmt_core.errors import ConfigError
+from nmt_core.layers.initialisation import initialise
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
+from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+
+ModelConfig = Annotated[RNNencdecConfig | RNNsearchConfig, Field(discriminator="type")]
+
+PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig] = {
+    # Cho et al. 2014: the phrase model, 15,000 words
+    "rnnencdec-cho2014": RNNencdecConfig(
+        embedding=100, output_rank=100, summary="tanh", reset="context", order="conditional"
+    ),
+    # Bahdanau et al. 2015: baseline and RNNsearch, 30,000 words
+    "rnnencdec": RNNencdecConfig(),
+    "rnnsearch": RNNsearchConfig(),
+}
+
+
+def preset(name: str) -> RNNencdecConfig | RNNsearchConfig:
+    """The settings of a paper by name. Raises ConfigError for an unknown name."""
+    try:
+        return PRESETS[name]
+    except KeyError:
+        raise ConfigError(f"there is no preset {name!r}; presets: {', '.join(PRESETS)}") from None
+
+
+def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a model in which ``preset: NAME`` is replaced by the preset's, the other keys on top."""
+    rest = dict(settings)
+    name = rest.pop("preset", None)
+    return rest if name is None else {**preset(str(name)).to_mapping(), **rest}
+
+
+def build_model(config: RNNencdecConfig | RNNsearchConfig, source_words: int, target_words: int) -> TranslationModel:
+    """A model for vocabularies of these sizes; its parameters are not initialised."""
+    match config:
+        case RNNencdecConfig():
+            return RNNencdec(config, source_words, target_words)
+        case RNNsearchConfig():
+            return RNNsearch(config, source_words, target_words)
+
+
+def new_model(
+    config: RNNencdecConfig | RNNsearchConfig, source_words: int, target_words: int, *, seed: int
+) -> TranslationModel:
+    """An untrained model with first values as its config says."""
+    model = build_model(config, source_words, target_words)
+    initialise(model, config.initialisation, seed=seed)
+    return model

@@ -1,0 +1,142 @@
+"""The one small interface of all translation models.
+
+A model reads a source once (``encode``), gives the decoder's first ``State`` (``start``) and then
+advances word by word (``step``). Memory and state are values: nothing is kept on the model between
+calls, so that beams, batches and ensembles need no copies of it.
+
+Rows. A memory has B rows, one per sentence. A state has N = B * K rows: the K hypotheses of a
+sentence stand side by side, sentence after sentence. K may differ from step to step.
+
+Units. ``log_probs`` are natural logarithms.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt_core.data.batching import Batch, Padded
+
+LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
+NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A tree of tensors whose first dimension counts rows."""
+
+    def select(self, rows: Tensor) -> Self:
+        """The given rows (int64 indices), in the given order; an index may come several times."""
+        return self._map(lambda tensor: tensor.index_select(0, rows))
+
+    def repeat(self, times: int) -> Self:
+        """Every row ``times`` times, copies side by side."""
+        return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        first = next(value for value in self._values() if value is not None)
+        return first.rows if isinstance(first, Rows) else first.shape[0]
+
+    def _values(self) -> list[Tensor | Rows | None]:
+        return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+    def _map(self, change: object) -> Self:
+        assert callable(change)
+        fields = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            fields[field.name] = (
+                value._map(change) if isinstance(value, Rows) else None if value is None else change(value)
+            )
+        return type(self)(**fields)
+
+
+class Memory(Rows):
+    """What a model remembers of B sources."""
+
+
+class State(Rows):
+    """Where N hypotheses stand."""
+
+
+class Step(NamedTuple):
+    """One advance: what the output layer reads, the new state, and where the model looked.
+
+    ``readout_NL`` goes into ``log_probs``; ``attention_NS`` sums to 1 over the source positions
+    (``</s>`` among them) and is None for models without attention.
+    """
+
+    readout_NL: Tensor
+    state: State
+    attention_NS: Tensor | None
+
+
+class TranslationModel(nn.Module, abc.ABC):
+    """p(target | source), word by word; ``target_words`` is V."""
+
+    target_words: int
+
+    @abc.abstractmethod
+    def encode(self, source: Padded) -> Memory:
+        """Read B sources."""
+
+    @abc.abstractmethod
+    def start(self, memory: Memory) -> State:
+        """The state of one hypothesis per source before its first word (N = B)."""
+
+    @abc.abstractmethod
+    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+        """Advance N = B * K hypotheses by the word each produced last (``NO_WORD`` at the beginning)."""
+
+    @abc.abstractmethod
+    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
+        """Unnormalised log-probabilities, (N, V), or (N, C) for the candidate words alone."""
+
+    def log_probs(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
+        """Log-probabilities of the next word, (N, V), or (N, C) renormalised over the candidates."""
+        logits = self.logits(readout_NL, candidates_C)
+        return F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
+
+    def readouts(self, batch: Batch) -> Tensor:
+        """What the output layer reads at every target position of known targets, (B, T, L).
+
+        Written with ``step``; models replace it by a faster form that must agree.
+        """
+        memory = self.encode(batch.source)
+        state = self.start(memory)
+        words_BT = batch.target.words_BL
+        previous = torch.full_like(words_BT[:, 0], NO_WORD)
+        steps = []
+        for position in range(words_BT.shape[1]):
+            step = self.step(previous, state, memory)
+            steps.append(step.readout_NL)
+            previous, state = words_BT[:, position], step.state
+        return torch.stack(steps, dim=1)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Log p of every target word given the words before it, (B, T); 0 at padding.
+
+        Padding does not reach the output layer, and logits are made for some rows at a time.
+        """
+        mask_BT = batch.target.mask_BL
+        readouts_NL, words_N1 = self.readouts(batch)[mask_BT], batch.target.words_BL[mask_BT].unsqueeze(1)
+        rows = max(1, LOGITS_AT_A_TIME // self.target_words)
+        picked = [
+            self.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
+            for part_NL, goal_N1 in zip(readouts_NL.split(rows), words_N1.split(rows), strict=True)
+        ]
+        flat_N = torch.cat(picked)
+        return flat_N.new_zeros(mask_BT.shape).masked_scatter(mask_BT, flat_N)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the parameters are."""
+        return next(self.parameters()).device

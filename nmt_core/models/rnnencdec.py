@@ -1,0 +1,130 @@
+"""RNN Encoder-Decoder: the source as one vector (Cho et al. 2014).
+
+Two texts describe it, and the config holds their differences:
+
+- the phrase model of Cho et al. 2014 with its supplement: summary c = tanh(V h_N), decoder start
+  tanh(V' c), the reset gates the context too (``reset: context``), the state is updated with the word
+  before (zero at first) and then read out (``order: conditional``), embeddings and output of rank 100;
+- the baseline of Bahdanau et al. 2015: c = h_N, ordinary gated unit, the order of their code
+  (``order: look-generate-update``; see ``rnnsearch``).
+
+C c, its gates and C_o c depend on the sentence alone and are computed once, in ``encode``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from nmt_core.config import Config
+from nmt_core.data.batching import Batch, Padded
+from nmt_core.layers.initialisation import Initialisation
+from nmt_core.layers.output import MaxoutReadout, OutputLayer, WordEmbedding
+from nmt_core.layers.recurrent import ContextResetUnit, GatedUnit, GateInputs, RecurrentEncoder
+from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
+
+
+class RNNencdecConfig(Config):
+    """The baseline of Bahdanau et al. 2015 (appendix A.2.3) unless told otherwise."""
+
+    type: Literal["rnnencdec"] = "rnnencdec"
+    embedding: int = Field(default=620, gt=0)
+    hidden: int = Field(default=1000, gt=0)
+    maxout: int = Field(default=500, gt=0)
+    output_rank: int | None = Field(default=None, gt=0)
+    summary: Literal["last", "tanh"] = "last"
+    reset: Literal["state", "context"] = "state"
+    order: Literal["look-generate-update", "conditional"] = "look-generate-update"
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    embedding_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
+    tied: bool = False
+    initialisation: Initialisation = "paper"
+
+
+@dataclass(frozen=True)
+class Summary(Memory):
+    """c, and what it adds to the decoder's gates and to the readout."""
+
+    summary_BH: Tensor
+    gates_B3H: Tensor
+    readout_B2L: Tensor
+
+
+@dataclass(frozen=True)
+class EncdecState(State):
+    """The decoder's hidden state."""
+
+    hidden_NH: Tensor
+
+
+class RNNencdec(TranslationModel):
+    """See the module's docstring."""
+
+    def __init__(self, config: RNNencdecConfig, source_words: int, target_words: int) -> None:
+        super().__init__()
+        self.config = config
+        self.target_words = target_words
+        hidden, embedding = config.hidden, config.embedding
+        self.source_embedding = WordEmbedding(source_words, embedding)
+        self.target_embedding = WordEmbedding(target_words, embedding)
+        self.encoder = RecurrentEncoder(embedding, hidden)
+        self.summary = nn.Linear(hidden, hidden, bias=False) if config.summary == "tanh" else None
+        self.initial = nn.Linear(hidden, hidden)
+        self.word_inputs = GateInputs(embedding, hidden, bias=True)
+        self.context_inputs = GateInputs(hidden, hidden, bias=False)
+        self.unit = ContextResetUnit(hidden) if config.reset == "context" else GatedUnit(hidden)
+        self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
+        tied = self.target_embedding if config.tied else None
+        self.output = OutputLayer(
+            config.maxout, target_words, rank=embedding if config.tied else config.output_rank, tied=tied
+        )
+        self.dropout = nn.Dropout(config.dropout)
+        self.embedding_dropout = nn.Dropout(config.embedding_dropout)
+
+    def encode(self, source: Padded) -> Summary:
+        """The summary of B sentences: h_N, or tanh(V h_N)."""
+        embedded_BSE = self.embedding_dropout(self.source_embedding.known(source.words_BL))
+        last_BH = self.encoder(embedded_BSE, source.mask_BL)[:, -1]
+        summary_BH = self.dropout(last_BH if self.summary is None else torch.tanh(self.summary(last_BH)))
+        return Summary(summary_BH, self.context_inputs(summary_BH), self.readout.context(summary_BH))
+
+    def start(self, memory: Memory) -> EncdecState:
+        """s_0 = tanh(V' c)."""
+        assert isinstance(memory, Summary)
+        return EncdecState(torch.tanh(self.initial(memory.summary_BH)))
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+        """Advance by one word."""
+        assert isinstance(state, EncdecState) and isinstance(memory, Summary)
+        here = memory.repeat(previous_N.shape[0] // memory.rows)
+        embedded_NE = self.target_embedding(previous_N)
+        hidden_NH = self.unit(self.word_inputs(embedded_NE), state.hidden_NH, here.gates_B3H)
+        if self.config.order == "look-generate-update":
+            hidden_NH = torch.where((previous_N == NO_WORD).unsqueeze(1), state.hidden_NH, hidden_NH)
+        readout_NL = self.readout(hidden_NH, embedded_NE, here.readout_B2L)
+        return Step(readout_NL, EncdecState(hidden_NH), None)
+
+    def readouts(self, batch: Batch) -> Tensor:
+        """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
+        memory = self.encode(batch.source)
+        shifted_BTE = self.embedding_dropout(self.target_embedding.shifted(batch.target.words_BL))
+        inputs_T = self.word_inputs(shifted_BTE).unbind(dim=1)
+        hidden_BH = self.start(memory).hidden_NH
+        unit = self.unit.recurrence()
+        hiddens = []
+        for position, inputs_B3H in enumerate(inputs_T):
+            if position > 0 or self.config.order == "conditional":
+                hidden_BH = unit(inputs_B3H, hidden_BH, memory.gates_B3H)
+            hiddens.append(hidden_BH)
+        context_part = memory.readout_B2L.unsqueeze(1)
+        readouts_BTL: Tensor = self.dropout(self.readout(torch.stack(hiddens, dim=1), shifted_BTE, context_part))
+        return readouts_BTL
+
+    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
+        """G t + b, with G = G_l G_r where a rank is given (Cho et al. 2014, supplement)."""
+        logits: Tensor = self.output(readout_NL, candidates_C)
+        return logits

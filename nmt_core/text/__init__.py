@@ -1,0 +1,1 @@
+"""Words and how text becomes words."""

@@ -1,0 +1,124 @@
+"""Words and their ids: frequency shortlists.
+
+Id 0 is the end of sentence ``</s>``, id 1 the unknown word ``<unk>``; ordinary words follow by
+falling frequency, so that "the K most frequent words" are the ids below K + 2. The file form is one
+word a line, special words first, optionally with a tab and the word's count behind it.
+"""
+
+from __future__ import annotations
+
+import collections
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+
+from nmt_core.errors import ModelError
+from nmt_core.files import open_output, read_text_lines, write_lines
+
+END = "</s>"
+UNKNOWN = "<unk>"
+END_ID = 0
+UNKNOWN_ID = 1
+SPECIAL_WORDS = (END, UNKNOWN)
+
+_SEPARATORS = re.compile("[ \t]+")
+
+
+def split_words(text: str) -> list[str]:
+    """Cut tokenised text into words, at spaces and tabs only (a no-break space belongs to its word)."""
+    return [word for word in _SEPARATORS.split(text) if word]
+
+
+class Vocabulary:
+    """A fixed list of words; immutable.
+
+    ``counts[i]`` is how often word i was seen in the corpus the list was made from (None where the
+    file did not say); ``counts[UNKNOWN_ID]`` is the number of words left out of the list.
+    """
+
+    def __init__(self, words: Sequence[str], counts: Sequence[int] | None = None) -> None:
+        if tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
+            raise ValueError(f"a vocabulary begins with {' '.join(SPECIAL_WORDS)}")
+        self.words = tuple(words)
+        self.counts = None if counts is None else tuple(counts)
+        self._ids = {word: number for number, word in enumerate(self.words)}
+        if len(self._ids) != len(self.words):
+            raise ValueError("a vocabulary has no word twice")
+
+    def __len__(self) -> int:
+        return len(self.words)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} words, {self.fingerprint})"
+
+    def __contains__(self, word: str) -> bool:
+        return word in self._ids
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of the words of tokenised ``text``, without an end of sentence; unknown words are 1."""
+        ids = self._ids
+        return [ids.get(word, UNKNOWN_ID) for word in split_words(text)]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The words of ``ids``."""
+        return [self.words[number] for number in ids]
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that change when the words or their order change."""
+        return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+    def save(self, path: str, *, with_counts: bool = True) -> None:
+        """Write one word a line, with counts behind a tab where they are known and wanted."""
+        with open_output(path) as stream:
+            write_lines(stream, self.lines(with_counts=with_counts))
+
+    def lines(self, *, with_counts: bool) -> list[str]:
+        """The lines of the file form."""
+        if not with_counts or self.counts is None:
+            return list(self.words)
+        return [f"{word}\t{count}" for word, count in zip(self.words, self.counts, strict=True)]
+
+    @classmethod
+    def load(cls, path: str) -> Vocabulary:
+        """Read the file form. Raises ModelError when it is not a vocabulary."""
+        words: list[str] = []
+        counts: list[int] = []
+        for number, line in enumerate(read_text_lines(path, errors="surrogateescape"), start=1):
+            word, tab, count = line.partition("\t")
+            if not word or " " in word or (tab and not count.isdecimal()):
+                raise ModelError(f"{path}:{number}: expected one word, or a word, a tab and its count; found {line!r}")
+            words.append(word)
+            if tab:
+                counts.append(int(count))
+        if tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
+            expected = " and ".join(SPECIAL_WORDS)
+            raise ModelError(f"{path}:1: a vocabulary begins with {expected}; make one with 'nmt-core vocab'")
+        repeated = [word for word, times in collections.Counter(words).items() if times > 1]
+        if repeated:
+            second = len(words) - words[::-1].index(repeated[0])
+            raise ModelError(f"{path}:{second}: the word {repeated[0]!r} is there twice; remove one of the lines")
+        return cls(words, counts if len(counts) == len(words) else None)
+
+
+def build_vocabulary(lines: Iterable[str], *, size: int | None = None, minimum_count: int = 1) -> Vocabulary:
+    """The ``size`` most frequent words of tokenised ``lines`` (all, if None) that occur ``minimum_count`` times.
+
+    The special words come on top of ``size``. Equally frequent words are ordered by code point, so
+    that the list depends on the corpus alone.
+    """
+    counter: collections.Counter[str] = collections.Counter()
+    sentences = 0
+    for line in lines:
+        counter.update(split_words(line))
+        sentences += 1
+    total = counter.total()
+    for special in SPECIAL_WORDS:
+        counter.pop(special, None)
+    ranked = sorted(counter.items(), key=lambda item: (-item[1], item[0]))
+    kept = [(word, count) for word, count in ranked[:size] if count >= minimum_count]
+    unknown = total - sum(count for _, count in kept)
+    return Vocabulary(
+        [*SPECIAL_WORDS, *(word for word, _ in kept)],
+        [sentences, unknown, *(count for _, count in kept)],
+    )

@@ -1,0 +1,108 @@
+"""From a run's settings to what the trainer needs: vocabularies, corpus, development set, model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from nmt_core.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.data.phrases import read_phrase_pairs
+from nmt_core.errors import ConfigError
+from nmt_core.files import read_parallel_lines
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.embeddings import load_embeddings
+from nmt_core.text.processing import TextProcessor
+from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
+from nmt_core.training.config import RunConfig
+from nmt_core.training.validation import DevelopmentSet
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """All a training run starts from; ``identity`` changes with settings and data."""
+
+    loaded: LoadedModel
+    corpus: ParallelCorpus
+    dev: DevelopmentSet
+    identity: str
+
+
+def prepare(run: RunConfig) -> Prepared:
+    """Read the text, make or read the vocabularies, and make the untrained model."""
+    pairs, dev_pairs = _split(list(_training_pairs(run)), run)
+    source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
+    target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
+    corpus = encode_corpus(pairs, source, target, max_length=run.data.max_length)
+    model = new_model(run.model, len(source), len(target), seed=run.training.seed)
+    for path, vocabulary, embedding in (
+        (run.training.source_embeddings, source, model.get_submodule("source_embedding")),
+        (run.training.target_embeddings, target, model.get_submodule("target_embedding")),
+    ):
+        if path is not None:
+            load_embeddings(path, vocabulary, embedding)
+    config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
+    loaded = LoadedModel(model, source, target, config, "untrained", run.folder)
+    dev = DevelopmentSet([pair[0] for pair in dev_pairs], [pair[1] for pair in dev_pairs])
+    return Prepared(loaded, corpus, dev, _identity(run, loaded, corpus))
+
+
+def _training_pairs(run: RunConfig) -> Iterable[tuple[str, ...]]:
+    data = run.data
+    if data.phrase_table is not None:
+        return read_phrase_pairs(data.phrase_table)
+    assert data.source is not None and data.target is not None
+    return _tokenized(read_parallel_lines([data.source, data.target]), run)
+
+
+def _split(pairs: list[tuple[str, ...]], run: RunConfig) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    """Training and development pairs; without development files some training pairs are held out."""
+    if not pairs:
+        raise ConfigError(f"{run.data.phrase_table or run.data.source}: is empty; there is nothing to train on")
+    if run.data.dev_source is not None and run.data.dev_target is not None:
+        dev = list(_tokenized(read_parallel_lines([run.data.dev_source, run.data.dev_target]), run))
+        if not dev:
+            raise ConfigError(f"{run.data.dev_source}: is empty; there is nothing to validate on")
+        return pairs, dev
+    if len(pairs) <= run.data.hold_out:
+        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation")
+    held = np.zeros(len(pairs), dtype=bool)
+    held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
+    kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
+    return kept, [pair for pair, out in zip(pairs, held.tolist(), strict=True) if out]
+
+
+def _tokenized(pairs: Iterable[tuple[str, ...]], run: RunConfig) -> Iterator[tuple[str, ...]]:
+    if not run.data.raw:
+        yield from pairs
+        return
+    processor = TextProcessor(run.text)
+    for source, target in pairs:
+        yield processor.tokenize(source), processor.tokenize_target(target)
+
+
+def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: int) -> Vocabulary:
+    if isinstance(given, str):
+        return Vocabulary.load(given)
+    return build_vocabulary(lines, size=given, minimum_count=minimum_count)
+
+
+def _identity(run: RunConfig, loaded: LoadedModel, corpus: ParallelCorpus) -> str:
+    """What must be the same for a run to be resumed; when it ends may change."""
+    ends = {"max_epochs", "max_updates", "max_minutes", "patience", "tensorboard"}
+    settings = run.to_mapping()
+    settings.pop("folder")
+    settings["training"] = {key: value for key, value in settings["training"].items() if key not in ends}
+    settings["data"] = {
+        key: value for key, value in settings["data"].items() if not isinstance(value, str) or os.sep not in value
+    }
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
+    for part in (corpus.source, corpus.target):
+        digest.update(part.ids.tobytes())
+        digest.update(part.starts.tobytes())
+    return f"{digest.hexdigest()[:16]} {loaded.source.fingerprint} {loaded.target.fingerprint}"

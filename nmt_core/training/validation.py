@@ -1,0 +1,52 @@
+"""How good a model is on the development set: nats per word, and BLEU of its translations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sacrebleu
+
+from nmt_core.data.corpus import batches_in_order, encode_corpus
+from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.translator import Translator
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.training.losses import NOTHING, negative_log_likelihood
+
+
+@dataclass(frozen=True)
+class Validation:
+    """What one look at the development set found; BLEU is of tokenised, cased text."""
+
+    update: int
+    nats_per_word: float
+    bleu: float | None
+
+    def score(self, by: str) -> float:
+        """The number that is to rise."""
+        if by == "bleu":
+            assert self.bleu is not None
+            return self.bleu
+        return -self.nats_per_word
+
+
+@dataclass(frozen=True)
+class DevelopmentSet:
+    """Tokenised sources and references."""
+
+    sources: Sequence[str]
+    references: Sequence[str]
+
+    def validate(self, loaded: LoadedModel, *, update: int, beam: int | None) -> Validation:
+        """Measure a model; BLEU only if a ``beam`` is given."""
+        pairs = zip(self.sources, self.references, strict=True)
+        corpus = encode_corpus(pairs, loaded.source, loaded.target)
+        device = loaded.model.device
+        batches = batches_in_order(corpus, tokens=2000)
+        loss = sum((negative_log_likelihood(loaded.model, batch.to(device)) for batch in batches), NOTHING)
+        return Validation(update, loss.per_word, None if beam is None else self._bleu(loaded, beam))
+
+    def _bleu(self, loaded: LoadedModel, beam: int) -> float:
+        translator = Translator([loaded], config=DecodingConfig(beam=beam))
+        hypotheses = [found[0].text for found in translator.translate(list(self.sources))]
+        return float(sacrebleu.corpus_bleu(hypotheses, [list(self.references)], tokenize="none", force=True).score)

@@ -1,0 +1,1 @@
+"""Neural scores in Moses pipelines: phrase-table columns, n-best features, tuning and reranking."""

@@ -1,0 +1,1 @@
+"""The `smt-bridge` command line."""

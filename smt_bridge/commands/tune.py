@@ -1,0 +1,121 @@
+"""`smt-bridge tune`: weights for the features of an n-best list that make BLEU high."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from nmt_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from smt_bridge.tuning.pool import NbestPool
+    from smt_bridge.tuning.tune import TuningReport
+
+NAME = "tune"
+HELP = "find the weights of an n-best list's features that maximise BLEU"
+_EXAMPLE = """example:
+  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
+  smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
+  smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
+
+The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
+text first: then the reference is plain text and BLEU is what sacrebleu reports by default (13a)."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument(
+        "--nbest", metavar="FILE", help="n-best list of a development set, plain or gzip, '-' for stdin"
+    )
+    parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="one line per id; repeatable")
+    parser.add_argument("--features-dat", metavar="FILE", help="instead of the list: features of Moses' extractor")
+    parser.add_argument("--scores-dat", metavar="FILE", help="and its BLEU counts")
+    parser.add_argument("--tuner", choices=["mert"], default="mert", help="how to search (mert)")
+    parser.add_argument(
+        "--start", metavar="WEIGHTS", help="weights to begin with, such as moses.ini (default: all equal)"
+    )
+    parser.add_argument("--features", metavar="A,B,...", help="tune these only; the others keep their start weight")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (1)")
+    parser.add_argument(
+        "--runs", type=int, default=3, metavar="N", help="runs with seeds N, N+1, ...; the best counts (3)"
+    )
+    parser.add_argument("--restarts", type=int, default=20, metavar="N", help="starting points of a run (20)")
+    parser.add_argument(
+        "--tokenize",
+        metavar="NAME",
+        help="sacrebleu's tokeniser: none, 13a, intl, char, zh (none; with --detokenize 13a)",
+    )
+    parser.add_argument(
+        "--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written"
+    )
+    parser.add_argument("--output", default="-", metavar="FILE", help="where the weights go ('-')")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load the pool, tune, write the weights and say on stderr what they reach."""
+    from nmt_core.files import open_output
+    from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.tuning.tune import TuningOptions, tune
+
+    _check(args)
+    start = read_weights(args.start) if args.start else None
+    features = [name.strip() for name in args.features.split(",")] if args.features else None
+    begin = time.monotonic()
+    pool = _load_pool(args)
+    loaded = time.monotonic()
+    options = TuningOptions(features=features, seed=args.seed, runs=args.runs, restarts=args.restarts)
+    report = tune(pool, start, options, tuner=args.tuner)
+    _say(
+        f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
+        f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
+    )
+    _say_report(report)
+    with open_output(args.output) as stream:
+        stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    from smt_bridge.metrics.bleu import TOKENIZERS
+
+    moses = (args.features_dat, args.scores_dat)
+    if any(moses) and (not all(moses) or args.nbest or args.reference):
+        raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
+    if not any(moses) and not (args.nbest and args.reference):
+        raise ConfigError("give --nbest and --reference (or --features-dat and --scores-dat)")
+    if any(moses) and (args.tokenize or args.detokenize):
+        raise ConfigError("--scores-dat holds counts: --tokenize and --detokenize cannot change them")
+    if args.runs < 1 or args.restarts < 0 or args.seed < 0:
+        raise ConfigError("--runs must be at least 1, --restarts and --seed at least 0")
+    if args.tokenize and args.tokenize not in TOKENIZERS:
+        raise ConfigError(f"--tokenize knows {', '.join(TOKENIZERS)}, not '{args.tokenize}'")
+
+
+def _load_pool(args: argparse.Namespace) -> NbestPool:
+    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.tuning.pool import list_statistics, pool_from_lists, pool_from_moses
+
+    if args.features_dat:
+        return pool_from_moses(args.features_dat, args.scores_dat)
+    with ordered_lists(args.nbest) as ordered:
+        statistics = list_statistics(
+            args.reference, ordered.sentences, path=args.nbest, tokenize=args.tokenize, language=args.detokenize
+        )
+        if ordered.sorted_here:
+            _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
+        return pool_from_lists(ordered.lists, statistics, path=args.nbest)
+
+
+def _say_report(report: TuningReport) -> None:
+    if report.note:
+        _say(f"note: {report.note}")
+    runs = len(report.bleu_of_runs)
+    spread = f"; {runs} runs: mean {report.mean:.2f}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
+    _say(f"BLEU {report.bleu_at_start:.2f} at the start, {report.bleu:.2f} tuned{spread}")
+
+
+def _say(text: str) -> None:
+    print(f"{NAME}: {text}", file=sys.stderr)

@@ -1,0 +1,68 @@
+"""Adds feature columns to a stream of n-best entries, in constant memory and in the order of the stream.
+
+A window of sentences is annotated together, so that a neural scorer sees large batches; each source is
+looked up by the id of its list, never counted, so that gaps in the ids do no harm.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features
+
+
+def column_names(features: Sequence[Feature]) -> tuple[str, ...]:
+    """The labels of all columns in the order in which they are added; raises WiringError for unusable ones."""
+    names = tuple(name for feature in features for name in feature.names)
+    try:
+        check_new_names(names)
+    except ValueError as error:
+        raise WiringError(str(error)) from None
+    return names
+
+
+def annotate(
+    entries: Iterable[NbestEntry], features: Sequence[Feature], sources: Sequence[str], *, path: str, window: int = 100
+) -> Iterator[NbestEntry]:
+    """Yield every entry with the columns of ``features`` behind its own.
+
+    ``path`` is the list's name for errors. Raises FormatError, with the line, for an id without a source
+    and for a column name that the list already has.
+    """
+    names = column_names(features)
+    lists = runs_of_sentence(entries)
+    while batch := list(itertools.islice(lists, window)):
+        groups = [_candidates(group, names, sources, path=path) for group in batch]
+        tables = [feature.compute(groups) for feature in features]
+        for index, group in enumerate(batch):
+            for row, entry in enumerate(group.entries):
+                values = [value for table in tables for value in table[index][row]]
+                yield _extended(entry, names, values, path=path)
+
+
+def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], *, path: str) -> Candidates:
+    first = group.entries[0]
+    if group.sentence >= len(sources):
+        problem = f"id {group.sentence} is beyond the source file, which has {len(sources)} lines (ids begin at 0)"
+        raise FormatError(path, problem, line=first.line)
+    for entry in group.entries:
+        clash = next((name for name in names if name in entry.features), None)
+        if clash is not None:
+            problem = f"the list already has a feature {clash}; was it added before? Use --names for another name"
+            raise FormatError(path, problem, line=entry.line)
+    return Candidates(sources[group.sentence], [entry.text for entry in group.entries])
+
+
+def _extended(entry: NbestEntry, names: Sequence[str], values: Sequence[float], *, path: str) -> NbestEntry:
+    for name, value in zip(names, values, strict=True):
+        if not math.isfinite(value):
+            raise FormatError(
+                path,
+                f"the scorer gave {value} for {name}; a model without finite scores cannot be used",
+                line=entry.line,
+            )
+    return with_features(entry, names, values)

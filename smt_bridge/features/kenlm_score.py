@@ -1,0 +1,61 @@
+"""The log-probability of a hypothesis under a KenLM model, and its number of unknown words."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from nmt_core.errors import InputError, NmtError
+from smt_bridge.features.interface import Candidates
+
+_LN_10 = math.log(10.0)
+# KenLM's Python module would split at these too; inside a token they only say that the word is unknown.
+_NO_SEPARATORS = str.maketrans(dict.fromkeys("\n\r\v\f\x00", "\ufffd"))
+
+
+class KenLMFeature:
+    """Natural log of p(hypothesis) with sentence boundaries, and the count of words outside the model.
+
+    ``path`` is an ARPA file (plain or gzip) or a binary of ``build_binary``. Raises NmtError when the
+    kenlm module is not installed and InputError when the file is not a model.
+    """
+
+    def __init__(self, path: str, names: tuple[str, str] = ("KENLM0", "KenLMoov0")) -> None:
+        self.names: tuple[str, ...] = names
+        self._path = path
+        self._model = _load(path)
+
+    def __repr__(self) -> str:
+        return f"KenLMFeature({self._path!r}, order={self._model.order})"
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        """Log-probability and unknown words of each hypothesis; equal texts are scored once."""
+        known: dict[str, tuple[float, ...]] = {}
+        for group in groups:
+            for text in group.hypotheses:
+                if text not in known:
+                    known[text] = self._score(text)
+        return [[known[text] for text in group.hypotheses] for group in groups]
+
+    def _score(self, text: str) -> tuple[float, float]:
+        text = text.translate(_NO_SEPARATORS)
+        unknown = sum(word not in self._model for word in text.split(" ") if word)
+        return self._model.score(text, bos=True, eos=True) * _LN_10, float(unknown)
+
+
+def _load(path: str) -> Any:
+    try:
+        import kenlm
+    except ImportError as error:
+        raise NmtError("--lm needs the kenlm module: pip install kenlm") from error
+    if not os.path.isfile(path):
+        raise InputError(path, "there is no such language model")
+    config = kenlm.Config()
+    config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
+    try:
+        return kenlm.Model(path, config)
+    except (OSError, RuntimeError) as error:
+        problem = str(error).replace("\n", " ")
+        raise InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})") from error

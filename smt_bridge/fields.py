@@ -1,0 +1,62 @@
+"""The fields of a Moses line: bytes between ``|||``, tokens between spaces and tabs.
+
+Nothing else separates: a no-break space, a lone carriage return or a Unicode line separator is part
+of its token, and bytes that are not UTF-8 are legal. The separator is the three characters, with or
+without blanks around them, wherever they stand.
+
+>>> split_fields(b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1", at_most=4)
+[b'das Haus ', b' the house ', b' 0.5 0.25 ', b' 0-0 1-1']
+>>> text_of(b" the  house ")
+'the house'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+SEPARATOR = b"|||"
+BLANKS = b" \t"
+
+_ESCAPES = {
+    "&amp;": "&",
+    "&#124;": "|",
+    "&lt;": "<",
+    "&gt;": ">",
+    "&apos;": "'",
+    "&quot;": '"',
+    "&#91;": "[",
+    "&#93;": "]",
+    "&bar;": "|",  # these three were written before 2012
+    "&bra;": "[",
+    "&ket;": "]",
+}
+_ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
+
+
+def split_fields(line: bytes, *, at_most: int) -> list[bytes]:
+    """Cut a line into ``at_most`` fields, blanks kept; the last one holds the rest of the line as it stands."""
+    return line.split(SEPARATOR, at_most - 1)
+
+
+def join_fields(fields: Iterable[bytes]) -> bytes:
+    """The line whose fields are ``fields``; undoes ``split_fields``."""
+    return SEPARATOR.join(fields)
+
+
+def split_tokens(field: bytes) -> list[bytes]:
+    """The tokens of a field."""
+    return [token for token in field.replace(b"\t", b" ").split(b" ") if token]
+
+
+def text_of(field: bytes) -> str:
+    """A phrase as a model reads it: words with single spaces between, bytes that are not UTF-8 replaced."""
+    field = field.strip(BLANKS)
+    if b"  " in field or b"\t" in field:
+        field = b" ".join(split_tokens(field))
+    return field.decode("utf-8", "replace")
+
+
+def unescape(text: str) -> str:
+    """Undo the escapes of Moses' tokenizer (``&apos;``, ``&#124;`` and so on)."""
+    return _ESCAPE.sub(lambda found: _ESCAPES[found.group()], text) if "&" in text else text

@@ -1,0 +1,1 @@
+"""Building n-gram language models."""

@@ -1,0 +1,173 @@
+"""Neural scores as further columns of a phrase table.
+
+After Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder", section 3.1: every
+phrase pair of a table is scored by a model, and the score is one more feature of the log-linear
+model. The columns, in this order, behind the scores that are there:
+
+===================== =====================================================================
+``p(target|source)``  exp of the scorer's log-probability, end of phrase included
+``p(source|target)``  the same from a model of the other direction, where there is one
+``exp(unknown)``      e to the number of target words that the model does not know
+===================== =====================================================================
+
+Moses takes the natural logarithm of every table number, so the features of the decoder are the
+log-probabilities and the plain number of unknown words (their penalty, as in section 4.1.2 there).
+
+A table number is printed with six digits, is at most 1 and at least ``FLOOR``, which Moses' own floor
+of -100 for logarithms does not reach (ln 1e-43 = -99.01). A phrase without source words, which Moses
+skips, gets 1 everywhere; one without target words is a deletion and scored like any other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from smt_bridge.errors import BridgeError
+from smt_bridge.fields import text_of, unescape
+from smt_bridge.formats.phrase_table import SOURCE, TARGET, Window, append_scores, split_window
+
+FLOOR = 1e-43
+DIRECT = "p(target|source)"
+REVERSE = "p(source|target)"
+UNKNOWN = "exp(unknown)"
+_LOG_FLOOR = math.log(FLOOR)
+_MOST_UNKNOWN = 80  # exp of more does not fit into Moses' float32
+
+_Phrases = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """What scores a table.
+
+    ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
+    escapes are undone before scoring, for models that were trained on text without them.
+    """
+
+    direct: PairScorer
+    reverse: PairScorer | None = None
+    unknown_count: bool = False
+    unescape: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns they add, in order."""
+        return (DIRECT, *([REVERSE] if self.reverse else []), *([UNKNOWN] if self.unknown_count else []))
+
+
+class Counts(NamedTuple):
+    """What was met in a part of a table.
+
+    Of the distinct pairs of each window: their number, how many probabilities were floored, words,
+    words unknown to the direct model, and the sums of the log-probabilities.
+    """
+
+    lines: int = 0
+    pairs: int = 0
+    floored: int = 0
+    source_words: int = 0
+    unknown_source: int = 0
+    target_words: int = 0
+    unknown_target: int = 0
+    log_prob: float = 0.0
+    reverse_log_prob: float = 0.0
+
+    def plus(self, other: Counts) -> Counts:
+        """The counts of both parts together."""
+        return Counts._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
+
+
+class RescoredChunk(NamedTuple):
+    """The lines of a window with their new columns, and what was met."""
+
+    lines: list[bytes]
+    counts: Counts
+
+
+class _Scored(NamedTuple):
+    pair: SentencePair
+    scores: tuple[PairScore, ...]
+
+
+def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
+    """Add the columns of ``scorers`` to the lines of ``window``; the same call gives the same bytes.
+
+    Each distinct pair is scored once. Raises FormatError for a malformed line, and BridgeError,
+    naming the line, when a scorer's answer is not a finite number.
+    """
+    rows = split_window(window)
+    phrases = [(row[SOURCE], row[TARGET]) for row in rows]
+    scored = _score_distinct(phrases, scorers, window)
+    numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
+    lines = append_scores(rows, [numbers[key] for key in phrases])
+    return RescoredChunk(lines, _count(len(lines), scored.values()))
+
+
+def format_probability(log_prob: float) -> bytes:
+    """The table's number for a natural logarithm: its exponential, floored, at most 1, with six digits.
+
+    >>> format_probability(-1.2), format_probability(-1000.0), format_probability(1e-7)
+    (b'0.301194', b'1e-43', b'1')
+    """
+    return b"%.6g" % (math.exp(min(log_prob, 0.0)) if log_prob > _LOG_FLOOR else FLOOR)
+
+
+def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
+    """The answers for every distinct pair; none for a pair without source words."""
+    pairs = {key: _pair_of(key, scorers.unescape) for key in dict.fromkeys(phrases)}
+    asked = [(key, pair) for key, pair in pairs.items() if pair.source]
+    answers = [_ask(scorers.direct, [pair for _, pair in asked])]
+    if scorers.reverse is not None:
+        answers.append(_ask(scorers.reverse, [SentencePair(pair.target, pair.source) for _, pair in asked]))
+    scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
+    for key, answer in scored.items():
+        if not all(math.isfinite(score.log_prob) for score in answer.scores):
+            raise _not_finite(window, phrases.index(key), answer)
+    return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
+
+
+def _pair_of(phrases: _Phrases, unescaped: bool) -> SentencePair:
+    source, target = map(text_of, phrases)
+    return SentencePair(unescape(source), unescape(target)) if unescaped else SentencePair(source, target)
+
+
+def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
+    return scorer.score(pairs) if pairs else []
+
+
+def _not_finite(window: Window, index: int, answer: _Scored) -> BridgeError:
+    numbers = ", ".join(f"{score.log_prob:g}" for score in answer.scores)
+    return BridgeError(
+        f"{window.path}:{window.first + index}: the scorer gave log-probability {numbers} for "
+        f"`{answer.pair.source} ||| {answer.pair.target}`; the model is damaged or its training diverged"
+    )
+
+
+def _format_columns(scores: Sequence[PairScore], scorers: Scorers) -> bytes:
+    if not scores:
+        return b" ".join([b"1"] * len(scorers.columns))
+    numbers = [format_probability(score.log_prob) for score in scores]
+    if scorers.unknown_count:
+        numbers.append(b"%.6g" % math.exp(min(scores[0].unknown_target, _MOST_UNKNOWN)))
+    return b" ".join(numbers)
+
+
+def _count(lines: int, answers: Iterable[_Scored]) -> Counts:
+    met = [answer for answer in answers if answer.scores]
+    direct = [answer.scores[0] for answer in met]
+    reverse = [answer.scores[1] for answer in met if len(answer.scores) > 1]
+    return Counts(
+        lines=lines,
+        pairs=len(met),
+        floored=sum(score.log_prob <= _LOG_FLOOR for score in [*direct, *reverse]),
+        source_words=sum(answer.pair.source.count(" ") + 1 for answer in met),
+        unknown_source=sum(score.unknown_source for score in direct),
+        target_words=sum(answer.pair.target.count(" ") + 1 for answer in met if answer.pair.target),
+        unknown_target=sum(score.unknown_target for score in direct),
+        log_prob=math.fsum(score.log_prob for score in direct),
+        reverse_log_prob=math.fsum(score.log_prob for score in reverse),
+    )

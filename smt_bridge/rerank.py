@@ -1,0 +1,85 @@
+"""Choosing among the hypotheses of an n-best list by a weighted sum of its features."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from operator import mul
+
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.nbest import NbestEntry, NbestList
+
+_NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
+
+
+class Reranker:
+    """Totals of entries under ``weights`` (feature name to one weight per value).
+
+    ``path`` and ``weights_path`` are for errors. A feature without weight, or a weight without feature
+    (Moses' unknown word penalty apart), is a WiringError; with ``lenient`` they count 0, as sparse
+    features (``_`` in the name) always do.
+    """
+
+    def __init__(
+        self, weights: Mapping[str, Sequence[float]], *, path: str, weights_path: str, lenient: bool = False
+    ) -> None:
+        self._weights = {name: tuple(values) for name, values in weights.items()}
+        self._path = path
+        self._weights_path = weights_path
+        self._lenient = lenient
+        self._rows: dict[tuple[str, ...], tuple[float, ...]] = {}
+
+    def total(self, entry: NbestEntry) -> float:
+        """The dot product of weights and features."""
+        values = list(chain.from_iterable(entry.features.values()))
+        row = self._row(entry)
+        if len(row) != len(values):
+            self._complain_about_arity(entry)
+        return float(sum(map(mul, row, values)))
+
+    def best(self, group: NbestList) -> NbestEntry:
+        """The entry with the highest total; of equals the earliest."""
+        return max(group.entries, key=self.total)
+
+    def order(self, group: NbestList) -> list[tuple[float, NbestEntry]]:
+        """All entries with their totals, best first; equals stay in the order of the file."""
+        scored = [(self.total(entry), entry) for entry in group.entries]
+        return sorted(scored, key=lambda pair: -pair[0])
+
+    def _row(self, entry: NbestEntry) -> tuple[float, ...]:
+        names = tuple(entry.features)
+        row = self._rows.get(names)
+        if row is None:
+            if not self._lenient:
+                self._check_names(names)
+            absent = {name: (0.0,) * len(entry.features[name]) for name in names if name not in self._weights}
+            row = tuple(chain.from_iterable(absent.get(name) or self._weights[name] for name in names))
+            self._rows[names] = row
+        return row
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        unweighted = [name for name in names if name not in self._weights and "_" not in name]
+        if unweighted:
+            raise WiringError(
+                f"{self._weights_path}: no weight for {', '.join(unweighted)} of {self._path};"
+                " tune with this list, or add the weights (0 leaves a feature out)"
+            )
+        unused = [
+            name
+            for name in self._weights
+            if name not in names and "_" not in name and not name.startswith(_NEVER_LISTED)
+        ]
+        if unused:
+            raise WiringError(
+                f"{self._path}: no feature for the weight of {', '.join(unused)} in {self._weights_path}; was the list"
+                " made by another system? (Moses does not list features with tuneable=false: delete their weights,"
+                " or use --lenient)"
+            )
+
+    def _complain_about_arity(self, entry: NbestEntry) -> None:
+        for name, values in entry.features.items():
+            weights = self._weights.get(name, values)
+            if len(weights) != len(values):
+                problem = f"feature {name} has {len(values)} values but {len(weights)} weights in {self._weights_path}"
+                raise FormatError(self._path, problem, line=entry.line)
+        raise FormatError(self._path, "features have other numbers of values than in earlier lines", line=entry.line)

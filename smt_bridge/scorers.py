@@ -1,0 +1,51 @@
+"""From what a user writes on the command line to a scorer of pairs.
+
+======================== ===========================================================
+``DIR``                  the model in a folder
+``DIR,DIR``              an ensemble: the models' word probabilities are averaged
+``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
+``grpc:HOST:PORT/MODEL`` the same, and the model of that name
+======================== ===========================================================
+
+What a branch needs (PyTorch, gRPC) is imported inside it.
+"""
+
+from __future__ import annotations
+
+import os
+
+from nmt_core.errors import ConfigError
+from nmt_core.interfaces import PairScorer
+
+REMOTE = "grpc:"
+
+
+def open_scorer(spec: str) -> PairScorer:
+    """Make the scorer that ``spec`` names.
+
+    Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
+    without a usable model, Unavailable when nobody answers.
+    """
+    return _open_remote(spec) if spec.startswith(REMOTE) else _open_local(spec)
+
+
+def _open_local(spec: str) -> PairScorer:
+    folders = spec.split(",")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+            )
+    from nmt_core.inference.pair_scorer import open_pair_scorer
+
+    return open_pair_scorer(folders)
+
+
+def _open_remote(spec: str) -> PairScorer:
+    address, _, model = spec.removeprefix(REMOTE).partition("/")
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal():
+        raise ConfigError(f"{spec!r} is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL")
+    from nmt_core.serving.client import RemotePairScorer
+
+    return RemotePairScorer(address, model=model or None)

@@ -1,0 +1,1 @@
+"""Finding the weights of a log-linear model."""

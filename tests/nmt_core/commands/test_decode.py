@@ -1,0 +1,129 @@
+"""``nmt-core decode`` on a tiny model folder."""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.commands import decode
+from nmt_core.errors import ConfigError, NmtError
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+SOURCE = "a group of men\n\nmen of a group\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two model folders, ``search`` and ``encdec``, and a source text."""
+    folder = tmp_path_factory.mktemp("decode")
+    source = Vocabulary([*SPECIAL_WORDS, "a", "group", "of", "men"])
+    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "|||"])
+    sizes: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 4}
+    for name, config in (("search", RNNsearchConfig(alignment=3, **sizes)), ("encdec", RNNencdecConfig(**sizes))):
+        save_model(str(folder / name), new_model(config, 6, 7, seed=1), source, target, FolderConfig(model=config))
+    (folder / "source").write_text(SOURCE)
+    with gzip.open(folder / "source.gz", "wt") as stream:
+        stream.write(SOURCE)
+    return folder
+
+
+def run(folder: Path, *options: str, model: str = "search", source: str = "source") -> list[str]:
+    """The lines that ``decode`` writes."""
+    parser = argparse.ArgumentParser()
+    decode.add_arguments(parser)
+    output = folder / "output"
+    places = ["--model", str(folder / model), "--input", str(folder / source), "--output", str(output)]
+    assert decode.run(parser.parse_args([*places, "--device", "cpu", *options])) == 0
+    return output.read_text().split("\n")[:-1]
+
+
+def test_a_line_gives_a_line(folder: Path) -> None:
+    lines = run(folder)
+    assert len(lines) == 3
+    assert lines[1] == ""
+    assert lines[0]
+    assert run(folder, source="source.gz") == lines
+    assert run(folder, "--window", "1", "--batch-tokens", "1") == lines
+
+
+def test_nbest_lists_have_four_fields(folder: Path) -> None:
+    lines = run(folder, "--nbest", "20", "--feature-name", "NMT7")
+    fields = [line.split(" ||| ") for line in lines]
+    assert all(len(entry) == 4 for entry in fields)
+    assert [int(entry[0]) for entry in fields] == [0] * 20 + [1] + [2] * 20
+    name, value = fields[0][2].split(" ")
+    assert name == "NMT7="
+    assert float(value) < 0
+    scores = [float(entry[3]) for entry in fields[:20]]
+    assert scores == sorted(scores, reverse=True)
+    assert any("&#124;&#124;&#124;" in entry[1] for entry in fields)
+
+
+def test_scores_stand_in_front(folder: Path) -> None:
+    assert [line.split("\t")[1] for line in run(folder, "--scores")] == run(folder)
+
+
+def test_samples_are_repeatable(folder: Path) -> None:
+    drawn = run(folder, "--sample", "5", "--seed", "3")
+    assert drawn == run(folder, "--sample", "5", "--seed", "3", "--window", "1")
+    assert drawn != run(folder, "--sample", "5", "--seed", "4")
+    assert len(drawn) == 11
+
+
+def test_an_ensemble_of_two_kinds(folder: Path) -> None:
+    assert len(run(folder, "--model", str(folder / "encdec"))) == 3
+
+
+def test_alignments_have_a_line_per_translation(folder: Path) -> None:
+    translations = run(folder, "--alignments", str(folder / "points"))
+    points = (folder / "points").read_text().split("\n")[:-1]
+    assert [len(line.split()) for line in points] == [len(line.split()) for line in translations]
+    run(folder, "--alignments", str(folder / "weights.jsonl"))
+    weights = [json.loads(line) for line in (folder / "weights.jsonl").read_text().split("\n")[:-1]]
+    assert weights[0]["source"] == ["a", "group", "of", "men", "</s>"]
+    assert len(weights[0]["attention"]) == len(weights[0]["target"])
+
+
+def test_heatmaps_are_numbered_by_line(folder: Path) -> None:
+    pytest.importorskip("matplotlib")
+    run(folder, "--heatmaps", str(folder / "maps"))
+    assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.png", "3.png"]
+
+
+def test_alignments_of_a_model_without_attention_are_refused(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="rnnsearch"):
+        run(folder, "--alignments", str(folder / "none"), model="encdec")
+    assert not (folder / "none").exists()
+
+
+def test_unknown_words_are_forbidden_on_demand(folder: Path) -> None:
+    assert not any("<unk>" in line for line in run(folder, "--nbest", "20", "--forbid-unk"))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--nbest", "5", "--scores"),
+        ("--nbest", "5", "--sample", "5"),
+        ("--nbest", "5", "--beam", "3"),
+        ("--nbest", "5", "--feature-name", "a=b"),
+        ("--length-normalization", "-1"),
+        ("--device", "cuda:99"),
+        ("--device", "abacus"),
+        ("--dtype", "float7"),
+        ("--input", "not-there"),
+    ],
+)
+def test_wrong_options_are_told_in_one_line(folder: Path, options: tuple[str, ...]) -> None:
+    with pytest.raises(NmtError) as caught:
+        run(folder, *options)
+    assert "\n" not in str(caught.value)

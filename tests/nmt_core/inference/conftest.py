@@ -1,0 +1,123 @@
+"""Small models whose every probability can be worked out."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.models.build import build_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.interface import Memory, State, Step, TranslationModel
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+
+@dataclass(frozen=True)
+class SourceRows(Memory):
+    """First words of the sources."""
+
+    first_B: Tensor
+    mask_BS: Tensor
+
+
+@dataclass(frozen=True)
+class LastWord(State):
+    """The word a hypothesis ends in."""
+
+    last_N: Tensor
+
+
+class Markov(TranslationModel):
+    """p(word | last word, first word of the source) from a table; the beginning has row V.
+
+    ``table_SPV`` is (source words, last words + 1, words). Attention is all on the first position.
+    """
+
+    def __init__(self, table_SPV: Tensor) -> None:
+        super().__init__()
+        self.table_SPV = torch.nn.Parameter(table_SPV, requires_grad=False)
+
+    def encode(self, source: Padded) -> SourceRows:
+        return SourceRows(source.words_BL[:, 0], source.mask_BL)
+
+    def start(self, memory: Memory) -> LastWord:
+        return LastWord(torch.zeros(memory.rows, dtype=torch.int64))
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+        assert isinstance(memory, SourceRows)
+        times = len(previous_N) // memory.rows
+        last_N = torch.where(previous_N < 0, self.table_SPV.shape[2], previous_N)
+        logits = self.table_SPV[memory.first_B.repeat_interleave(times), last_N]
+        attention = torch.zeros(len(previous_N), memory.mask_BS.shape[1])
+        attention[:, 0] = 1.0
+        return Step(logits, LastWord(last_N), attention)
+
+    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
+        return readout_NL if candidates_C is None else readout_NL[:, candidates_C]
+
+
+@pytest.fixture
+def markov() -> Callable[..., Markov]:
+    """``markov(table)``: a Markov model with probabilities proportional to exp of the table."""
+    return Markov
+
+
+def random_model(kind: str, *, words: int, seed: int, source_words: int = 6) -> TranslationModel:
+    """An untrained network with weights large enough to have opinions."""
+    sizes: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 4}
+    config = RNNsearchConfig(alignment=3, **sizes) if kind == "rnnsearch" else RNNencdecConfig(**sizes)
+    model = build_model(config, source_words, words).double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
+    return model
+
+
+@pytest.fixture(params=["rnnsearch", "rnnencdec"])
+def tiny(request: pytest.FixtureRequest) -> Callable[..., TranslationModel]:
+    """``tiny(words=5, seed=1)``: a random network of each kind in turn, in double precision."""
+    return lambda **options: random_model(request.param, **options)
+
+
+@pytest.fixture
+def brute_force() -> Callable[..., dict[tuple[int, ...], float]]:
+    """All targets of up to ``longest`` words with their log-probabilities by the model's ``forward``."""
+
+    def enumerate_all(
+        model: TranslationModel, source: Sequence[int], *, longest: int, words: int
+    ) -> dict[tuple[int, ...], float]:
+        ordinary = range(1, words)
+        targets = [t for length in range(longest + 1) for t in itertools.product(ordinary, repeat=length)]
+        log_probs = model(pad_pairs([(source, target) for target in targets])).sum(dim=1)
+        return dict(zip(targets, log_probs.tolist(), strict=True))
+
+    return enumerate_all
+
+
+@pytest.fixture
+def sources() -> Padded:
+    """Sentences of several lengths over six words, one without any."""
+    return pad([[2, 3, 4], [5], [], [4, 4, 2, 3, 5, 2], [3, 2], [1, 3, 5, 5]])
+
+
+def loaded(kind: str, *, seed: int = 3) -> LoadedModel:
+    """A random network with vocabularies."""
+    source = Vocabulary([*SPECIAL_WORDS, "a", "group", "of", "men", "&apos;s", "$"])
+    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "."])
+    model = random_model(kind, words=len(target), seed=seed, source_words=len(source))
+    config = RNNsearchConfig() if kind == "rnnsearch" else RNNencdecConfig()
+    return LoadedModel(model, source, target, FolderConfig(model=config), "f" * 12, f"folder-{seed}")
+
+
+@pytest.fixture
+def load_tiny() -> Callable[..., LoadedModel]:
+    """``load_tiny("rnnsearch", seed=3)``: a random network with vocabularies."""
+    return loaded

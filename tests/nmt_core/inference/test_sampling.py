@@ -1,0 +1,78 @@
+"""Samples against the probabilities they are drawn from."""
+
+from __future__ import annotations
+
+import collections
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.sampling import SamplingConfig, sample
+from nmt_core.models.interface import TranslationModel
+from nmt_core.text.vocabulary import UNKNOWN_ID
+
+MakeModel = Callable[..., TranslationModel]
+Enumerate = Callable[..., dict[tuple[int, ...], float]]
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_frequencies_are_the_probabilities(tiny: MakeModel, brute_force: Enumerate, temperature: float) -> None:
+    model = tiny(words=4, seed=1)
+    truth = brute_force(model, [2, 3], longest=1, words=4)
+    config = SamplingConfig(samples=4000, temperature=temperature, max_length_ratio=0, max_length_extra=1)
+    drawn = sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]
+    counts = collections.Counter(h.words for h in drawn)
+    # Of one word at most: the empty one, or the first word whatever follows, as it is closed then.
+    first = model(pad_pairs([([2, 3], [word]) for word in (1, 2, 3)]))[:, 0].tolist()
+    weights: dict[tuple[int, ...], float] = {(): math.exp(truth[()] / temperature)}
+    weights |= {(word,): math.exp(value / temperature) for word, value in zip((1, 2, 3), first, strict=True)}
+    for words, weight in weights.items():
+        expected = weight / sum(weights.values())
+        deviation = math.sqrt(expected * (1 - expected) / 4000)
+        assert counts[words] / 4000 == pytest.approx(expected, abs=4 * deviation + 1e-9)
+    for hypothesis in drawn[:50]:
+        assert hypothesis.log_prob == pytest.approx(truth[hypothesis.words], abs=1e-9)
+
+
+def test_samples_do_not_depend_on_the_batch(tiny: MakeModel, sources: Padded) -> None:
+    predictor = ModelPredictor(tiny(words=20, seed=2))
+    config = SamplingConfig(samples=3, seed=7)
+    together = sample(predictor, sources, config=config)
+    for row in range(sources.rows):
+        length = int(sources.mask_BL[row].sum())
+        one = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
+        alone = sample(predictor, one, config=config, numbers=[row])[0]
+        assert [h.words for h in alone] == [h.words for h in together[row]]
+
+
+def test_seeds_and_lines_differ(tiny: MakeModel) -> None:
+    predictor = ModelPredictor(tiny(words=20, seed=3))
+    source = pad([[2, 3, 4], [2, 3, 4]])
+    first = sample(predictor, source, config=SamplingConfig(samples=8, seed=1))
+    assert first == sample(predictor, source, config=SamplingConfig(samples=8, seed=1))
+    assert first != sample(predictor, source, config=SamplingConfig(samples=8, seed=2))
+    assert first[0] != first[1]
+
+
+def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel, sources: Padded) -> None:
+    model = tiny(words=8, seed=4)
+    config = SamplingConfig(samples=4, temperature=2.0)
+    for row, drawn in enumerate(sample(ModelPredictor(model), sources, config=config, attention=True)):
+        source = sources.words_BL[row][sources.mask_BL[row]][:-1].tolist()
+        expected = model(pad_pairs([(source, h.words) for h in drawn])).sum(dim=1)
+        np.testing.assert_allclose([h.log_prob for h in drawn], expected, atol=1e-9)
+        for hypothesis in drawn:
+            if hypothesis.attention is not None:
+                assert hypothesis.attention.shape == (len(hypothesis.words) + 1, len(source) + 1)
+
+
+def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded) -> None:
+    predictor = ModelPredictor(tiny(words=4, seed=5))
+    free = sample(predictor, sources, config=SamplingConfig(samples=20))
+    bound = sample(predictor, sources, config=SamplingConfig(samples=20, forbid_unknown=True))
+    assert any(UNKNOWN_ID in h.words for drawn in free for h in drawn)
+    assert not any(UNKNOWN_ID in h.words for drawn in bound for h in drawn)

@@ -1,0 +1,85 @@
+"""Lines in, translations out."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from nmt_core.errors import ConfigError
+from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.sampling import SamplingConfig
+from nmt_core.inference.translator import Translator
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+Load = Callable[..., LoadedModel]
+LINES = ["a group of men", "", "men", "  ", "men of a group of men &apos;s group", "something\u00a0unknown of", "of a"]
+
+
+@pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
+@pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=3), SamplingConfig(samples=3)])
+def test_batches_and_windows_do_not_matter(load_tiny: Load, kind: str, config: DecodingConfig | SamplingConfig) -> None:
+    model = load_tiny(kind)
+    expected = Translator([model], config=config).translate(LINES)
+    small = Translator([model], config=config, batch_tokens=1, window=2)
+    for one, other in zip(expected, small.translate_stream(iter(LINES)), strict=True):
+        assert [t.words for t in one] == [t.words for t in other]
+        assert [t.log_prob for t in one] == pytest.approx([t.log_prob for t in other], abs=1e-9)
+
+
+def test_lines_without_words_have_empty_translations(load_tiny: Load) -> None:
+    found = Translator([load_tiny("rnnsearch")]).translate(LINES)
+    assert len(found) == len(LINES)
+    for line, (best,) in zip(LINES, found, strict=True):
+        assert best.source_words == tuple(line.split(" ")) if line.strip() else best.text == ""
+    assert found[1][0].log_prob == 0.0
+
+
+def test_streaming_reads_no_more_than_a_window_ahead(load_tiny: Load) -> None:
+    read = []
+
+    def lines() -> Iterator[str]:
+        for number in range(100):
+            read.append(number)
+            yield "men"
+
+    stream = Translator([load_tiny("rnnencdec")], config=DecodingConfig(beam=1), window=5).translate_stream(lines())
+    next(stream)
+    assert len(read) == 5
+
+
+def test_raw_text_comes_back_raw(load_tiny: Load) -> None:
+    translator = Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=3))
+    raw = translator.translate(["A group of men's"], raw=True)[0][0]
+    assert raw.source_words == ("A", "group", "of", "men", "&apos;s")
+    assert raw.text == translator.processor.detokenize(" ".join(raw.words))
+    assert "&apos;" not in raw.text
+
+
+def test_labels_name_the_rows_and_columns_of_attention(load_tiny: Load) -> None:
+    best = Translator([load_tiny("rnnsearch")], attention=True).translate(["a group $"])[0][0]
+    assert best.attention is not None
+    assert best.attention.shape == (len(best.target_labels), len(best.source_labels))
+    assert best.source_labels == ("a", "group", "$", "</s>")
+    assert len(best.word_log_probs) == len(best.target_labels)
+
+
+def test_ensembles_need_one_target_vocabulary(load_tiny: Load) -> None:
+    one = load_tiny("rnnsearch")
+    other = dataclasses.replace(one, target=Vocabulary([*SPECIAL_WORDS, "x"]), folder="elsewhere")
+    with pytest.raises(ConfigError, match="elsewhere have different target vocabularies"):
+        Translator([one, other])
+
+
+def test_different_models_make_an_ensemble(load_tiny: Load) -> None:
+    models = [load_tiny("rnnsearch"), load_tiny("rnnencdec")]
+    best = Translator(models, attention=True).translate(["men of a group"])[0][0]
+    assert best.attention is not None
+    assert best.attention.sum(axis=1) == pytest.approx(1.0)
+
+
+def test_more_translations_than_the_beam_holds_are_refused(load_tiny: Load) -> None:
+    with pytest.raises(ConfigError, match="beam of at least 20"):
+        Translator([load_tiny("rnnsearch")], config=DecodingConfig(beam=12, nbest=20))

@@ -1,0 +1,72 @@
+"""Raw text against what Moses' own scripts made of it."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nmt_core.text.processing import TextConfig, TextProcessor
+
+pytest.importorskip("sacremoses")
+
+
+@pytest.fixture(scope="module")
+def processor() -> TextProcessor:
+    return TextProcessor(TextConfig(source_language="en", target_language="fr"))
+
+
+def lines(path: Path) -> list[str]:
+    with gzip.open(path, "rt", encoding="utf-8") as stream:
+        return stream.read().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("language", ["en", "fr", "de"])
+@pytest.mark.parametrize("split", ["val", "test_2016_flickr"])
+def test_as_the_perl_scripts_on_multi30k(shared: Path, language: str, split: str) -> None:
+    folder = shared / "data" / "multi30k"
+    processor = TextProcessor(TextConfig(source_language=language))
+    raw, expected = lines(folder / f"{split}.{language}.gz"), lines(folder / f"{split}.tok.{language}.gz")
+    assert [processor.tokenize(line) for line in raw] == expected
+
+
+def test_detokenised_references_are_the_raw_ones(shared: Path, processor: TextProcessor) -> None:
+    folder = shared / "data" / "multi30k"
+    raw = [" ".join(line.split()) for line in lines(folder / "val.fr.gz")]
+    made = [processor.detokenize(line) for line in lines(folder / "val.tok.fr.gz")]
+    different = sum(one != other for one, other in zip(raw, made, strict=True))
+    assert different <= len(raw) // 100  # quotation marks that normalisation changed, and the like
+
+
+def test_escapes_go_in_and_out(processor: TextProcessor) -> None:
+    escaped = processor.tokenize_target('a|b [c] <x> & "q" d\'eau')
+    assert escaped == "a &#124; b &#91; c &#93; &lt; x &gt; &amp; &quot; q &quot; d&apos; eau"
+    assert processor.detokenize("a &#124; b &amp; c d&apos; eau .") == "a | b & c d'eau."
+
+
+def test_what_looks_like_an_escape_survives(processor: TextProcessor) -> None:
+    assert processor.detokenize(processor.tokenize_target("&lt;")).replace(" ", "") == "&lt;"
+
+
+def test_without_escapes() -> None:
+    plain = TextProcessor(TextConfig(escape=False))
+    assert plain.tokenize("it's a|b & c") == "it 's a | b & c"
+    assert plain.detokenize("a &amp; b") == "a &amp; b"
+
+
+def test_hyphens_are_cut_on_demand() -> None:
+    assert TextProcessor(TextConfig(aggressive_hyphens=True)).tokenize("a T-shirt") == "a T @-@ shirt"
+    assert TextProcessor(TextConfig()).tokenize("a T-shirt") == "a T-shirt"
+
+
+def test_the_last_full_stop_is_a_word(processor: TextProcessor) -> None:
+    assert processor.tokenize("They met Mr. Smith of the U.S.") == "They met Mr. Smith of the U.S ."
+    assert processor.tokenize("so ...") == "so ..."
+    assert processor.tokenize(".") == "."
+
+
+@pytest.mark.parametrize("line", ["", " ", "\u00a0", "\t"])
+def test_nothing_stays_nothing(processor: TextProcessor, line: str) -> None:
+    assert processor.tokenize(line) == ""
+    assert processor.detokenize("") == ""

@@ -1,0 +1,144 @@
+"""add-features, tune and rerank from their options to their files."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from nmt_core.errors import ConfigError, NmtError
+from smt_bridge.commands import add_features, rerank, tune
+from smt_bridge.formats.nbest import read_entries
+from smt_bridge.formats.weights import read_weights
+
+# The reference is the second hypothesis; only feature B prefers it. Sentence 1 has no hypotheses.
+NBEST = b"""0 ||| the cat sat on a mat ||| A= 2 B= 0 ||| 2
+0 ||| the cat sat on the mat ||| A= 1 B= 1 ||| 1
+2 ||| it is a very big house ||| A= 2 B= 0 ||| 2
+2 ||| it is a very small house &apos;s ||| A= 1 B= 1 ||| 1
+"""
+REFERENCE = "the cat sat on the mat\nno\nit is a very small house &apos;s\n"
+
+
+def call(command: ModuleType, *arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    command.add_arguments(parser)
+    status: int = command.run(parser.parse_args([str(argument) for argument in arguments]))
+    return status
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "nbest").write_bytes(NBEST)
+    (tmp_path / "reference").write_text(REFERENCE)
+    (tmp_path / "source").write_text("s\nt\nu\n")
+    (tmp_path / "weights").write_text("[weight]\nA= 0.25\nB= 0.75\n")
+    return tmp_path
+
+
+def test_features_are_added_and_not_twice(files: Path) -> None:
+    arguments = ("--source", files / "source", "--word-count", "--quiet", "--output", files / "out.gz")
+    assert call(add_features, "--nbest", files / "nbest", *arguments) == 0
+    assert [entry.features["WordCount0"] for entry in read_entries(str(files / "out.gz"))] == [(6,), (6,), (6,), (7,)]
+    with pytest.raises(NmtError, match="already has a feature WordCount0"):
+        call(add_features, "--nbest", files / "out.gz", *arguments)
+    assert call(add_features, "--nbest", files / "out.gz", "--names", "Words", *arguments) == 0
+
+
+def test_adding_nothing_is_refused(files: Path) -> None:
+    with pytest.raises(ConfigError, match="nothing to add"):
+        call(add_features, "--nbest", files / "nbest", "--source", files / "source")
+    with pytest.raises(ConfigError, match="2 names for 1 columns"):
+        call(add_features, "--nbest", files / "nbest", "--source", files / "source", "--word-count", "--names", "A,B")
+
+
+def test_tuned_weights_find_the_reference(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--nbest", files / "nbest", "--reference", files / "reference", "--runs", "1", "--output", files / "w")
+    assert call(tune, *arguments) == 0
+    weights = read_weights(str(files / "w"))
+    assert weights["B"][0] > weights["A"][0]
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "100.00 tuned" in said.err
+
+
+def test_tuning_on_plain_text(files: Path) -> None:
+    (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
+    arguments = (
+        "--nbest",
+        files / "nbest",
+        "--reference",
+        files / "plain",
+        "--detokenize",
+        "en",
+        "--output",
+        files / "w",
+    )
+    assert call(tune, *arguments, "--runs", "1") == 0
+    assert read_weights(str(files / "w"))["B"][0] > 0
+
+
+def test_options_that_contradict_are_refused(files: Path) -> None:
+    for arguments in (["--nbest", "n"], ["--features-dat", "f"], ["--nbest", "n", "--reference", "r", "--runs", "0"]):
+        with pytest.raises(ConfigError):
+            call(tune, *arguments)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_reranked_text_has_one_line_per_source_line(
+    files: Path, order: int, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    lines = NBEST.splitlines(keepends=True)
+    (files / "nbest").write_bytes(b"".join(lines if order == 1 else lines[2:] + lines[:2]))
+    arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--source", files / "source")
+    assert call(rerank, *arguments, "--nbest-output", files / "list") == 0
+    out, err = capfdbinary.readouterr()
+    assert out == b"the cat sat on the mat\n\nit is a very small house &apos;s\n"
+    assert (b"not grouped" in err) == (order == -1)
+    assert (files / "list").read_bytes().splitlines()[0] == b"0 ||| the cat sat on the mat ||| A= 1 B= 1 ||| 1"
+    assert (files / "list").read_bytes().splitlines()[1] == b"0 ||| the cat sat on a mat ||| A= 2 B= 0 ||| 0.5"
+
+
+def test_reranking_reports_before_and_after(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "plain").write_text(REFERENCE.replace(" &apos;s", "'s"))
+    arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--detokenize", "en")
+    assert call(rerank, *arguments, "--reference", files / "plain", "--samples", "20", "--output", files / "out") == 0
+    assert (files / "out").read_text() == "the cat sat on the mat\n\nit is a very small house's\n"
+    said = capsys.readouterr().err
+    assert "BLEU" in said
+    assert "chrF2" in said
+    assert "tok:13a" in said
+    assert "p = " in said
+
+
+def test_list_longer_than_the_source_names_both_numbers(files: Path) -> None:
+    (files / "source").write_text("s\n")
+    with pytest.raises(NmtError, match=r"ids up to 2 .* 1 lines"):
+        call(rerank, "--nbest", files / "nbest", "--weights", files / "weights", "--source", files / "source")
+
+
+def test_short_reference_leaves_no_output(files: Path) -> None:
+    (files / "reference").write_text("a\n")
+    arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out")
+    with pytest.raises(NmtError, match="has 1 lines"):
+        call(rerank, *arguments, "--reference", files / "reference")
+    assert not (files / "out").exists()
+
+
+def test_totals_of_the_decoder_are_reproduced(shared: Path, tmp_path: Path) -> None:
+    moses = shared / "moses/en-fr"
+    path = moses / "val.first20.nbest10.with-alignment.gz"
+    arguments = ("--nbest", path, "--weights", moses / "moses.ini", "--output", tmp_path / "out")
+    assert call(rerank, *arguments, "--nbest-output", tmp_path / "list") == 0
+    known = {(entry.sentence, entry.hypothesis): entry.total for entry in read_entries(str(path))}
+    differences: dict[int, set[float]] = {}
+    for entry in read_entries(str(tmp_path / "list")):
+        theirs = known[entry.sentence, entry.hypothesis]
+        assert entry.total is not None
+        assert theirs is not None
+        differences.setdefault(entry.sentence, set()).add(round(entry.total - theirs, 3))
+    # UnknownWordPenalty, -100 a word, is in the decoder's totals only; it is the same within a list.
+    assert all(abs(math.remainder(value, 100)) < 0.002 for values in differences.values() for value in values)

@@ -1,0 +1,64 @@
+"""KenLM's numbers in Moses' unit."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import InputError
+from smt_bridge.features.interface import Candidates
+from smt_bridge.features.kenlm_score import KenLMFeature
+
+pytest.importorskip("kenlm")
+
+ARPA = """\\data\\
+ngram 1=4
+ngram 2=2
+
+\\1-grams:
+-2.0\t<unk>\t0
+0\t<s>\t-0.5
+-1.0\t</s>\t0
+-0.5\ta\t-0.25
+
+\\2-grams:
+-0.1\t<s> a
+-0.2\ta </s>
+
+\\end\\
+"""
+
+
+def write_model(folder: Path) -> str:
+    path = folder / "lm.arpa.gz"
+    path.write_bytes(gzip.compress(ARPA.encode()))
+    return str(path)
+
+
+def test_scores_are_natural_logs_with_boundaries(tmp_path: Path) -> None:
+    feature = KenLMFeature(write_model(tmp_path))
+    assert feature.names == ("KENLM0", "KenLMoov0")
+    rows = feature.compute([Candidates("", ["a", "", "a z", "a\x0bz a"])])[0]
+    logs = [-0.1 - 0.2, -0.5 - 1.0, -0.1 - 0.25 - 2.0 - 1.0, -0.5 - 2.0 - 0.5 - 0.2]
+    assert [row[0] for row in rows] == pytest.approx([value * math.log(10) for value in logs], rel=1e-6)
+    assert [row[1] for row in rows] == [0, 0, 1, 1]
+
+
+def test_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "lm").write_text("nothing\n")
+    with pytest.raises(InputError, match="lm: "):
+        KenLMFeature(str(tmp_path / "lm"))
+    with pytest.raises(InputError, match="no such"):
+        KenLMFeature(str(tmp_path / "absent"))
+
+
+def test_scores_equal_those_of_the_decoder(shared: Path) -> None:
+    from smt_bridge.formats.nbest import read_entries
+
+    moses = shared / "moses/en-fr"
+    entries = list(read_entries(str(moses / "val.first20.nbest10.with-alignment.gz")))
+    rows = KenLMFeature(str(moses / "lm.fr.arpa.gz")).compute([Candidates("", [entry.text for entry in entries])])[0]
+    assert [row[0] for row in rows] == pytest.approx([entry.features["LM0"][0] for entry in entries], rel=1e-4)

@@ -1,0 +1,191 @@
+"""Phrase tables: what passes through, what is mended, what is refused and where."""
+
+from __future__ import annotations
+
+import gzip
+from itertools import groupby, islice, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt_core.errors import InputError
+from nmt_core.files import read_lines
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.phrase_table import (
+    Window,
+    append_scores,
+    bracketed_last_tokens,
+    cut_at_sources,
+    read_windows,
+    split_window,
+)
+
+LINE = b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1 ||| 2 4 2 ||| |||"
+
+
+def write(path: Path, *lines: bytes) -> str:
+    path.write_bytes(b"".join(line + b"\n" for line in lines))
+    return str(path)
+
+
+def through(*lines: bytes, added: bytes = b"0.125", scores: int = 2) -> list[bytes]:
+    return append_scores(split_window(Window("table", 1, scores, list(lines))), [added] * len(lines))
+
+
+def refusal(*lines: bytes, scores: int = 2) -> str:
+    with pytest.raises(FormatError) as caught:
+        split_window(Window("table", 11, scores, list(lines)))
+    return str(caught.value)
+
+
+def test_new_score_stands_last_in_third_field() -> None:
+    assert through(LINE) == [b"das Haus ||| the house ||| 0.5 0.25 0.125 ||| 0-0 1-1 ||| 2 4 2 ||| |||"]
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (b"a ||| b ||| 1 2", b"a ||| b ||| 1 2 .5"),
+        (b"a ||| b ||| 1 2 ", b"a ||| b ||| 1 2 .5 "),
+        (b"a ||| b ||| 1 2\r", b"a ||| b ||| 1 2 .5\r"),
+        (b"a ||| b ||| 1 2 ||| 0-0\r", b"a ||| b ||| 1 2 .5 ||| 0-0\r"),
+        (b"a|||b|||1 2|||0-0", b"a|||b||| 1 2 .5 |||0-0"),
+        (b"a ||| b ||| 1  2 ||| 0-0", b"a ||| b ||| 1 2 .5 ||| 0-0"),
+        (b"a ||| b |||\t1\t2\t||| 0-0", b"a ||| b ||| 1 2 .5 ||| 0-0"),
+        (b"a ||| b ||| +1.50E-02 .5 |||", b"a ||| b ||| +1.50E-02 .5 .5 |||"),
+        (b"a |||  ||| 1 2 |||  ||| 1", b"a |||  ||| 1 2 .5 |||  ||| 1"),
+        (
+            b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 ||| \x00",
+            b"\xa0\xff\x0b ||| \xe2\x80\xa8\r\x1c ||| 1 2 .5 ||| \x00",
+        ),
+    ],
+    ids=[
+        "three-fields",
+        "blank-at-end",
+        "crlf-3",
+        "crlf-4",
+        "no-blanks",
+        "two-blanks",
+        "tabs",
+        "notation",
+        "deletion",
+        "bytes",
+    ],
+)
+def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) -> None:
+    assert through(line, added=b".5") == [expected]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"", "blank"),
+        (b"a ||| b", "2 of at least 3 fields"),
+        (b"a ||| b ||| 1 ||| 0-0", "has 1 scores, but the first line has 2"),
+        (b"a ||| b ||| 1 2 3 ||| 0-0", "has 3 scores"),
+        (b"a ||| b ||| ||| 0-0", "no scores"),
+        (b"a ||| b ||| 1 nan |||", "score 2 is `nan`"),
+        (b"a ||| b ||| 1 0,5 |||", "`0,5`"),
+        (b"a ||| b ||| 1 1_0 |||", "`1_0`"),
+        (b"a ||| b ||| 1 1e |||", "`1e`"),
+        (b"a ||| b ||| 1 inf |||", "`inf`"),
+        (b"a ||| b ||| 1 1e999 |||", "too large"),
+        (b"a ||| b ||| -0.5 1 |||", "negative"),
+        (b"[X][X] a [X] ||| [X][X] b [X] ||| 1 2 ||| 0-0", "hierarchical"),
+    ],
+)
+def test_malformed_line_is_refused_with_its_number(line: bytes, words: str) -> None:
+    message = refusal(LINE, LINE, line, LINE)
+    assert message.startswith("table:13: ")
+    assert words in message
+
+
+def test_bracketed_words_are_not_rules() -> None:
+    line = b"[ a ] a[b][c] ||| [x] y ||| 1 2 |||"
+    assert through(line)[0].startswith(line[:-4])
+    rows = split_window(Window("table", 1, 2, [line, b"a ||| see [x] ||| 1 2 |||"]))
+    assert bracketed_last_tokens(rows) == 1
+
+
+def test_first_line_sets_the_number_of_scores(tmp_path: Path) -> None:
+    (window,) = read_windows(write(tmp_path / "t", LINE, LINE))
+    assert (window.first, window.scores, window.lines) == (1, 2, [LINE, LINE])
+
+
+@pytest.mark.parametrize(
+    ("first", "words"),
+    [
+        (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1", "Hiero"),
+        (b"a [X] ||| b [X] ||| 1 2 ||| 0-0", "rules"),
+        (b"1", "1 of at least 3 fields"),
+    ],
+)
+def test_other_kinds_of_tables_are_refused(tmp_path: Path, first: bytes, words: str) -> None:
+    with pytest.raises(FormatError, match=words) as caught:
+        list(read_windows(write(tmp_path / "t", first)))
+    assert caught.value.line == 1
+
+
+def test_empty_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="empty"):
+        list(read_windows(write(tmp_path / "t")))
+
+
+def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
+    whole = gzip.compress(b"\n".join([LINE] * 5000))
+    (tmp_path / "t.gz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InputError, match="truncated"):
+        list(read_windows(str(tmp_path / "t.gz")))
+
+
+@given(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, 5)), min_size=1), st.integers(1, 7))
+def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], size: int) -> None:
+    lines = [b"%b ||| x ||| 1" % source for source, repeats in groups for _ in range(repeats)]
+    windows = list(cut_at_sources(iter(lines), size=size))
+    assert [line for window in windows for line in window] == lines
+    for window, following in pairwise(windows):
+        assert window[-1] != following[0]
+        assert len(window) >= size
+    longest = max(len(list(group)) for _, group in groupby(lines))
+    assert max(map(len, windows)) < size + longest
+
+
+def test_endless_source_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("smt_bridge.formats.phrase_table._LARGEST_WINDOW", 10)
+    assert [len(window) for window in cut_at_sources([b"a ||| b ||| 1"] * 25, size=4)] == [10, 10, 5]
+
+
+_PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" not in text and b"]" not in text)
+_SCORE = st.floats(0.0, 1e30).map(lambda number: f"{number:.6g}".encode()) | st.sampled_from(
+    [b".5", b"+1", b"1E-5", b"0"]
+)
+_BLANK = st.sampled_from([b" ", b"  ", b"\t"])
+_TAIL = st.just(b"") | st.binary(max_size=20).filter(lambda text: b"\n" not in text).map(lambda text: b"|||" + text)
+
+
+@given(st.lists(st.tuples(_PHRASE, _PHRASE, st.lists(_SCORE, min_size=3, max_size=3), _TAIL), min_size=1, max_size=20))
+@settings(max_examples=200)
+def test_random_table_is_kept_byte_for_byte(parts: list[tuple[bytes, bytes, list[bytes], bytes]]) -> None:
+    def table(added: bytes) -> list[bytes]:
+        return [b"%b|||%b||| %b%b %b" % (s, t, b" ".join(n), added, tail) for s, t, n, tail in parts]
+
+    assert through(*table(b""), added=b"0.1 7", scores=3) == table(b" 0.1 7")
+
+
+@given(st.lists(_SCORE, min_size=1, max_size=5), st.lists(_BLANK, min_size=6, max_size=6))
+def test_any_blanks_become_single_ones(numbers: list[bytes], blanks: list[bytes]) -> None:
+    field = b"".join(blank + number for blank, number in zip(blanks, [*numbers, b""], strict=False)) + blanks[-1]
+    line = b"a ||| b |||" + field + b"||| 0-0"
+    assert through(line, added=b"1", scores=len(numbers)) == [b"a ||| b ||| " + b" ".join(numbers) + b" 1 ||| 0-0"]
+
+
+def test_real_table_is_kept_byte_for_byte(shared: Path) -> None:
+    path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
+    original = iter(read_lines(path))
+    for window in islice(read_windows(path), 3):
+        rows = split_window(window)
+        assert [b"|||".join(row) for row in rows] == list(islice(original, len(rows)))
+        expected = [b"|||".join([*row[:2], row[2] + b"0.5 0.25 ", row[3]]) for row in rows]
+        assert append_scores(rows, [b"0.5 0.25"] * len(rows)) == expected

@@ -1,0 +1,93 @@
+"""Weight files: reading, writing, and the model score."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.weights import Weights, format_weights, read_weights
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8", newline="")
+    return str(path)
+
+
+def test_ini_gives_its_weight_section_only(tmp_path: Path) -> None:
+    text = "# made\n[feature]\nKENLM name=LM0\n[weight]\r\n\n# none\nLM0= 0.5 # ln\r\nTM0=\t.1 -2e-1\n[threads]\n4\n"
+    weights = read_weights(written(tmp_path / "moses.ini", text.replace("# made\n", "")))
+    assert list(weights.items()) == [("LM0", (0.5,)), ("TM0", (0.1, -0.2))]
+
+
+def test_header_may_be_missing(tmp_path: Path) -> None:
+    assert read_weights(written(tmp_path / "w", "B= 1\nA= 2 3\n")) == Weights({"A": (2, 3), "B": (1,)})
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[weight]\nLM0=0.5\n", 2, "blank after the ="),
+        ("LM0 = 0.5\n", 1, "none before it"),
+        ("LM0= nan\n", 1, "plain number"),
+        ("LM0= 1_0\n", 1, "plain number"),
+        ("LM0=\n", 1, "expected"),
+        ("A= 1\nA= 2\n", 2, "given twice"),
+        ("[feature]\nLM0= 1\n", None, "no weights"),
+    ],
+)
+def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    with pytest.raises(FormatError, match=words) as caught:
+        read_weights(written(tmp_path / "w", text))
+    assert caught.value.line == line
+
+
+@given(
+    st.dictionaries(
+        st.from_regex("[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True),
+        st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=4).map(tuple),
+        min_size=1,
+    )
+)
+def test_float32_weights_come_back(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, tuple[float, ...]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "weights"
+    again = read_weights(written(path, format_weights(values)))
+    assert list(again) == list(values)
+    for name, numbers in values.items():
+        assert again[name] == pytest.approx(numbers, rel=1e-8, abs=1e-44)
+
+
+def test_dot_gives_the_total_of_the_decoder() -> None:
+    weights = Weights({"LM0": (0.5,), "TM0": (0.2, 0.3), "UnknownWordPenalty0": (1.0,)})
+    assert weights.dot({"TM0": (-1.0, -2.0), "LM0": (-4.0,), "TM0_sparse": (9.0,)}) == pytest.approx(-2.8)
+
+
+def test_dot_of_the_real_list_is_its_total(shared: Path) -> None:
+    import gzip
+
+    weights = read_weights(str(shared / "moses" / "en-fr" / "moses.ini"))
+    with gzip.open(shared / "moses" / "en-fr" / "val.nbest100.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        fields = next(lines).split("|||")
+    features: dict[str, list[float]] = {}
+    for token in fields[2].split():
+        if token.endswith("="):
+            row = features.setdefault(token[:-1], [])
+        else:
+            row.append(float(token))
+    assert weights.dot(features) == pytest.approx(float(fields[3]), abs=1e-4)
+
+
+@pytest.mark.parametrize("features", [{"LM1": (1.0,)}, {"LM0": (1.0, 2.0)}], ids=["unknown", "arity"])
+def test_dot_refuses_features_that_do_not_fit(features: dict[str, tuple[float, ...]]) -> None:
+    with pytest.raises(WiringError, match="LM"):
+        Weights({"LM0": (0.5,)}).dot(features)
+
+
+def test_replaced_keeps_the_order() -> None:
+    weights = Weights({"A": (1,), "B": (2,)}).replaced({"C": (3,), "A": (4,)})
+    assert list(weights.items()) == [("A", (4,)), ("B", (2,)), ("C", (3,))]

@@ -1,0 +1,118 @@
+"""The line search against brute force, and the tuner against Moses' own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smt_bridge.metrics.bleu import bleu
+from smt_bridge.tuning.expected_bleu import ExpectedBleu
+from smt_bridge.tuning.mert import tune_mert, upper_envelopes
+from smt_bridge.tuning.pool import Column, Floats, NbestPool, pool_from_moses
+
+
+def random_pool(seed: int, *, columns: int = 4, sentences: int = 40, entries: int = 12) -> NbestPool:
+    """Make lists of unequal length, with matches that follow hidden weights."""
+    generator = np.random.default_rng(seed)
+    features = generator.normal(size=(columns, sentences, entries)).round(2)
+    padding = np.where(np.arange(entries) < generator.integers(1, entries + 1, (sentences, 1)), 0.0, -np.inf)
+    quality = np.tensordot(generator.normal(size=columns), features, 1) + generator.normal(size=(sentences, entries))
+    rank = quality.argsort(axis=1).argsort(axis=1)
+    totals = np.broadcast_to(np.arange(entries + 4, entries, -1), (sentences, entries, 4))
+    lengths = np.full((sentences, entries, 2), entries + 4)
+    matches = np.minimum(rank[..., None], totals)
+    statistics = np.concatenate([matches, totals, lengths], axis=-1)
+    return NbestPool(tuple(Column(f"F{index}", 0) for index in range(columns)), features, statistics, padding)
+
+
+@pytest.mark.parametrize("digits", [0, 1, 9])
+def test_envelope_is_the_maximum_everywhere(digits: int) -> None:
+    generator = np.random.default_rng(digits)
+    intercepts = generator.normal(size=(60, 12)).round(digits)
+    slopes = generator.normal(size=(60, 12)).round(digits)
+    intercepts[7, 3:] = -np.inf
+    left, corners = upper_envelopes(intercepts, slopes, low=-3.0, high=4.0)
+    for group in range(len(intercepts)):
+        mine = np.flatnonzero(corners.group == group)
+        mine = mine[np.argsort(corners.at[mine], kind="stable")]
+        borders = np.concatenate([[-3.0], corners.at[mine], [4.0]])
+        winner = np.zeros(12)
+        winner[left[group]] = 1
+        for place in range(len(borders) - 1):
+            if place:
+                winner[corners.before[mine[place - 1]]] -= 1
+                winner[corners.after[mine[place - 1]]] += 1
+            if borders[place + 1] - borders[place] > 1e-9:
+                values = intercepts[group] + 0.5 * (borders[place] + borders[place + 1]) * slopes[group]
+                assert sorted(winner)[-2:] == [0, 1]
+                assert values[winner.argmax()] == pytest.approx(values.max(), abs=1e-9)
+
+
+def test_one_direction_finds_what_a_fine_grid_finds() -> None:
+    pool = random_pool(5, columns=2)
+    start = np.array([1.0, 0.3])
+    found = tune_mert(pool, start, tuned=np.array([False, True]), restarts=0)
+    grid = [float(bleu(pool.best_statistics(np.array([1.0, weight])))) for weight in np.linspace(-3, 3, 6001)]
+    assert found.bleu >= max(grid) - 1e-9
+    assert found.weights[0] > 0
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_reported_bleu_is_that_of_the_weights(seed: int) -> None:
+    pool = random_pool(seed)
+    start = np.full(4, 0.25)
+    result = tune_mert(pool, start, seed=seed)
+    assert result.bleu == float(bleu(pool.best_statistics(result.weights)))
+    assert result.bleu > float(bleu(pool.best_statistics(start)))
+    assert np.abs(result.weights).sum() == pytest.approx(1.0, abs=1e-5)
+
+
+def test_same_seed_gives_same_weights() -> None:
+    first, second = (tune_mert(random_pool(4), np.ones(4), seed=9).weights.tolist() for _ in range(2))
+    assert first == second
+
+
+def test_column_outside_the_search_keeps_its_share() -> None:
+    tuned = np.array([True, True, False, False])
+    weights = tune_mert(random_pool(6), np.array([0.1, 0.2, 0.4, -0.3]), tuned=tuned).weights
+    assert weights[2] / weights[3] == pytest.approx(0.4 / -0.3, rel=1e-4)
+
+
+def test_gradient_of_expected_bleu_is_that_of_finite_differences() -> None:
+    pool = random_pool(8)
+    base = pool.padding
+    expected = ExpectedBleu(pool.features, base, pool.statistics)
+    weights = np.array([0.3, -0.2, 0.5, 0.1])
+
+    def log_bleu(point: Floats) -> float:
+        scores = pool.scores(point)
+        shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        return float(np.log(bleu((shares[..., None] * pool.statistics).sum(axis=(0, 1)))))
+
+    step = 1e-5
+    numeric = [(log_bleu(weights + step * axis) - log_bleu(weights - step * axis)) / (2 * step) for axis in np.eye(4)]
+    assert expected.gradient(weights).tolist() == pytest.approx(numeric, rel=1e-3, abs=1e-6)
+
+
+def test_bleu_is_at_least_that_of_moses(shared: Path) -> None:
+    folder = shared / "moses/en-fr/mert"
+    pool = pool_from_moses(str(folder / "run1.features.dat.gz"), str(folder / "run1.scores.dat.gz"))
+    moses = np.array(list(map(float, (folder / "run1.weights.txt").read_text().split())))
+    assert float(bleu(pool.best_statistics(moses))) == pytest.approx(56.9652, abs=0.02)
+    start = np.array(list(map(float, (folder / "run1.init.opt").read_text().split("\n")[0].split())))
+    assert tune_mert(pool, start).bleu >= 56.97
+
+
+def test_fixed_columns_are_taken_into_account() -> None:
+    pool = random_pool(11)
+    start = np.array([0.5, 0.1, 0.1, 0.3])
+    found = tune_mert(pool, start, tuned=np.array([False, True, True, False]))
+    assert found.bleu > float(bleu(pool.best_statistics(start)))
+
+
+def test_without_restarts_only_the_start_is_searched() -> None:
+    pool, start = random_pool(12), np.full(4, 0.25)
+    assert tune_mert(pool, start, restarts=0).bleu >= float(bleu(pool.best_statistics(start)))

@@ -1,0 +1,60 @@
+"""Start weights, several seeds, and lists with nothing to tune."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smt_bridge.errors import WiringError
+from smt_bridge.tuning.pool import Column, Floats, NbestPool
+from smt_bridge.tuning.tune import TuningOptions, tune
+
+
+def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:
+    """Features (D, S, L); of every list only the last entry matches anything, unless all are equal."""
+    table: Floats = np.array(features)
+    statistics = np.zeros((*table.shape[1:], 10), dtype=np.int64)
+    statistics[..., 4:] = [5, 4, 3, 2, 5, 5]
+    statistics[:, -1 if differ else slice(None), :4] = [5, 4, 3, 2]
+    columns = (Column("A", 0), Column("A", 1), Column("B", 0))[: len(table)]
+    return NbestPool(columns, table, statistics, np.zeros(table.shape[1:]))
+
+
+GOOD = [[[1.0, 2.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 0.0]], [[3.0, 0.0], [2.0, 0.0]]]
+
+
+def test_best_of_all_runs_is_kept() -> None:
+    report = tune(pool_of(GOOD), {"A": (0.0, 0.0), "B": (1.0,)}, TuningOptions(runs=2, restarts=4))
+    assert report.bleu_at_start == 0.0
+    assert report.bleu == pytest.approx(100.0)
+    assert report.bleu == max(report.bleu_of_runs)
+    assert len(report.bleu_of_runs) == 2
+    assert set(report.weights) == {"A", "B"}
+    assert len(report.weights["A"]) == 2
+    assert sum(abs(weight) for values in report.weights.values() for weight in values) == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("pool", "said"),
+    [
+        (pool_of([[[1.0], [2.0]]]), "one hypothesis"),
+        (pool_of([[[1.0, 1.0], [2.0, 2.0]]]), "features are equal"),
+        (pool_of([[[1.0, 5.0], [2.0, 3.0]]], differ=False), "nothing to gain"),
+    ],
+)
+def test_nothing_to_tune_keeps_the_start_with_a_note(pool: NbestPool, said: str) -> None:
+    report = tune(pool, {"A": (0.7,)}, TuningOptions())
+    assert said in report.note
+    assert report.weights == {"A": (0.7,)}
+
+
+def test_start_of_another_system_is_refused() -> None:
+    with pytest.raises(WiringError, match="2 values in the list but 1"):
+        tune(pool_of(GOOD), {"A": (1.0,)}, TuningOptions())
+    with pytest.raises(WiringError, match="another system"):
+        tune(pool_of(GOOD), {"C": (1.0,)}, TuningOptions())
+
+
+def test_unknown_name_among_features_is_refused() -> None:
+    with pytest.raises(WiringError, match=r"no feature X; it has A, B"):
+        tune(pool_of(GOOD), None, TuningOptions(features=["A", "X"]))
