@@ -36,9 +36,10 @@ def _open_local(spec: str) -> PairScorer:
             raise ConfigError(
                 f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
             )
+    from nmt_core.device import choose_device
     from nmt_core.inference.pair_scorer import open_pair_scorer
 
-    return open_pair_scorer(folders)
+    return open_pair_scorer(folders, device=choose_device("auto"))
 
 
 def _open_remote(spec: str) -> PairScorer:

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.hypothesis import Matrix
-from nmt_core.inference.translator import Translation
+
+if TYPE_CHECKING:
+    from nmt_core.inference.translator import Translation
 
 Points = list[tuple[int, int]]
 

@@ -50,8 +50,8 @@ def test_counts_equal_sacrebleu(hypothesis: str, references: list[str], tokenize
 
 @given(
     st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5)), min_size=4, max_size=4),
-    st.integers(0, 30),
-    st.integers(0, 30),
+    st.integers(1, 30),
+    st.integers(1, 30),
 )
 def test_smoothing_equals_sacrebleu(orders: list[tuple[int, int]], system: int, reference: int) -> None:
     matches = [count for count, _ in orders]

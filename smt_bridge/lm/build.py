@@ -1,0 +1,81 @@
+"""Text to ARPA: with KenLM's ``lmplz`` where it is installed, else with our own estimator."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from typing import BinaryIO
+
+from nmt_core.errors import InputError
+from smt_bridge.errors import ToolError
+from smt_bridge.lm.arpa import write_arpa
+from smt_bridge.lm.estimate import SPECIAL, estimate, read_text
+
+LMPLZ = "lmplz"
+_BLANKS = bytes.maketrans(b"\0\t\r", b"   ")
+_LAST_LINES = 3
+
+
+def find_lmplz() -> str | None:
+    """Where ``lmplz`` is, if it is on the PATH."""
+    return shutil.which(LMPLZ)
+
+
+def build_own(
+    lines: Iterable[bytes],
+    stream: BinaryIO,
+    *,
+    order: int,
+    path: str,
+    skip_symbols: bool = False,
+    fallback: Sequence[float] | None = None,
+) -> None:
+    """Estimate from ``lines`` (of ``path``) and write the ARPA file."""
+    text = read_text(_tokens(lines, path, skip_symbols=skip_symbols))
+    write_arpa(stream, text.words, estimate(text, order, fallback=fallback))
+
+
+def build_with_lmplz(
+    program: str,
+    lines: Iterable[bytes],
+    stream: BinaryIO,
+    *,
+    order: int,
+    skip_symbols: bool = False,
+    fallback: Sequence[float] | None = None,
+) -> None:
+    """Let ``lmplz`` do it. Raises ToolError with its last words if it fails."""
+    command = [program, "-o", str(order)]
+    if skip_symbols:
+        command.append("--skip_symbols")
+    if fallback is not None:
+        command += ["--discount_fallback", *(f"{value:g}" for value in fallback)]
+    with tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=arpa, stderr=messages)
+        assert process.stdin is not None
+        try:
+            for line in lines:
+                process.stdin.write(line + b"\n")
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it gave up: its exit code and messages say why
+        code = process.wait()
+        if code != 0:
+            messages.seek(0)
+            words = messages.read().decode("utf-8", "replace").strip().split("\n")
+            raise ToolError(f"{' '.join(command)} failed with exit code {code}: {' / '.join(words[-_LAST_LINES:])}")
+        arpa.seek(0)
+        shutil.copyfileobj(arpa, stream, 1 << 20)
+
+
+def _tokens(lines: Iterable[bytes], path: str, *, skip_symbols: bool) -> Iterator[list[bytes]]:
+    """Words of every line, cut where ``lmplz`` cuts: at space, tab, carriage return and NUL."""
+    for number, line in enumerate(lines, start=1):
+        words = [word for word in line.translate(_BLANKS).split(b" ") if word]
+        special = next((word for word in words if word in SPECIAL), None)
+        if special is not None and not skip_symbols:
+            problem = f"the word {special.decode()} has a meaning of its own; remove it, or give --skip-symbols"
+            raise InputError(path, problem, line=number)
+        yield [word for word in words if word not in SPECIAL] if special is not None else words

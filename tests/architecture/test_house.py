@@ -1,0 +1,53 @@
+"""What must stay true of the tree as a whole."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*command: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    return subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT)
+
+
+def test_generated_code_is_current() -> None:
+    assert run("scripts/generate_proto.py", "--check").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "nmt_core.interfaces",
+        "nmt_core.serving.client",
+        "nmt_core.commands.main",
+        "smt_bridge.commands.main",
+        "smt_bridge.phrase_scoring",
+        "smt_bridge.scorers",
+        "smt_bridge.rerank",
+        "smt_bridge.tuning.tune",
+    ],
+)
+def test_torch_stays_out_of(module: str) -> None:
+    found = run("-c", f"import sys, {module}; print('torch' in sys.modules)")
+    assert found.stdout.strip() == "False", found.stderr
+
+
+@pytest.mark.parametrize("package", ["nmt_core", "smt_bridge"])
+def test_help_shows_every_command_with_an_example(package: str) -> None:
+    listing = run("-m", package, "--help")
+    assert listing.returncode == 0
+    commands = {
+        "nmt_core": ["vocab", "init", "train", "average", "decode", "score", "serve", "client"],
+        "smt_bridge": ["rescore-table", "wire", "add-features", "tune", "rerank", "build-lm"],
+    }[package]
+    program = package.replace("_", "-")
+    for command in commands:
+        found = run("-m", package, command, "--help")
+        assert f"{program} {command}" in found.stdout.partition("example")[2]

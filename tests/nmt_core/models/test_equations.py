@@ -1,0 +1,176 @@
+"""The models against a NumPy reference written from the papers' equations: values and gradients."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt_core.data.batching import pad_pairs
+from nmt_core.models.build import PRESETS, build_model, new_model
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+
+_spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
+assert _spec is not None and _spec.loader is not None
+reference = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(reference)
+
+SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
+CONFIGS = {
+    "rnnsearch": RNNsearchConfig(alignment=6, **SMALL),
+    "rnnsearch-conditional": RNNsearchConfig(alignment=6, order="conditional", **SMALL),
+    "rnnsearch-low-rank": RNNsearchConfig(alignment=6, output_rank=2, **SMALL),
+    "rnnencdec": RNNencdecConfig(**SMALL),
+    "rnnencdec-cho2014": PRESETS["rnnencdec-cho2014"].model_copy(update={**SMALL, "output_rank": 2}),
+    "rnnencdec-conditional": RNNencdecConfig(order="conditional", **SMALL),
+}
+PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request: pytest.FixtureRequest) -> RNNsearchConfig | RNNencdecConfig:
+    return CONFIGS[request.param]
+
+
+def make(config: RNNsearchConfig | RNNencdecConfig, dtype: torch.dtype) -> TranslationModel:
+    model = new_model(config, 8, 7, seed=3).to(dtype).eval()
+    with torch.no_grad():  # biases too must matter
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.uniform_(-0.5, 0.5, generator=torch.Generator().manual_seed(len(parameter)))
+    return model
+
+
+def expected(
+    config: RNNsearchConfig | RNNencdecConfig, parameters: dict, source: list[int], target: list[int]
+) -> list[float]:
+    words = [*source, 0], [*target, 0]
+    if isinstance(config, RNNsearchConfig):
+        return reference.rnnsearch(parameters, *words, order=config.order)
+    return reference.rnnencdec(parameters, *words, order=config.order, summary=config.summary, reset=config.reset)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_forward_equals_the_equations(config, dtype, tolerance) -> None:
+    model = make(config, dtype)
+    parameters = {name: tensor.detach().double().numpy() for name, tensor in model.named_parameters()}
+    found = model(pad_pairs(PAIRS)).detach().numpy()
+    for row, (source, target) in zip(found, PAIRS, strict=True):
+        goal = expected(config, parameters, source, target)
+        np.testing.assert_allclose(row[: len(goal)], goal, rtol=0, atol=tolerance)
+        assert not row[len(goal) :].any()
+
+
+def test_steps_equal_forward(config) -> None:
+    model = make(config, torch.float64)
+    batch = pad_pairs(PAIRS)
+    torch.testing.assert_close(TranslationModel.readouts(model, batch), model.readouts(batch), rtol=0, atol=1e-12)
+
+
+def test_gradients_equal_finite_differences_of_the_equations(config) -> None:
+    model = make(config, torch.float64)
+    batch = pad_pairs(PAIRS[:2])
+    model(batch).sum().backward()
+    parameters = {name: tensor.detach().numpy().copy() for name, tensor in model.named_parameters()}
+    generator = np.random.default_rng(0)
+
+    def total() -> float:
+        return sum(sum(expected(config, parameters, *pair)) for pair in PAIRS[:2])
+
+    for name, tensor in model.named_parameters():
+        assert tensor.grad is not None, name
+        values = parameters[name].reshape(-1)
+        for index in generator.choice(len(values), size=min(4, len(values)), replace=False):
+            kept = values[index]
+            values[index] = kept + 1e-6
+            above = total()
+            values[index] = kept - 1e-6
+            below = total()
+            values[index] = kept
+            difference = (above - below) / 2e-6
+            assert tensor.grad.reshape(-1)[index].item() == pytest.approx(difference, rel=1e-5, abs=1e-8), name
+
+
+def test_the_order_of_look_generate_update_matters() -> None:
+    batch = pad_pairs(PAIRS[:1])
+    orders = ("look-generate-update", "conditional")
+    totals = [
+        make(RNNsearchConfig(alignment=6, order=order, **SMALL), torch.float64)(batch).sum().item() for order in orders
+    ]
+    assert abs(totals[0] - totals[1]) > 1e-4
+
+
+def test_padding_changes_nothing(config) -> None:
+    model = make(config, torch.float64)
+    together = model(pad_pairs(PAIRS))
+    for row, pair in zip(together, PAIRS, strict=True):
+        alone = model(pad_pairs([pair]))[0]
+        torch.testing.assert_close(row[: len(alone)], alone, rtol=0, atol=1e-12)
+
+
+def test_probabilities_of_the_next_word_sum_to_one_and_attention_too(config) -> None:
+    model = make(config, torch.float64)
+    batch = pad_pairs(PAIRS)
+    memory = model.encode(batch.source)
+    step = model.step(torch.tensor([-1, 3, -1, 2]), model.start(memory), memory)
+    torch.testing.assert_close(model.log_probs(step.readout_NL).exp().sum(1), torch.ones(4, dtype=torch.float64))
+    if step.attention_NS is not None:
+        torch.testing.assert_close(step.attention_NS.sum(1), torch.ones(4, dtype=torch.float64))
+        assert not step.attention_NS[~batch.source.mask_BL].any()
+
+
+def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
+    model = make(config, torch.float64)
+    memory = model.encode(pad_pairs(PAIRS[:2]).source)
+    state = model.start(memory)
+    previous = torch.tensor([2, 3, 4, 5])
+    grid = model.step(previous, state.repeat(2), memory)
+    rows = model.step(previous, state.repeat(2), memory.repeat(2))
+    torch.testing.assert_close(grid.readout_NL, rows.readout_NL, rtol=0, atol=1e-12)
+
+
+def test_candidates_renormalise_over_themselves(config) -> None:
+    model = make(config, torch.float64)
+    readout = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    every = model.log_probs(readout)
+    torch.testing.assert_close(model.log_probs(readout, torch.arange(7)), every)
+    chosen = torch.tensor([0, 4, 2])
+    torch.testing.assert_close(model.log_probs(readout, chosen), every[:, chosen].log_softmax(1))
+
+
+@pytest.mark.parametrize("preset", ["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])
+def test_papers_initialisation(preset) -> None:
+    config = PRESETS[preset].model_copy(update={"hidden": 300, "embedding": 100})
+    model = new_model(config, 50, 40, seed=1)
+    parameters = dict(model.named_parameters())
+    for name in ("unit.candidate", "encoder.unit.candidate"):
+        matrix = parameters[name]
+        torch.testing.assert_close(matrix @ matrix.t(), torch.eye(300), rtol=0, atol=1e-5)
+    gates = parameters["unit.gates"]
+    for half in (gates[:300], gates[300:]):
+        torch.testing.assert_close(half.t() @ half, torch.eye(300), rtol=0, atol=1e-5)
+    assert parameters["target_embedding.weight"].std().item() == pytest.approx(0.01, rel=0.05)
+    assert not parameters["output.bias"].any()
+    if preset == "rnnsearch":
+        assert parameters["attention.key.weight"].std().item() == pytest.approx(0.001, rel=0.03)
+        assert not parameters["attention.energy"].any()
+        memory = model.encode(pad_pairs([([2, 3, 4], [])]).source)
+        weights = model.step(torch.tensor([-1]), model.start(memory), memory).attention_NS
+        torch.testing.assert_close(weights, torch.full((1, 4), 0.25))
+
+
+# models of the authors' code have 84.35 M (with a factored output matrix) and 17.27 M (without V) parameters
+@pytest.mark.parametrize(
+    ("preset", "words", "millions"),
+    [("rnnsearch", 30000, 84.35 - 0.31 - 18.6 + 15.0), ("rnnencdec-cho2014", 15000, 17.27 + 1.0)],
+)
+def test_sizes_of_the_papers(preset, words, millions) -> None:
+    with torch.device("meta"):
+        model = build_model(PRESETS[preset], words, words)
+    size = sum(parameter.numel() for parameter in model.parameters()) / 1e6
+    assert size == pytest.approx(millions, rel=0.005)

@@ -1,0 +1,79 @@
+"""Frequency shortlists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.commands.main import main
+from nmt_core.errors import ModelError
+from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
+
+
+def test_the_most_frequent_words_are_kept_and_the_rest_counted() -> None:
+    vocabulary = build_vocabulary(["b a b", "c b a", "d"], size=2)
+    assert vocabulary.words == ("</s>", "<unk>", "b", "a")
+    assert vocabulary.counts == (3, 2, 3, 2)
+    assert vocabulary.encode("a  x\tb") == [3, 1, 2]
+    assert vocabulary.decode([3, 1]) == ["a", "<unk>"]
+
+
+def test_equally_frequent_words_are_in_an_order_of_their_own() -> None:
+    assert build_vocabulary(["z é a b"]).words == build_vocabulary(["b a é z"]).words
+
+
+def test_words_are_cut_at_spaces_and_tabs_only() -> None:
+    assert split_words("a\u00a0b c\u2028d\te") == ["a\u00a0b", "c\u2028d", "e"]
+
+
+@given(
+    st.lists(st.text(st.characters(exclude_characters=" \t\n\r", exclude_categories=["Cs"]), min_size=1), unique=True)
+)
+def test_saving_and_loading_gives_the_same_words(words: list[str]) -> None:
+    import tempfile
+
+    kept = [word for word in words if word not in ("</s>", "<unk>")]
+    vocabulary = Vocabulary(["</s>", "<unk>", *kept], range(len(kept) + 2))
+    with tempfile.TemporaryDirectory() as folder:
+        path = str(Path(folder) / "v")
+        for counts in (True, False):
+            vocabulary.save(path, with_counts=counts)
+            again = Vocabulary.load(path)
+            assert again.words == vocabulary.words
+            assert again.counts == (vocabulary.counts if counts else None)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("one\ntwo\n", ":1: a vocabulary begins with </s> and <unk>"),
+        ("</s>\n<unk>\na\na\n", ":4: the word 'a' is there twice"),
+        ("</s>\n<unk>\na b\n", ":3: expected one word"),
+        ("", "a vocabulary begins"),
+    ],
+)
+def test_a_file_that_is_no_vocabulary_is_refused(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "v"
+    path.write_text(content)
+    with pytest.raises(ModelError) as caught:
+        Vocabulary.load(str(path))
+    assert problem in str(caught.value)
+
+
+def test_the_command_writes_one_word_a_line(tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.write_text("le chat le chien\nle\n")
+    assert main(["vocab", "--size", "2", str(corpus)]) == 0
+    assert capfdbinary.readouterr().out.decode() == "</s>\n<unk>\nle\nchat\n"
+    assert main(["vocab", "--size", "1", "--counts", str(corpus)]) == 0
+    assert capfdbinary.readouterr().out.decode() == "</s>\t2\n<unk>\t2\nle\t3\n"
+
+
+def test_an_empty_corpus_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = tmp_path / "corpus"
+    corpus.write_text("\n")
+    assert main(["vocab", str(corpus)]) == 2
+    assert "has no words" in capsys.readouterr().err

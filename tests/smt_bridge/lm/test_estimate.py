@@ -1,0 +1,137 @@
+"""The estimator against lmplz's own file, KenLM's query, and the axioms of probability."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import itertools
+import math
+import random
+from pathlib import Path
+
+import kenlm
+import pytest
+
+from nmt_core.files import read_lines
+from smt_bridge.commands.main import main
+from smt_bridge.errors import BridgeError
+from smt_bridge.lm.build import build_own
+from smt_bridge.lm.estimate import estimate, read_text
+
+Model = dict[bytes, tuple[float, float]]
+
+
+def parse_arpa(lines) -> Model:
+    entries = (line.split(b"\t") for line in lines if b"\t" in line)
+    return {entry[1]: (float(entry[0]), float(entry[2]) if len(entry) > 2 else 0.0) for entry in entries}
+
+
+def build(lines: list[bytes], order: int, fallback=None) -> bytes:
+    stream = io.BytesIO()
+    build_own(lines, stream, order=order, path="-", fallback=fallback)
+    return stream.getvalue()
+
+
+def random_text(sentences: int = 3000) -> list[bytes]:
+    generator = random.Random(5)
+    words = [b"w%d" % number for number in range(900)]
+    weights = [1 / (number + 1) for number in range(900)]
+    return [b" ".join(generator.choices(words, weights, k=generator.randint(1, 9))) for _ in range(sentences)]
+
+
+def test_every_number_equals_lmplzs(shared: Path) -> None:
+    expected = parse_arpa(read_lines(str(shared / "moses" / "en-fr" / "lm.fr.arpa.gz")))
+    text = list(read_lines(str(shared / "data" / "multi30k" / "train.tok.fr.gz")))
+    found = parse_arpa(build(text, 5).split(b"\n"))
+    assert found.keys() == expected.keys()
+    assert len(found) == 784_046
+    for ngram, numbers in expected.items():
+        assert found[ngram] == pytest.approx(numbers, abs=1e-5), ngram
+
+
+def test_a_unigram_model_worked_out_by_hand() -> None:
+    # counts: a 4, b 3, c 2, d 1, e 1, </s> 5; t1 = 2, t2 = 1, t3 = 1, t4 = 1: y = 1/2, D = 1/2, 1/2, 1
+    found = parse_arpa(build([b"a a a", b"a b b", b"b c", b"c d", b"e"], 1).split(b"\n"))
+    uniform = (0.5 * 2 + 0.5 * 1 + 1 * 3) / 16 / 7  # 7 words: those six and <unk>
+    for word, numerator in {b"a": 3, b"b": 2, b"c": 1.5, b"d": 0.5, b"e": 0.5, b"</s>": 4, b"<unk>": 0}.items():
+        assert 10 ** found[word][0] == pytest.approx(numerator / 16 + uniform, rel=1e-5), word
+    assert found[b"<s>"][0] == 0.0
+
+
+@pytest.mark.parametrize("order", [2, 3, 5])
+def test_probabilities_sum_to_one_in_every_context(tmp_path: Path, order: int) -> None:
+    path = tmp_path / "lm.arpa"
+    path.write_bytes(build(random_text(), order, fallback=[0.5, 1.0, 1.5]))
+    model = kenlm.Model(str(path))
+    assert model.order == order
+    words = sorted({word.decode() for line in random_text() for word in line.split(b" ")}) + ["</s>", "<unk>"]
+    contexts = [[], ["w0"], ["w3", "w1"], ["w0", "w0", "w0"], ["w39", "w38"], ["w1", "w0", "w2", "w0"]]
+    for context in contexts:
+        state = kenlm.State()
+        model.BeginSentenceWrite(state)
+        for word in context:
+            following = kenlm.State()
+            model.BaseScore(state, word, following)
+            state = following
+        total = sum(10 ** model.BaseScore(state, word, kenlm.State()) for word in words)
+        assert total == pytest.approx(1.0, abs=1e-4), context
+
+
+def test_kenlm_finds_the_probability_of_the_estimator(tmp_path: Path) -> None:
+    text = read_text(line.split(b" ") for line in random_text())
+    orders = estimate(text, 3)
+    path = tmp_path / "lm.arpa"
+    path.write_bytes(build(random_text(), 3))
+    model = kenlm.Model(str(path))
+    ids = {word: number for number, word in enumerate(text.words)}
+    found = {(p, w): i for i, (p, w) in enumerate(zip(orders[1].prefix.tolist(), orders[1].last.tolist(), strict=True))}
+    begin_w0 = found[ids[b"<s>"], ids[b"w0"]]
+    assert model.score("w0", eos=False) == pytest.approx(orders[1].log10_probability[begin_w0], abs=1e-5)
+
+
+def test_a_text_too_small_says_what_to_do() -> None:
+    with pytest.raises(BridgeError, match=r"discounts of 1-grams; .*--discount-fallback"):
+        build([b"a b"], 2)
+    found = parse_arpa(build([b"a b"], 2, fallback=[0.5, 1.0, 1.5]).split(b"\n"))
+    assert 10 ** found[b"a b"][0] > 10 ** found[b"<s> a"][0] * 0.9
+
+
+def test_empty_lines_are_empty_sentences() -> None:
+    found = parse_arpa(build([*random_text(), b"", b" "], 2).split(b"\n"))
+    assert b"<s> </s>" in found
+
+
+def test_the_command_reads_gzip_and_writes_gzip(tmp_path: Path) -> None:
+    text = tmp_path / "text.gz"
+    text.write_bytes(gzip.compress(b"\n".join(random_text()) + b"\n"))
+    output = tmp_path / "lm.arpa.gz"
+    arguments = ["--input", str(text), "--output", str(output), "--estimator", "own"]
+    assert main(["build-lm", "--order", "3", *arguments]) == 0
+    lines = gzip.decompress(output.read_bytes()).split(b"\n")
+    assert lines[0] == b"\\data\\"
+    assert lines[-2] == b"\\end\\"
+    counted = [int(line.split(b"=")[1]) for line in itertools.takewhile(lambda line: line, lines[1:])]
+    assert counted[0] == len({word for line in random_text() for word in line.split(b" ")}) + 3
+    assert sum(counted) == len(parse_arpa(lines))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "has no words"), (b"a\nb <s> c\n", ":2: the word <s> has a meaning of its own")],
+)
+def test_bad_text_is_refused_in_one_line(tmp_path: Path, content: bytes, problem: str, capsys) -> None:
+    text = tmp_path / "text"
+    text.write_bytes(content)
+    output = tmp_path / "out"
+    arguments = ["--input", str(text), "--output", str(output), "--estimator", "own"]
+    assert main(["build-lm", "--order", "2", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1
+    assert not output.exists()
+
+
+def test_backoffs_of_contexts_without_continuation_are_one() -> None:
+    found = parse_arpa(build(random_text(), 3).split(b"\n"))
+    assert found[b"</s>"][1] == 0.0
+    assert all(math.isfinite(number) for numbers in found.values() for number in numbers)
