@@ -7,40 +7,63 @@ Needs grpcio-tools 1.76.0, in an environment of its own: code made by it runs on
     python -m venv /path/to/tools && /path/to/tools/bin/pip install grpcio-tools==1.76.0
     /path/to/tools/bin/python scripts/generate_proto.py
 
---check needs nothing: the digest of the .proto stands in nmt_core/v1/__init__.py.
+--check needs nothing: every generated file carries the digest of its .proto in the first line.
 """
 
 from __future__ import annotations
 
 import hashlib
 import sys
+from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto" / "nmt_core" / "v1" / "nmt.proto"
-PACKAGE = ROOT / "nmt_core" / "v1" / "__init__.py"
+GENERATED = [ROOT / "nmt_core" / "v1" / name for name in ("nmt_pb2.py", "nmt_pb2.pyi", "nmt_pb2_grpc.py")]
+TOOLS = "1.76.0"
 
 
-def digest() -> str:
-    """The digest of the .proto as it is now."""
-    return hashlib.sha256(PROTO.read_bytes()).hexdigest()
+def header() -> str:
+    """The first line of a file that was made from the .proto as it is now."""
+    return f"# nmt.proto sha256 {hashlib.sha256(PROTO.read_bytes()).hexdigest()}\n"
+
+
+def check() -> int:
+    """1 and a line on stderr if a generated file is missing or was made from another .proto."""
+    for path in GENERATED:
+        if not path.is_file() or not path.read_text(encoding="utf-8").startswith(header()):
+            name = path.relative_to(ROOT)
+            print(f"{name} was not made from this {PROTO.name}; run scripts/generate_proto.py", file=sys.stderr)
+            return 1
+    return 0
+
+
+def generate() -> int:
+    """Run the compiler and mark what it wrote."""
+    try:
+        found = metadata.version("grpcio-tools")
+        from grpc_tools import protoc
+    except ImportError:
+        found = "none"
+    if found != TOOLS:
+        print(f"grpcio-tools {TOOLS} is needed, found: {found}\n\n{__doc__}", file=sys.stderr)
+        return 1
+    outputs = [f"--{kind}_out={ROOT}" for kind in ("python", "pyi", "grpc_python")]
+    code: int = protoc.main(["protoc", f"-I{ROOT / 'proto'}", *outputs, str(PROTO)])
+    if code == 0:
+        for path in GENERATED:
+            path.write_text(header() + path.read_text(encoding="utf-8"), encoding="utf-8")
+    return code
 
 
 def main() -> int:
     """Generate or check."""
     if sys.argv[1:] == ["--check"]:
-        if digest() in PACKAGE.read_text():
-            return 0
-        print(f"{PROTO.relative_to(ROOT)} was changed; run scripts/generate_proto.py", file=sys.stderr)
+        return check()
+    if sys.argv[1:]:
+        print(__doc__, file=sys.stderr)
         return 1
-    from grpc_tools import protoc
-
-    outputs = [f"--{kind}_out={ROOT}" for kind in ("python", "pyi", "grpc_python")]
-    code: int = protoc.main(["protoc", f"-I{ROOT / 'proto'}", *outputs, str(PROTO)])
-    if code == 0:
-        docstring = '"""Generated from proto/nmt_core/v1 by scripts/generate_proto.py; do not edit."""'
-        PACKAGE.write_text(f'{docstring}\n\nPROTO_SHA256 = "{digest()}"\n')
-    return code
+    return generate()
 
 
 if __name__ == "__main__":

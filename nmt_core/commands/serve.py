@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import asyncio
+
     from nmt_core.inference.beam_search import DecodingConfig
-    from nmt_core.serving.server import NmtServer, ServedModel, TranslateOptions
+    from nmt_core.serving.server import ServedModel, TranslateOptions
 
 NAME = "serve"
 HELP = "serve models over gRPC"
@@ -38,49 +41,84 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the models and serve until told to stop."""
     import asyncio
+    import os
 
-    from nmt_core.errors import NmtError
-    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.errors import ConfigError, NmtError
 
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
+    if not 0 <= args.port <= 65535:
+        raise ConfigError(f"--port {args.port}: expected 0 to 65535")
+    folders = _named_folders(args.model)
     try:
-        from nmt_core.serving.server import NmtServicer
+        import nmt_core.serving.server  # noqa: F401
     except ImportError as error:
         raise NmtError(f"serving needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
-
-    defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
-    asyncio.run(_serve(args, lambda: NmtServicer(_models(args, defaults))))
+    asyncio.run(_serve(args, folders))
     return 0
 
 
-async def _serve(args: argparse.Namespace, make_servicer: Any) -> None:
+async def _serve(args: argparse.Namespace, folders: Mapping[str, Sequence[str]]) -> None:
+    from nmt_core.errors import ConfigError
+    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.serving.server import Limits, NmtServer, NmtServicer
+
+    if args.beam > Limits().beam:
+        raise ConfigError(f"--beam {args.beam}: at most {Limits().beam}")
+    defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
+
+    def load() -> dict[str, ServedModel]:
+        return {
+            name: open_served_model(parts, defaults, device=args.device, dtype=args.dtype)
+            for name, parts in folders.items()
+        }
+
+    server = NmtServer(NmtServicer(), host=args.host, port=args.port)  # a port in use shows before anything is loaded
+    stop = _stop_signals()
+    await server.start()
+    try:
+        await server.load(load)
+        _say(f"ready on {args.host}:{server.port}")
+        await stop.wait()
+        _say("finishing what was accepted; a second signal ends at once")
+    finally:
+        await server.stop()
+
+
+def _stop_signals() -> asyncio.Event:
+    """An event set by the first SIGTERM or SIGINT; a second one ends the process at once."""
     import asyncio
     import signal
 
-    from nmt_core.serving.server import NmtServer
+    stop, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    server = NmtServer(make_servicer(), host=args.host, port=args.port)
-    stop = asyncio.Event()
+    def first() -> None:
+        stop.set()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_DFL)
+
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    await server.start(lambda: _warm_up(server))
-    print(f"nmt-core serve: ready on {args.host}:{server.port}", file=sys.stderr, flush=True)
-    await stop.wait()
-    print("nmt-core serve: finishing what was accepted", file=sys.stderr, flush=True)
-    await server.stop()
+        loop.add_signal_handler(number, first)
+    return stop
 
 
-def _models(args: argparse.Namespace, defaults: DecodingConfig) -> dict[str, ServedModel]:
+def _say(remark: str) -> None:
+    print(f"nmt-core {NAME}: {remark}", file=sys.stderr, flush=True)
+
+
+def _named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The folders of every NAME=DIR,DIR. Raises ConfigError."""
     from nmt_core.errors import ConfigError
 
-    models: dict[str, ServedModel] = {}
-    for text in args.model:
-        name, equals, folders = text.partition("=")
-        if not (name and equals and folders):
-            raise ConfigError(f"--model {text}: expected NAME=DIR")
-        if name in models:
+    folders: dict[str, list[str]] = {}
+    for text in arguments:
+        name, equals, parts = text.partition("=")
+        if not (name and equals and all(parts.split(","))):
+            raise ConfigError(f"--model {text}: expected NAME=DIR, or NAME=DIR,DIR for an ensemble")
+        if name in folders:
             raise ConfigError(f"--model {text}: there is a model {name} already")
-        models[name] = open_served_model(folders.split(","), defaults, device=args.device, dtype=args.dtype)
-    return models
+        folders[name] = parts.split(",")
+    return folders
 
 
 def open_served_model(folders: Sequence[str], defaults: DecodingConfig, *, device: str, dtype: str) -> ServedModel:
@@ -93,9 +131,12 @@ def open_served_model(folders: Sequence[str], defaults: DecodingConfig, *, devic
 
     loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
 
+    @functools.lru_cache(maxsize=16)
+    def translator(decoding: DecodingConfig, attention: bool) -> Translator:
+        return Translator(loaded, config=decoding, attention=attention)
+
     def translate(texts: Sequence[str], options: TranslateOptions) -> Sequence[Any]:
-        translator = Translator(loaded, config=options.decoding, attention=options.attention)
-        return translator.translate(texts, raw=options.raw)
+        return translator(options.decoding, options.attention).translate(texts, raw=options.raw)
 
     return ServedModel(
         scorer=ModelPairScorer(loaded),
@@ -106,11 +147,3 @@ def open_served_model(folders: Sequence[str], defaults: DecodingConfig, *, devic
         source_words=len(loaded[0].source),
         target_words=len(loaded[0].target),
     )
-
-
-def _warm_up(server: NmtServer) -> None:
-    """Let every model score something, so that the first request does not pay for it."""
-    from nmt_core.interfaces import SentencePair
-
-    for model in server.servicer.models.values():
-        model.scorer.score([SentencePair("a", "a")])

@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from nmt_core.inference.translator import Translation
 
 
+def utf8(text: str) -> str:
+    """The text with U+FFFD for what was not UTF-8 in a file; messages hold UTF-8 only."""
+    return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+
+
 def to_pairs(request: pb.ScoreRequest) -> list[SentencePair]:
     """The pairs of a request."""
     return [SentencePair(pair.source, pair.target) for pair in request.pairs]
@@ -19,7 +24,7 @@ def to_pairs(request: pb.ScoreRequest) -> list[SentencePair]:
 
 def score_request(pairs: Iterable[SentencePair], *, model: str, per_word: bool) -> pb.ScoreRequest:
     """A request for the scores of pairs."""
-    messages = [pb.Pair(source=pair.source, target=pair.target) for pair in pairs]
+    messages = [pb.Pair(source=utf8(pair.source), target=utf8(pair.target)) for pair in pairs]
     return pb.ScoreRequest(model=model, pairs=messages, per_word=per_word)
 
 
@@ -60,11 +65,11 @@ def translate_response(sentences: Iterable[Sequence[Translation]]) -> pb.Transla
 
 def _translation(found: Translation) -> pb.Translation:
     message = pb.Translation(
-        text=found.text,
+        text=utf8(found.text),
         log_prob=found.log_prob,
         score=found.score,
         word_log_probs=found.word_log_probs,
-        words=found.words,
+        words=map(utf8, found.words),
         source_words=found.source_words,
     )
     if found.attention is not None:

@@ -6,7 +6,7 @@ Errors become status codes in one place (``_aborting``):
 INVALID_ARGUMENT    the request is too large or contradicts itself
 NOT_FOUND           there is no such model
 RESOURCE_EXHAUSTED  the queue is full: try again later
-UNAVAILABLE         the server is shutting down: try again elsewhere
+UNAVAILABLE         the server is still loading, or shutting down
 INTERNAL            a mistake of ours; the details are in the server's log
 =================== =====================================================
 """
@@ -15,9 +15,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+import math
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -26,7 +27,7 @@ from grpc_reflection.v1alpha import reflection
 
 from nmt_core.errors import NmtError, Overloaded, Unavailable
 from nmt_core.inference.beam_search import DecodingConfig
-from nmt_core.interfaces import PairScorer
+from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving import convert
 from nmt_core.serving.batcher import Batcher
 from nmt_core.v1 import nmt_pb2 as pb
@@ -35,6 +36,7 @@ from nmt_core.v1 import nmt_pb2_grpc
 SERVICE = "nmt_core.v1.NmtService"
 MESSAGE_BYTES = 32 << 20
 
+_Response = TypeVar("_Response", pb.TranslateResponse, pb.ScoreResponse)
 _log = logging.getLogger(__name__)
 
 
@@ -45,6 +47,7 @@ class Limits:
     items: int = 20_000
     characters: int = 20_000
     beam: int = 200
+    length_ratio: float = 20.0
 
 
 class TranslateTexts(Protocol):
@@ -86,21 +89,36 @@ class UnknownModelError(NmtError):
 
 
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
-    """Answers the four methods of the service."""
+    """Answers the four methods of the service, UNAVAILABLE before ``load`` is done.
 
-    def __init__(self, models: Mapping[str, ServedModel], *, limits: Limits | None = None, **queue: int) -> None:
-        self.models, self.limits = dict(models), limits or Limits()
+    ``queue`` are the bounds of the ``Batcher``.
+    """
+
+    def __init__(self, *, limits: Limits | None = None, **queue: int) -> None:
+        self.models: dict[str, ServedModel] = {}
+        self.limits = limits or Limits()
         self.batcher = Batcher(self._run, **queue)
+
+    async def load(self, load: Callable[[], Mapping[str, ServedModel]]) -> None:
+        """Take the models that ``load`` makes in the model thread; each is asked once, to be warm."""
+
+        def load_and_warm_up() -> dict[str, ServedModel]:
+            models = dict(load())
+            for model in models.values():
+                model.scorer.score([SentencePair("a", "a")])
+            return models
+
+        self.models = await self.batcher.in_thread(load_and_warm_up)
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> pb.TranslateResponse:
         """See the .proto."""
         async with _aborting(context):
             name, model = self._find(request.model)
-            self._check_items(len(request.texts), request.texts)
             options = self._options(request, model)
-            tokens = sum(len(text.split(" ")) for text in request.texts) * options.decoding.beam
+            self._check_items(len(request.texts), request.texts, answers=options.decoding.nbest)
+            tokens = sum(text.count(" ") + 2 for text in request.texts) * options.decoding.beam
             found = await self.batcher.submit(("translate", name, options), list(request.texts), tokens=tokens)
-            return convert.translate_response(found)
+            return _checked(convert.translate_response(found))
 
     async def Score(self, request: pb.ScoreRequest, context: Any) -> pb.ScoreResponse:
         """See the .proto."""
@@ -110,11 +128,13 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             self._check_items(len(pairs), (text for pair in pairs for text in pair))
             tokens = sum(pair.source.count(" ") + pair.target.count(" ") + 4 for pair in pairs)
             found = await self.batcher.submit(("score", name, request.per_word), pairs, tokens=tokens)
-            return convert.score_response(found)
+            return _checked(convert.score_response(found))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         """See the .proto."""
-        return pb.ListModelsResponse(models=[self._describe(name) for name in self.models])
+        async with _aborting(context):
+            self._check_loaded()
+            return pb.ListModelsResponse(models=[self._describe(name) for name in self.models])
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> pb.GetModelResponse:
         """See the .proto."""
@@ -132,7 +152,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             return self.models[name].scorer.score(items, per_word=options)
         return self.models[name].translate(items, options)
 
+    def _check_loaded(self) -> None:
+        if not self.models:
+            raise Unavailable("the models are still being loaded; try again in a moment")
+
     def _find(self, name: str) -> tuple[str, ServedModel]:
+        self._check_loaded()
         if not name and len(self.models) == 1:
             name = next(iter(self.models))
         if name not in self.models:
@@ -140,9 +165,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             raise UnknownModelError(f"{asked}; models here: {', '.join(self.models)}")
         return name, self.models[name]
 
-    def _check_items(self, count: int, texts: Any) -> None:
-        if count > self.limits.items:
-            raise BadRequestError(f"{count} items in one request; at most {self.limits.items}, send several requests")
+    def _check_items(self, count: int, texts: Iterable[str], *, answers: int = 1) -> None:
+        if count * answers > self.limits.items:
+            asked = f"{count} items" if answers == 1 else f"{answers} translations of each of {count} items"
+            raise BadRequestError(f"{asked} in one request; at most {self.limits.items}, send several requests")
         for text in texts:
             if len(text) > self.limits.characters:
                 raise BadRequestError(f"a text has {len(text)} characters; at most {self.limits.characters}")
@@ -166,6 +192,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             raise BadRequestError(f"a beam of {decoding.beam}; at most {self.limits.beam}")
         if decoding.nbest > decoding.beam:
             raise BadRequestError(f"{decoding.nbest} best translations need a beam of at least {decoding.nbest}")
+        if decoding.max_length_ratio > self.limits.length_ratio:
+            raise BadRequestError(f"max_length_ratio {decoding.max_length_ratio}; at most {self.limits.length_ratio}")
+        if not math.isfinite(decoding.length_normalization):
+            raise BadRequestError("length_normalization must be a finite number")
         return TranslateOptions(decoding, request.raw, request.with_attention)
 
     def _describe(self, name: str) -> pb.Model:
@@ -180,6 +210,16 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             target_words=model.target_words,
             limits=limits,
         )
+
+
+def _checked(response: _Response) -> _Response:
+    """The response, if it can be sent."""
+    size = response.ByteSize()
+    if size > MESSAGE_BYTES:
+        raise BadRequestError(
+            f"the answer would have {size >> 20} MiB, at most {MESSAGE_BYTES >> 20}; ask for fewer items in one request"
+        )
+    return response
 
 
 @contextlib.asynccontextmanager
@@ -201,7 +241,10 @@ async def _aborting(context: Any) -> AsyncIterator[None]:
 
 
 class NmtServer:
-    """A server on one address; NOT_SERVING until ``start`` is done and again from ``stop`` on."""
+    """A server on one address. Raises NmtError when it cannot listen there.
+
+    ``start`` answers (NOT_SERVING, UNAVAILABLE), ``load`` makes it ready, ``stop`` drains and ends it.
+    """
 
     def __init__(self, servicer: NmtServicer, *, host: str, port: int) -> None:
         options = [
@@ -216,28 +259,30 @@ class NmtServer:
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
         names = (SERVICE, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
         reflection.enable_server_reflection(names, self._server)
+        address = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         try:
-            self.port: int = self._server.add_insecure_port(f"{host}:{port}")
+            self.port: int = self._server.add_insecure_port(address)
         except RuntimeError as error:
             raise NmtError(
-                f"cannot listen on {host}:{port}; is another server running there? choose another --port"
+                f"cannot listen on {address}; is another server running there? choose another --port, or check --host"
             ) from error
 
-    async def start(self, warm_up: Callable[[], None] | None = None) -> None:
-        """Begin to answer; ``warm_up`` runs before the server says that it is ready."""
-        await self.health.set("", health_pb2.HealthCheckResponse.NOT_SERVING)
+    async def start(self) -> None:
+        """Begin to answer, health with NOT_SERVING."""
+        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
-        if warm_up is not None:
-            warm_up()
-        for name in ("", SERVICE):
-            await self.health.set(name, health_pb2.HealthCheckResponse.SERVING)
+
+    async def load(self, load: Callable[[], Mapping[str, ServedModel]]) -> None:
+        """Load and warm the models, then say SERVING. Raises what ``load`` raises."""
+        await self.servicer.load(load)
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
 
     async def stop(self, grace: float = 30.0) -> None:
-        """Refuse new calls, answer those that were accepted, and end."""
+        """Refuse new calls, answer those that were accepted (for ``grace`` seconds), and end."""
         await self.health.enter_graceful_shutdown()
         await self._server.stop(grace)
         await self.servicer.batcher.close()
 
-    async def wait(self) -> None:
-        """Until ``stop`` was called."""
-        await self._server.wait_for_termination()
+    async def _set_health(self, status: Any) -> None:
+        for name in ("", SERVICE):
+            await self.health.set(name, status)

@@ -1,3 +1,4 @@
+# nmt.proto sha256 d668541f3231cc29ab4461a083b05e988877f6b8e1da88773db4e6a1cbc9b7ec
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

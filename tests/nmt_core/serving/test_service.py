@@ -18,16 +18,17 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands.main import main
 from nmt_core.commands.serve import open_served_model
-from nmt_core.errors import Overloaded, ServiceError, Unavailable
+from nmt_core.errors import ServiceError, Unavailable
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.translator import open_translator
-from nmt_core.interfaces import SentencePair
-from nmt_core.serving.batcher import Batcher
+from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.client import Connection, RemotePairScorer
-from nmt_core.serving.server import Limits, NmtServer, NmtServicer
+from nmt_core.serving.server import Limits, NmtServer, NmtServicer, ServedModel
 from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
 
+INFINITY = float("inf")
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
 
 
@@ -54,15 +55,18 @@ class Running:
         assert self.ready.wait(30)
 
     async def _serve(self) -> None:
-        served = open_served_model([self.folder], DecodingConfig(beam=4), device="cpu", dtype="float32")
-        servicer = NmtServicer(dict.fromkeys(self.names, served), limits=Limits(**self.limits))
-        server = NmtServer(servicer, host="127.0.0.1", port=0)
+        server = NmtServer(NmtServicer(limits=Limits(**self.limits)), host="127.0.0.1", port=0)
         await server.start()
+        await server.load(self._load)
         self.address = f"127.0.0.1:{server.port}"
         self.loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
         self.ready.set()
         await self.stopping.wait()
         await server.stop(1.0)
+
+    def _load(self) -> dict[str, ServedModel]:
+        served = open_served_model([self.folder], DecodingConfig(beam=4), device="cpu", dtype="float32")
+        return dict.fromkeys(self.names, served)
 
     def stop(self) -> None:
         self.loop.call_soon_threadsafe(self.stopping.set)
@@ -129,7 +133,16 @@ def status(call) -> grpc.StatusCode:
         ("Translate", pb.TranslateRequest(texts=["a"], beam=2, nbest=3), grpc.StatusCode.INVALID_ARGUMENT),
         ("Translate", pb.TranslateRequest(texts=["a" * 61]), grpc.StatusCode.INVALID_ARGUMENT),
         ("Translate", pb.TranslateRequest(texts=["a"] * 6001), grpc.StatusCode.INVALID_ARGUMENT),
+        ("Translate", pb.TranslateRequest(texts=["a"] * 700, nbest=9), grpc.StatusCode.INVALID_ARGUMENT),
         ("Translate", pb.TranslateRequest(texts=["a"], length_normalization=-1), grpc.StatusCode.INVALID_ARGUMENT),
+        (
+            "Translate",
+            pb.TranslateRequest(texts=["a"], length_normalization=INFINITY),
+            grpc.StatusCode.INVALID_ARGUMENT,
+        ),
+        ("Translate", pb.TranslateRequest(texts=["a"], max_length_ratio=INFINITY), grpc.StatusCode.INVALID_ARGUMENT),
+        ("Translate", pb.TranslateRequest(model="x", texts=["a"]), grpc.StatusCode.NOT_FOUND),
+        ("Score", pb.ScoreRequest(pairs=[pb.Pair(source="a", target="a" * 61)]), grpc.StatusCode.INVALID_ARGUMENT),
     ],
 )
 def test_bad_requests_get_the_right_status_and_the_server_lives(server: Running, method, pb_request, code) -> None:
@@ -162,24 +175,69 @@ def test_a_server_of_two_models_wants_a_name(folder: str) -> None:
         running.stop()
 
 
+def test_a_name_that_is_not_there_is_answered_with_those_that_are(server: Running) -> None:
+    with pytest.raises(ServiceError, match=r"there is no model 'x'; models here: m \(NOT_FOUND\)"):
+        RemotePairScorer(server.address, model="x")
+
+
+def test_raw_text_is_detokenised_and_any_script_arrives(server: Running, folder: str) -> None:
+    texts = ["Un, deux.", "ünïcödé 日本語 🙂", "e\u0301\u2028 x", "<s> &amp; |||"]
+    response = Connection(server.address).call("Translate", pb.TranslateRequest(texts=texts, raw=True))
+    expected = open_translator([folder], config=DecodingConfig(beam=4)).translate(texts, raw=True)
+    assert [found.translations[0].text for found in response.sentences] == [found[0].text for found in expected]
+    assert [tuple(found.translations[0].source_words) for found in response.sentences] == [
+        found[0].source_words for found in expected
+    ]
+
+
+def test_bytes_that_are_not_utf8_are_unknown_words(server: Running) -> None:
+    (found,) = RemotePairScorer(server.address).score([SentencePair("un \udcff", "one")])
+    assert (found.unknown_source, found.unknown_target) == (1, 0)
+
+
 def test_nobody_there_is_one_clear_error() -> None:
     connection = Connection("127.0.0.1:1", first_wait=0.01)
     with pytest.raises(Unavailable, match=r"nothing answers at 127.0.0.1:1 .*is 'nmt-core serve' running there"):
         connection.call("ListModels", pb.ListModelsRequest())
 
 
-def test_a_port_in_use_is_one_clear_line(server: Running, folder: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_port_in_use_is_one_clear_line(server: Running, tmp_path: Path) -> None:
     port = server.address.rpartition(":")[2]
-    assert main(["serve", "--model", f"m={folder}", "--port", port]) == 2
-    error = capsys.readouterr().err.strip().split("\n")[-1]
-    assert f"cannot listen on 127.0.0.1:{port}" in error
+    with start_serving("--model", f"m={tmp_path}", "--port", port) as process:
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == 2
+    assert error.startswith(f"nmt-core serve: cannot listen on 127.0.0.1:{port}; is another server running there?")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--model", "m"], "--model m: expected NAME=DIR"),
+        (["--model", "m=a,,b"], "expected NAME=DIR"),
+        (["--model", "m=a", "--model", "m=b"], "there is a model m already"),
+        (["--model", "m=a", "--port", "70000"], "--port 70000: expected 0 to 65535"),
+        (["--model", "m=a", "--beam", "0"], "--beam"),
+        (["--model", "m=nowhere/at/all", "--port", "0"], "there is no such model folder"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["serve", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1
+
+
+def start_serving(*arguments: str) -> subprocess.Popen[str]:
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    command = [sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", *arguments]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
 
 
 def test_sigterm_ends_the_server_cleanly(folder: str) -> None:
-    root = Path(__file__).parents[3]
-    command = [sys.executable, "-m", "nmt_core", "serve", "--model", f"m={folder}", "--port", "0", "--device", "cpu"]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+    with start_serving("--model", f"m={folder}", "--port", "0") as process:
         assert process.stderr is not None
         ready = next(line for line in process.stderr if "ready" in line)
         assert RemotePairScorer(ready.split()[-1]).score(PAIRS)
@@ -187,44 +245,107 @@ def test_sigterm_ends_the_server_cleanly(folder: str) -> None:
         assert process.wait(20) == 0
 
 
-def test_jobs_of_one_kind_that_wait_are_done_together() -> None:
-    calls: list[tuple[object, list[int]]] = []
+class Gate:
+    """A scorer that answers when it is allowed to, and fails when it is told to."""
 
-    def run(key, items):
-        calls.append((key, list(items)))
-        if key == "bad":
-            raise ValueError("broken")
-        return [item * 2 for item in items]
+    signature = "fake:gate"
 
-    async def scenario() -> list:
-        batcher = Batcher(run)
-        tasks = [
-            asyncio.create_task(batcher.submit(key, items, tokens=len(items)))
-            for key, items in [("x", [1]), ("bad", [2]), ("x", [3, 4]), ("x", [5])]
-        ]
-        await asyncio.sleep(0)
-        tasks[3].cancel()
-        answers = await asyncio.gather(*tasks, return_exceptions=True)
-        await batcher.close()
-        with pytest.raises(Unavailable):
-            await batcher.submit("x", [6], tokens=1)
-        return answers
+    def __init__(self) -> None:
+        self.open, self.entered = threading.Event(), threading.Event()
+        self.calls: list[int] = []
 
-    first, bad, second, cancelled = asyncio.run(scenario())
-    assert (first, second) == ([2], [6, 8])
-    assert isinstance(bad, ValueError)
-    assert isinstance(cancelled, asyncio.CancelledError)
-    assert calls == [("x", [1, 3, 4]), ("bad", [2])]
+    def score(self, pairs, *, per_word: bool = False) -> list[PairScore]:
+        self.calls.append(len(pairs))
+        self.entered.set()
+        assert self.open.wait(20)
+        if any(pair.source == "fail" for pair in pairs):
+            raise RuntimeError("secret details")
+        return [PairScore(-float(len(pair.target))) for pair in pairs]
 
 
-def test_a_full_queue_refuses_at_once() -> None:
+def gated(gate: Gate) -> dict[str, ServedModel]:
+    return {"gate": ServedModel(gate, translate=lambda texts, options: [], defaults=DecodingConfig())}
+
+
+def health_of(address: str) -> int:
+    with grpc.insecure_channel(address) as channel:
+        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest()).status
+
+
+async def code_of(call) -> grpc.StatusCode:
+    return await call.code()
+
+
+def test_loading_and_draining_are_seen_from_outside() -> None:
+    gate = Gate()
+
     async def scenario() -> None:
-        batcher = Batcher(lambda key, items: list(items), capacity=10)
-        waiting = asyncio.create_task(batcher.submit("x", [1], tokens=8))
-        await asyncio.sleep(0)
-        with pytest.raises(Overloaded):
-            await batcher.submit("x", [2], tokens=8)
-        assert await waiting == [1]
-        await batcher.close()
+        server = NmtServer(NmtServicer(), host="127.0.0.1", port=0)
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+            health = health_pb2_grpc.HealthStub(channel)
+            watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
+            loading = asyncio.create_task(server.load(lambda: gated(gate)))
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            assert await code_of(stub.ListModels(pb.ListModelsRequest())) == grpc.StatusCode.UNAVAILABLE
+            gate.open.set()
+            await loading
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
+            gate.open.clear()
+            gate.entered.clear()
+            accepted = stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source="a", target="abc")]))
+            assert await asyncio.to_thread(gate.entered.wait, 10)
+            stopping = asyncio.create_task(server.stop(20.0))
+            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
+            await asyncio.sleep(0.1)
+            assert await code_of(stub.Score(pb.ScoreRequest())) == grpc.StatusCode.UNAVAILABLE
+            watch.cancel()
+            gate.open.set()
+            assert [score.log_prob for score in (await accepted).scores] == [-3.0]
+            await stopping
 
     asyncio.run(scenario())
+
+
+def test_a_failing_batch_and_a_cancelled_call_leave_the_others_alone() -> None:
+    gate = Gate()
+
+    def ask(stub, source: str):
+        return stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source=source, target="ab")], per_word=source == "fail"))
+
+    async def scenario() -> None:
+        gate.open.set()
+        server = NmtServer(NmtServicer(capacity=30), host="127.0.0.1", port=0)
+        await server.start()
+        await server.load(lambda: gated(gate))
+        gate.open.clear()
+        gate.entered.clear()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+            first = ask(stub, "a")
+            assert await asyncio.to_thread(gate.entered.wait, 10)
+            waiting = [ask(stub, source) for source in ("b", "c", "fail", "d")]
+            await until(lambda: server.servicer.batcher.waiting_tokens == 16)
+            waiting[1].cancel()
+            await until(lambda: server.servicer.batcher.waiting_tokens == 12)
+            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 5))
+            assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
+            gate.open.set()
+            assert [score.log_prob for call in (first, waiting[0], waiting[3]) for score in (await call).scores] == [
+                -2
+            ] * 3
+            assert await code_of(waiting[2]) == grpc.StatusCode.INTERNAL
+            assert "secret" not in await waiting[2].details()
+        await server.stop()
+
+    asyncio.run(scenario())
+    assert gate.calls == [1, 1, 2, 1]  # warm-up, "a", "b" with "d", "fail"
+
+
+async def until(condition) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen within 5 s")

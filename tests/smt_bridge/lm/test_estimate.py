@@ -64,7 +64,7 @@ def test_probabilities_sum_to_one_in_every_context(tmp_path: Path, order: int) -
     path.write_bytes(build(random_text(), order, fallback=[0.5, 1.0, 1.5]))
     model = kenlm.Model(str(path))
     assert model.order == order
-    words = sorted({word.decode() for line in random_text() for word in line.split(b" ")}) + ["</s>", "<unk>"]
+    words = [*sorted({word.decode() for line in random_text() for word in line.split(b" ")}), "</s>", "<unk>"]
     contexts = [[], ["w0"], ["w3", "w1"], ["w0", "w0", "w0"], ["w39", "w38"], ["w1", "w0", "w2", "w0"]]
     for context in contexts:
         state = kenlm.State()

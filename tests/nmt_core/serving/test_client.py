@@ -1,0 +1,144 @@
+"""The client against servers that misbehave: what is asked, what is asked again, and what a user reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from concurrent import futures
+from contextlib import contextmanager
+
+import grpc
+import pytest
+
+from nmt_core.errors import Overloaded, ServiceError, Unavailable
+from nmt_core.interfaces import SentencePair
+from nmt_core.serving.client import RemotePairScorer
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+
+
+class Scripted(nmt_pb2_grpc.NmtServiceServicer):
+    """Scores a pair by the length of its target, after the failures that were ordered."""
+
+    def __init__(self, *failures: grpc.StatusCode, items: int = 0) -> None:
+        self.failures, self.items = list(failures), items
+        self.asked: list[int] = []
+        self.at_once = self.most_at_once = 0
+        self.lock = threading.Lock()
+        self.lose = 0
+        self.release = threading.Event()
+        self.release.set()
+
+    def GetModel(self, request, context):
+        return pb.GetModelResponse(model=pb.Model(name="m", signature="s", limits=pb.Limits(items=self.items)))
+
+    def Score(self, request, context):
+        with self.lock:
+            self.asked.append(len(request.pairs))
+            self.at_once += 1
+            self.most_at_once = max(self.most_at_once, self.at_once)
+            failure = self.failures.pop(0) if self.failures else None
+        self.release.wait(10)
+        with self.lock:
+            self.at_once -= 1
+        if failure is not None:
+            context.abort(failure, "as ordered")
+        scores = [pb.PairScore(log_prob=-len(pair.target)) for pair in request.pairs]
+        return pb.ScoreResponse(scores=scores[self.lose :])
+
+
+@contextmanager
+def serving(servicer: nmt_pb2_grpc.NmtServiceServicer) -> Iterator[str]:
+    server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", 32 << 20)])
+    nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, server)
+    port = server.add_insecure_port("127.0.0.1:0")
+    server.start()
+    try:
+        yield f"127.0.0.1:{port}"
+    finally:
+        server.stop(0).wait()
+
+
+def pairs_of_lengths(lengths: list[int]) -> list[SentencePair]:
+    return [SentencePair("s", "x" * length) for length in lengths]
+
+
+def test_many_pairs_go_in_several_requests_a_few_under_way() -> None:
+    servicer = Scripted()
+    servicer.release.clear()
+    lengths = [number % 7 for number in range(15_000)]
+    with serving(servicer) as address:
+        threading.Timer(0.3, servicer.release.set).start()
+        scores = RemotePairScorer(address).score(pairs_of_lengths(lengths))
+    assert [-score.log_prob for score in scores] == lengths
+    assert sorted(servicer.asked) == [1000] + 7 * [2000]
+    assert 1 < servicer.most_at_once <= 4
+
+
+def test_long_pairs_go_in_requests_of_bounded_size() -> None:
+    servicer = Scripted()
+    long = "\N{GRINNING FACE}" * 200_000  # 800 kB
+    with serving(servicer) as address:
+        scores = RemotePairScorer(address).score([SentencePair(long, long)] * 30)
+    assert [score.log_prob for score in scores] == [-200_000] * 30
+    assert sorted(servicer.asked) == [2] * 15
+
+
+def test_a_server_that_wants_small_requests_gets_them() -> None:
+    servicer = Scripted(items=3)
+    with serving(servicer) as address:
+        assert len(RemotePairScorer(address).score(pairs_of_lengths([1] * 8))) == 8
+    assert sorted(servicer.asked) == [2, 3, 3]
+
+
+@pytest.mark.parametrize("code", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED])
+def test_a_server_that_is_busy_or_away_for_a_moment_is_asked_again(code: grpc.StatusCode) -> None:
+    servicer = Scripted(code, code, code, items=2)
+    lengths = [3, 1, 4, 1, 5, 9, 2, 6]
+    with serving(servicer) as address:
+        scores = RemotePairScorer(address, first_wait=0.01).score(pairs_of_lengths(lengths))
+    assert [-score.log_prob for score in scores] == lengths
+    assert len(servicer.asked) == 7
+
+
+@pytest.mark.parametrize(
+    ("code", "tries", "error", "text"),
+    [
+        (grpc.StatusCode.UNAVAILABLE, 5, Unavailable, r"nothing answers at .* \(as ordered\); is 'nmt-core serve'"),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, 10, Overloaded, "as ordered"),
+        (grpc.StatusCode.INVALID_ARGUMENT, 1, ServiceError, r"as ordered \(INVALID_ARGUMENT\)"),
+        (grpc.StatusCode.INTERNAL, 1, ServiceError, r"as ordered \(INTERNAL\)"),
+    ],
+)
+def test_what_does_not_pass_is_one_clear_error(code, tries: int, error: type[ServiceError], text: str) -> None:
+    servicer = Scripted(*[code] * 50)
+    with serving(servicer) as address:
+        with pytest.raises(error, match=text) as caught:
+            RemotePairScorer(address, first_wait=0.001).score(pairs_of_lengths([1]))
+        assert len(servicer.asked) == tries
+    assert "\n" not in str(caught.value)
+
+
+def test_an_answer_that_does_not_come_in_time_is_an_error() -> None:
+    servicer = Scripted()
+    with serving(servicer) as address:
+        scorer = RemotePairScorer(address, timeout=0.3)
+        servicer.release.clear()
+        with pytest.raises(ServiceError, match=r"gave no answer within 0\.3 s"):
+            scorer.score(pairs_of_lengths([1]))
+        servicer.release.set()
+
+
+def test_answers_that_are_missing_are_an_error() -> None:
+    servicer = Scripted()
+    servicer.lose = 1
+    with serving(servicer) as address, pytest.raises(ServiceError, match="3 answers for 4 pairs"):
+        RemotePairScorer(address).score(pairs_of_lengths([1, 2, 3, 4]))
+
+
+def test_another_service_at_the_address_is_named_as_such() -> None:
+    with (
+        serving(nmt_pb2_grpc.NmtServiceServicer()) as address,
+        pytest.raises(ServiceError, match="is not an 'nmt-core serve' of this version"),
+    ):
+        RemotePairScorer(address)
