@@ -23,7 +23,7 @@ examples:
   nmt-core serve --model en-fr=runs/a,runs/b --model fr-en=runs/c --port 50551 --device cuda
 
 NAME=DIR,DIR serves an ensemble. The connection is not encrypted: the server listens on this machine only
-unless --host says otherwise. SIGTERM and Ctrl-C answer what was accepted, then end.
+unless --host says otherwise. SIGTERM and Ctrl-C answer what was accepted, then end; a second one ends at once.
 """
 
 

@@ -17,10 +17,6 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, *command], capture_output=True, text=True, env=environment, cwd=ROOT)
 
 
-def test_generated_code_is_current() -> None:
-    assert run("scripts/generate_proto.py", "--check").returncode == 0
-
-
 @pytest.mark.parametrize(
     "module",
     [
