@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeGuard, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -77,9 +77,8 @@ def _copy(value: Any) -> Any:
 def _explain(cls: type[BaseModel], error: ValidationError) -> str:
     """The first problem of a validation error in one line."""
     first = error.errors()[0]
-    path = [str(part) for part in first["loc"]]
+    path, known = _locate(cls, [str(part) for part in first["loc"]])
     if first["type"] == "extra_forbidden":
-        known = list(_fields_at(cls, path[:-1]))
         near = difflib.get_close_matches(path[-1], known, n=1)
         hint = f"did you mean '{near[0]}'?" if near else f"known keys: {', '.join(known)}"
         return f"unknown key '{'.'.join(path)}'; {hint}"
@@ -88,11 +87,30 @@ def _explain(cls: type[BaseModel], error: ValidationError) -> str:
     return f"'{'.'.join(path)}': {first['msg']} (found {first['input']!r})"
 
 
-def _fields_at(cls: type[BaseModel], path: Sequence[str]) -> Sequence[str]:
-    """The known keys of the group of settings at ``path`` below ``cls``."""
-    for part in path:
+def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The keys a user wrote among ``parts``, and the known keys beside the last of them.
+
+    Where a group of settings may be of several kinds, pydantic puts the kind (its ``type``) among the parts.
+    """
+    path: list[str] = []
+    known = list(cls.model_fields)
+    kinds: dict[str, type[BaseModel]] = {}
+    for part in parts:
+        if part in kinds:
+            cls = kinds[part]
+            known, kinds = list(cls.model_fields), {}
+            continue
+        path.append(part)
         field = cls.model_fields.get(part)
-        annotation = field.annotation if field else None
-        if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-            cls = annotation
-    return list(cls.model_fields)
+        if field is None:
+            continue
+        groups = [kind for kind in (field.annotation, *get_args(field.annotation)) if _is_group(kind)]
+        if len(groups) == 1:
+            cls = groups[0]
+            known = list(cls.model_fields) if part != parts[-1] else known
+        kinds = {str(group.model_fields["type"].default): group for group in groups if "type" in group.model_fields}
+    return path or list(parts), known
+
+
+def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)

@@ -59,10 +59,12 @@ def read_lines(path: str) -> Iterator[bytes]:
                 number += 1
                 yield line[:-1] if line.endswith(b"\n") else line
     except EOFError as error:
-        problem = "the gzip data ends too early (a truncated file?); make or copy the file again"
+        problem = (
+            "the gzip data ends too early, here or a little later (a truncated file?); make or copy the file again"
+        )
         raise InputError(path, problem, line=number + 1) from error
     except _DAMAGED as error:
-        problem = f"the gzip data is damaged ({error}); make or copy the file again"
+        problem = f"the gzip data is damaged, here or a little later ({error}); make or copy the file again"
         raise InputError(path, problem, line=number + 1) from error
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror or error})", line=number + 1) from error
