@@ -10,6 +10,7 @@ import dataclasses
 import json
 import os
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from safetensors import safe_open
@@ -95,11 +96,10 @@ def has_state(folder: str) -> bool:
     return os.path.exists(os.path.join(folder, TENSORS))
 
 
-def _progress(mapping: dict[str, object]) -> Progress:
+def _progress(mapping: dict[str, Any]) -> Progress:
     best, history = mapping.pop("best"), mapping.pop("history")
-    assert isinstance(history, list)
     return Progress(
-        **mapping,  # type: ignore[arg-type]
+        **mapping,
         best=Validation(**best) if isinstance(best, dict) else None,
         history=tuple(Validation(**entry) for entry in history),
     )

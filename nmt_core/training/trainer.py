@@ -14,8 +14,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -74,19 +75,19 @@ class Trainer:
 
     def train(self) -> Validation:
         """Run to the end; what the best model reached. Raises Interrupted after Ctrl-C or SIGTERM."""
-        torch.manual_seed(self.config.seed) if self.progress.update == 0 else None
+        batches = self._batches()
+        if self.progress.update == 0:
+            torch.manual_seed(self.config.seed)
         self._set_learning_rate(self.progress.learning_rate)
         with _signals(self._ask_to_stop):
-            for batch in self._batches():
+            while not self._finished() and (batch := next(batches, None)) is not None:
                 self._update(batch)
+                if self.progress.update % self.config.validate_every == 0:
+                    self._validate()
                 if self._stop_asked:
                     self._save_state()
                     raise Interrupted
-                if self.progress.update % self.config.validate_every == 0:
-                    self._validate()
-                if self._finished():
-                    break
-            if self.progress.best is None or self.progress.history[-1].update != self.progress.update:
+            if not self.progress.history or self.progress.history[-1].update != self.progress.update:
                 self._validate()
             return self._finish()
 
@@ -195,8 +196,8 @@ class Trainer:
     def _snapshots(self) -> list[str]:
         return sorted(glob.glob(os.path.join(self.folder, SNAPSHOTS, "*.safetensors")))
 
-    def _advance(self, **changes: object) -> None:
-        self.progress = dataclasses.replace(self.progress, **changes)  # type: ignore[arg-type]
+    def _advance(self, **changes: Any) -> None:
+        self.progress = dataclasses.replace(self.progress, **changes)
 
     def _set_learning_rate(self, rate: float) -> None:
         self._advance(learning_rate=rate)
@@ -224,14 +225,14 @@ def average_into(model: torch.nn.Module, paths: list[str]) -> None:
 class _signals:
     """Ctrl-C and SIGTERM call ``handler`` inside the block (where signals can be handled)."""
 
-    def __init__(self, handler: object) -> None:
+    def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
         self.handler = handler
 
     def __enter__(self) -> None:
-        self.old = {}
+        self.old: dict[signal.Signals, Any] = {}
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
-                self.old[number] = signal.signal(number, self.handler)  # type: ignore[arg-type]
+                self.old[number] = signal.signal(number, self.handler)
             except ValueError:  # not in the main thread
                 return
 

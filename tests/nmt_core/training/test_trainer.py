@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +68,28 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(corpus: Pat
     assert states[0].keys() == states[1].keys()
     for name, tensor in states[0].items():
         assert torch.equal(tensor, states[1][name]), name
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_goes_on_as_if_it_had_not_been(corpus: Path, signal_number: signal.Signals) -> None:
+    whole = write_config(corpus, "whole", max_updates=60)
+    killed = write_config(corpus, "killed", max_updates=60)
+    assert main(["train", whole, "--quiet", "--device", "cpu"]) == 0
+    command = [sys.executable, "-m", "nmt_core", "train", killed, "--device", "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        next(line for line in process.stderr if "dev:" in line)
+        process.send_signal(signal_number)
+        assert process.wait(60) == (-9 if signal_number == signal.SIGKILL else 130)
+    assert main(["train", killed, "--quiet", "--device", "cpu", "--resume"]) == 0
+    states = [load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "killed")]
+    for name, tensor in states[0].items():
+        assert torch.equal(tensor, states[1][name]), name
+    before = load_tensors(str(corpus / "killed" / "training.safetensors"))
+    assert main(["train", killed, "--quiet", "--device", "cpu", "--resume"]) == 0  # nothing is left to do
+    after = load_tensors(str(corpus / "killed" / "training.safetensors"))
+    assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
 def test_resuming_with_other_settings_is_refused(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
