@@ -109,10 +109,8 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
     target = Vocabulary.load(os.path.join(folder, TARGET_VOCABULARY))
     path = os.path.join(folder, PARAMETERS)
     tensors = load_tensors(path)
-    with torch.device("meta"):
-        model = build_model(config.model, len(source), len(target))
+    model = build_model(config.model, len(source), len(target))
     _check_shapes(path, dict(model.named_parameters()), tensors)
-    model = model.to_empty(device="cpu")
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             parameter.copy_(tensors[name])

@@ -8,8 +8,13 @@ import pytest
 import torch
 
 from nmt_core.commands.main import main
-from nmt_core.errors import ModelError
+from nmt_core.data.batching import pad_pairs
+from nmt_core.errors import InputError, ModelError
+from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model
+from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.rnnsearch import RNNsearch
+from nmt_core.text.vocabulary import Vocabulary
 
 
 @pytest.fixture
@@ -30,6 +35,46 @@ def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path
     again = load_model(str(folder), dtype=torch.float64)
     assert again.fingerprint == loaded.fingerprint
     assert next(again.model.parameters()).dtype == torch.float64
+
+
+def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:
+    (tmp_path / "v").write_text("</s>\n<unk>\none\ntwo\n")
+    sizes = ["hidden=4", "embedding=3", "maxout=2", "alignment=2", "tied=true", "initialisation=glorot"]
+    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    vocabularies = ["--source-vocab", str(tmp_path / "v"), "--target-vocab", str(tmp_path / "v")]
+    assert main(["init", str(tmp_path / "m"), "--preset", "rnnsearch", *vocabularies, *overrides]) == 0
+    model = load_model(str(tmp_path / "m")).model
+    assert isinstance(model, RNNsearch)
+    assert model.output.weight is model.target_embedding.weight
+    fresh = new_model(model.config, 4, 4, seed=1).eval()
+    batch = pad_pairs([([2, 3], [3, 2])])
+    torch.testing.assert_close(model(batch), fresh(batch))
+
+
+def test_pretrained_embeddings_are_put_in(tmp_path: Path) -> None:
+    vectors = tmp_path / "vectors"
+    vectors.write_text("3 2\ntwo 0.5 -1\nelse 1 1\none 2 3e-1\n")
+    embedding = torch.nn.Embedding(4, 2)
+    vocabulary = Vocabulary(["</s>", "<unk>", "one", "two"])
+    assert load_embeddings(str(vectors), vocabulary, embedding) == 2
+    torch.testing.assert_close(embedding.weight[2:], torch.tensor([[2.0, 0.3], [0.5, -1.0]]))
+    vectors.write_text("one 1 2 3\n")
+    with pytest.raises(InputError, match=r"vectors:1: expected a word and 2 numbers .*found 3"):
+        load_embeddings(str(vectors), vocabulary, embedding)
+
+
+def test_averaging_takes_the_mean_and_wants_equal_models(folder: Path, tmp_path: Path) -> None:
+    vocabularies = ["--source-vocab", str(tmp_path / "s"), "--target-vocab", str(tmp_path / "t")]
+    sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
+    other = str(tmp_path / "other")
+    assert main(["init", other, "--preset", "rnnencdec-cho2014", "--seed", "2", *vocabularies, *sizes]) == 0
+    assert main(["average", str(folder), other, "--output", str(tmp_path / "mean")]) == 0
+    models = [dict(load_model(path).model.named_parameters()) for path in (str(folder), other, str(tmp_path / "mean"))]
+    for name, tensor in models[2].items():
+        torch.testing.assert_close(tensor, (models[0][name] + models[1][name]) / 2)
+    larger = str(tmp_path / "larger")
+    assert main(["init", larger, "--preset", "rnnsearch", *vocabularies, *sizes]) == 0
+    assert main(["average", str(folder), larger, "--output", str(tmp_path / "no")]) == 2
 
 
 def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
