@@ -22,14 +22,17 @@ class PairScore(NamedTuple):
 
     ``log_prob`` is the natural logarithm of p(target | source), end of sentence counted, not
     normalised by length. ``word_log_probs`` has one number per target word and one for the end of
-    sentence, summing to ``log_prob``; it is None unless asked for. The two counts say how many
-    words of each side the model does not know (it reads them as ``<unk>``).
+    sentence, summing to ``log_prob``; it is None unless asked for. ``attention`` has one row for each of
+    them, the weights over the source words and the source's end, summing to 1; it is None unless asked
+    for and where the model has none. The two counts say how many words of each side the model does not
+    know (it reads them as ``<unk>``).
     """
 
     log_prob: float
     unknown_source: int = 0
     unknown_target: int = 0
     word_log_probs: tuple[float, ...] | None = None
+    attention: tuple[tuple[float, ...], ...] | None = None
 
 
 class PairScorer(Protocol):
@@ -40,6 +43,8 @@ class PairScorer(Protocol):
         """What the numbers depend on (model fingerprint, direction, precision, version), in one line."""
         ...
 
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
         """Score every pair; one answer per pair, in the order of ``pairs``."""
         ...

@@ -19,7 +19,9 @@ class TablePairScorer:
         self.scores = scores
         self.scored: list[SentencePair] = []
 
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
         """One answer per pair; a number stands for a pair of known words."""
         self.scored.extend(pairs)
         answers = [self.scores[pair] for pair in pairs]
@@ -38,7 +40,9 @@ class LengthPairScorer:
         self.nats = nats
         self.unknown = unknown
 
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
         """One answer per pair."""
         return [self._score(pair, per_word) for pair in pairs]
 

@@ -37,7 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
     parser.add_argument(
-        "--window", type=int, default=5000, metavar="N", help="pairs read ahead and sorted by length (default: 5000)"
+        "--softmax",
+        default="full",
+        metavar="full|none|N",
+        help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
+        " frequent and those of the targets. Only full is exact (default: full)",
+    )
+    parser.add_argument(
+        "--window",
+        type=int,
+        default=5000,
+        metavar="N",
+        help="pairs scored together; equal sources and equal beginnings are worked out once (default: 5000)",
     )
 
 
@@ -46,11 +57,16 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
-    from nmt_core.inference.pair_scorer import open_pair_scorer
+    from nmt_core.inference.pair_scorer import choose_softmax, open_pair_scorer
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
-    scorer = open_pair_scorer(args.model, device=choose_device(args.device), dtype=choose_dtype(args.dtype))
+    scorer = open_pair_scorer(
+        args.model,
+        device=choose_device(args.device),
+        dtype=choose_dtype(args.dtype),
+        softmax=choose_softmax(args.softmax),
+    )
     pairs = iter(_pairs(args))
     with open_output("-") as stream:
         while window := list(itertools.islice(pairs, args.window)):

@@ -1,25 +1,42 @@
 """log p(target | source) for many pairs, with one model or an ensemble.
 
-Equal pairs are scored once; the others are sorted by length, so that little is padded, and scored in
-batches. What goes into a batch depends on the pairs given alone, so the same call gives the same
-numbers.
+Scoring is a walk over prefix trees: each source is read once, targets of a source that begin alike
+share their decoder states, and each state is normalised once. The trees, and what goes into a batch,
+depend on the pairs given alone, so the same call gives the same numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
-from torch import Tensor
 
-from nmt_core.data.batching import Batch, group_by_tokens, pad
+from nmt_core.data.batching import group_by_tokens, pad
+from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.errors import ConfigError
+from nmt_core.inference.tree_walk import Floats, Walk, Weights, walk
 from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.layers.output import Normalizer
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.text.vocabulary import UNKNOWN_ID
+from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
 from nmt_core.version import VERSION
 
-BATCH_TOKENS = 4000  # padded words of the longer side
+MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
+
+Softmax = Literal["full", "none"] | int
+"""Over which words probabilities are normalised: all, none (for models that normalise themselves), or
+that many of the most frequent ones together with those that the targets of the call have."""
+
+
+class _Texts(NamedTuple):
+    """Distinct sources and targets of a call, and for every distinct pair its source and its target."""
+
+    sources: list[str]
+    targets: list[str]
+    source_of_P: Ints
+    target_of_P: Ints
 
 
 class ModelPairScorer:
@@ -27,59 +44,145 @@ class ModelPairScorer:
 
     An ensemble's log-probability is the mean of its members' for every word (Jean et al. 2015b,
     section 3.2), as in the beam search. Members share the target vocabulary; sources may differ.
+    ``softmax`` other than ``full`` makes scores that are not the exact ones; the signature says so.
     """
 
-    def __init__(self, models: Sequence[LoadedModel], *, batch_tokens: int = BATCH_TOKENS) -> None:
+    def __init__(self, models: Sequence[LoadedModel], *, softmax: Softmax = "full") -> None:
         if not models:
             raise ConfigError("no model was given")
         for other in models[1:]:
             if other.target.words != models[0].target.words:
                 raise ConfigError(f"{models[0].folder} and {other.folder} have different target vocabularies")
+        if isinstance(softmax, int) and softmax < 1:
+            raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
         self.models = tuple(models)
-        self.batch_tokens = batch_tokens
+        self.softmax: Softmax = softmax
 
     @property
     def signature(self) -> str:
-        """Architecture and fingerprint of every model, precision, and version."""
+        """Architecture and fingerprint of every model, precision, normalisation, and version."""
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
         precision = str(next(self.models[0].model.parameters()).dtype).removeprefix("torch.")
-        return f"nmt:{names}|model:{prints}|log:e|norm:none|dtype:{precision}|version:{VERSION}"
+        exact = precision == "float32" and self.softmax == "full"
+        softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
+        said = "" if exact else "exact:no|"
+        return f"nmt:{names}|model:{prints}|log:e|norm:none|{softmax}{said}dtype:{precision}|version:{VERSION}"
 
     @torch.inference_mode()
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
         """Score every pair; one answer per pair, in order."""
-        distinct = list(dict.fromkeys(pairs))
-        targets = [self.models[0].target.encode(pair.target) for pair in distinct]
-        sources = [[loaded.source.encode(pair.source) for pair in distinct] for loaded in self.models]
-        order = sorted(range(len(distinct)), key=lambda index: (len(targets[index]), len(sources[0][index]), index))
+        distinct = sorted(set(pairs))
+        lengths = [pair.target.count(" ") + 2 for pair in distinct]
         answers: dict[SentencePair, PairScore] = {}
-        lengths = [max(len(targets[index]), len(sources[0][index])) + 1 for index in order]
-        for group in group_by_tokens(lengths, limit=self.batch_tokens):
-            indices = [order[place] for place in group]
-            word_log_probs_BT = self._word_log_probs(
-                [[side[index] for index in indices] for side in sources], [targets[index] for index in indices]
-            )
-            totals = word_log_probs_BT.sum(dim=1).tolist()
-            rows = word_log_probs_BT.tolist() if per_word else []
-            for place, index in enumerate(indices):
-                words = tuple(rows[place][: len(targets[index]) + 1]) if per_word else None
-                unknown = (sources[0][index].count(UNKNOWN_ID), targets[index].count(UNKNOWN_ID))
-                answers[distinct[index]] = PairScore(totals[place], *unknown, words)
+        for group in _groups(lengths):
+            together = [distinct[index] for index in group]
+            answers.update(zip(together, self._score(together, per_word, attention), strict=True))
         return [answers[pair] for pair in pairs]
 
-    def _word_log_probs(self, sources: Sequence[list[list[int]]], targets: list[list[int]]) -> Tensor:
-        """The mean over the models of log p of every word, (B, T) in float64, 0 at padding."""
-        target = pad(targets)
-        total = torch.zeros(target.words_BL.shape, dtype=torch.float64)
-        for loaded, source in zip(self.models, sources, strict=True):
-            log_probs_BT: Tensor = loaded.model(Batch(pad(source), target).to(loaded.model.device))
-            total += log_probs_BT.double().cpu()
-        return total / len(self.models)
+    def _score(self, distinct: Sequence[SentencePair], per_word: bool, attention: bool) -> Iterator[PairScore]:
+        """One answer per pair; the pairs are distinct and sorted."""
+        texts = _take_apart(distinct)
+        targets = [self.models[0].target.encode(text) for text in texts.targets]
+        tree = _tree_of(texts, targets)
+        walks = [self._walk(loaded, texts.sources, tree, attention) for loaded in self.models]
+        log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
+        log_probs_PL = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
+        unknown_source = [self.models[0].source.encode(text).count(UNKNOWN_ID) for text in texts.sources]
+        unknown_target = [words.count(UNKNOWN_ID) for words in targets]
+        ends = (tree.edges_PL >= 0).sum(axis=1)
+        looked = _attention_rows(walks, tree) if attention else None
+        widths = [len(split_words(text)) + 1 for text in texts.sources]
+        for index, (total, source, target) in enumerate(
+            zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
+        ):
+            end = int(ends[index])
+            yield PairScore(
+                total,
+                unknown_source[source],
+                unknown_target[target],
+                tuple(log_probs_PL[index, :end].tolist()) if per_word else None,
+                None if looked is None else tuple(map(tuple, looked[index, :end, : widths[source]].tolist())),
+            )
+
+    def _walk(self, loaded: LoadedModel, sources: Sequence[str], tree: PrefixTree, attention: bool) -> Walk:
+        ids = [loaded.source.encode(text) for text in sources]
+        return walk(loaded.model, ids, tree, normalizer=self._normalizer(loaded, tree), attention=attention)
+
+    def _normalizer(self, loaded: LoadedModel, tree: PrefixTree) -> Normalizer | None:
+        if self.softmax == "none":
+            return None
+        if self.softmax == "full":
+            return loaded.model.output.normalizer()
+        wanted = [np.arange(min(self.softmax, loaded.model.target_words)), *(level.words for level in tree.levels)]
+        candidates = torch.from_numpy(np.unique(np.concatenate(wanted)))
+        return loaded.model.output.normalizer(candidates.to(loaded.model.device))
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+    """All together; where a few long ones would make the padding of all too large, by length."""
+    if max(lengths, default=0) * len(lengths) <= MOST_PADDED:
+        yield from [range(len(lengths))] if lengths else []
+        return
+    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for group in group_by_tokens([lengths[index] for index in by_length], limit=MOST_PADDED):
+        yield sorted(by_length[place] for place in group)
+
+
+def _take_apart(distinct: Sequence[SentencePair]) -> _Texts:
+    """Sources in the order of their texts, which puts those with common beginnings into one batch."""
+    sources = {text: number for number, text in enumerate(sorted({pair.source for pair in distinct}))}
+    targets: dict[str, int] = {}
+    for pair in distinct:
+        targets.setdefault(pair.target, len(targets))
+    return _Texts(
+        list(sources),
+        list(targets),
+        np.array([sources[pair.source] for pair in distinct], dtype=np.int64),
+        np.array([targets[pair.target] for pair in distinct], dtype=np.int64),
+    )
+
+
+def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
+    padded = pad(targets)
+    words, lengths = padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy()
+    lengths_P = lengths[texts.target_of_P]
+    return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
+
+
+def _attention_rows(walks: Sequence[Walk], tree: PrefixTree) -> Weights | None:
+    """For every pair and word where it looked, (P, L, S): the mean over the members that look anywhere."""
+    looking = [one.attention for one in walks if one.attention is not None]
+    if not looking:
+        return None
+    pairs, length = tree.edges_PL.shape
+    rows_PLS = np.zeros((pairs, length, looking[0][0].shape[1]), dtype=np.float32)
+    first_edge = 0
+    for depth, level in enumerate(tree.levels):
+        live = np.flatnonzero(tree.edges_PL[:, depth] >= 0)
+        nodes = level.nodes[tree.edges_PL[live, depth] - first_edge]
+        rows_PLS[live, depth] = np.mean([member[depth][nodes] for member in looking], axis=0)
+        first_edge += len(level.words)
+    return rows_PLS
+
+
+def choose_softmax(text: str) -> Softmax:
+    """What a user wrote: ``full``, ``none`` or a number of words. Raises ConfigError."""
+    if text in ("full", "none"):
+        return "full" if text == "full" else "none"
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"softmax {text!r} is not full, none, or a number of words")
+    return int(text)
 
 
 def open_pair_scorer(
-    folders: Sequence[str], *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32
+    folders: Sequence[str],
+    *,
+    device: str | torch.device = "cpu",
+    dtype: torch.dtype = torch.float32,
+    softmax: Softmax = "full",
 ) -> ModelPairScorer:
     """Load the models of ``folders`` and make their scorer. Raises ModelError or ConfigError."""
-    return ModelPairScorer([load_model(folder, device=device, dtype=dtype) for folder in folders])
+    return ModelPairScorer([load_model(folder, device=device, dtype=dtype) for folder in folders], softmax=softmax)

@@ -10,10 +10,17 @@ update gate and reset gate side by side.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt_core.data.batching import Padded
+from nmt_core.data.prefix_tree import grow
+from nmt_core.data.sizes import filled
+from nmt_core.layers.output import WordEmbedding
 from nmt_core.layers.shared_product import SharedMatrix
 
 
@@ -115,3 +122,44 @@ class RecurrentEncoder(nn.Module):
             state_BH = new_BH if whole_S[position] else torch.where(mask_S[position], new_BH, state_BH)
             states[position] = state_BH
         return torch.stack(states, dim=1)
+
+    def shared(self, embedding: WordEmbedding, source: Padded) -> SharedStates:
+        """The same states, each computed once for all sentences that have it; for inference on a CPU.
+
+        From the left, sentences share the states of common beginnings; from the right, of common ends.
+        """
+        words_BS, lengths_B = source.words_BL.numpy(), source.mask_BL.sum(dim=1).numpy()
+        positions_BS = np.arange(words_BS.shape[1])[None, :]
+        if self.backward:
+            positions_BS = np.maximum(lengths_B[:, None] - 1 - positions_BS, 0)
+            words_BS = np.take_along_axis(words_BS, positions_BS, axis=1)
+        tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
+        known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
+        known = np.pad(known, (0, filled(len(known), embedding.weight) - len(known)))
+        inputs_U3H = self.inputs(embedding.known(torch.from_numpy(known)))
+        unit = self.unit.recurrence()
+        above_NH = inputs_U3H.new_zeros(1, self.inputs.hidden)
+        states: list[Tensor] = []
+        ends = np.cumsum([len(level.words) for level in tree.levels])
+        for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
+            places = level.entries[level.nodes] if states else level.nodes
+            filling = (0, filled(len(words), inputs_U3H) - len(words))
+            inputs_N3H = inputs_U3H.index_select(0, torch.from_numpy(np.pad(words, filling)))
+            above_NH = unit(inputs_N3H, above_NH.index_select(0, torch.from_numpy(np.pad(places, filling))))
+            states.append(above_NH[: len(words)])
+        edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
+        states_EH = torch.cat(states)
+        states_EH = F.pad(states_EH, (0, 0, 0, filled(len(states_EH), states_EH) - len(states_EH)))
+        return SharedStates(states_EH, torch.from_numpy(np.maximum(edges_BS, 0)))
+
+
+def can_share(source: Padded) -> bool:
+    """Whether encoders compute equal states once: in inference, on a CPU, where looking for them costs nothing."""
+    return not torch.is_grad_enabled() and not source.words_BL.is_cuda
+
+
+class SharedStates(NamedTuple):
+    """States (E, H) of an encoder, and which of them each position of each sentence has; any at padding."""
+
+    states_EH: Tensor
+    places_BS: Tensor

@@ -5,7 +5,8 @@ advances word by word (``step``). Memory and state are values: nothing is kept o
 calls, so that beams, batches and ensembles need no copies of it.
 
 Rows. A memory has B rows, one per sentence. A state has N = B * K rows: the K hypotheses of a
-sentence stand side by side, sentence after sentence. K may differ from step to step.
+sentence stand side by side, sentence after sentence. K may differ from step to step; where it differs
+between sentences, a ``Layout`` says which rows are whose.
 
 Units. ``log_probs`` are natural logarithms.
 """
@@ -22,6 +23,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.layout import Layout
+from nmt_core.layers.output import OutputLayer
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence
@@ -83,6 +86,7 @@ class TranslationModel(nn.Module, abc.ABC):
     """p(target | source), word by word; ``target_words`` is V."""
 
     target_words: int
+    output: OutputLayer
 
     @abc.abstractmethod
     def encode(self, source: Padded) -> Memory:
@@ -93,12 +97,16 @@ class TranslationModel(nn.Module, abc.ABC):
         """The state of one hypothesis per source before its first word (N = B)."""
 
     @abc.abstractmethod
-    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
-        """Advance N = B * K hypotheses by the word each produced last (``NO_WORD`` at the beginning)."""
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        """Advance N hypotheses by the word each produced last (``NO_WORD`` at the beginning).
 
-    @abc.abstractmethod
+        Without ``layout`` every sentence has the same number of hypotheses.
+        """
+
     def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
         """Unnormalised log-probabilities, (N, V), or (N, C) for the candidate words alone."""
+        logits: Tensor = self.output(readout_NL, candidates_C)
+        return logits
 
     def log_probs(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
         """Log-probabilities of the next word, (N, V), or (N, C) renormalised over the candidates."""

@@ -22,9 +22,10 @@ from torch import Tensor, nn
 
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.layout import Layout
 from nmt_core.layers.initialisation import Initialisation
 from nmt_core.layers.output import MaxoutReadout, OutputLayer, WordEmbedding
-from nmt_core.layers.recurrent import ContextResetUnit, GatedUnit, GateInputs, RecurrentEncoder
+from nmt_core.layers.recurrent import ContextResetUnit, GatedUnit, GateInputs, RecurrentEncoder, can_share
 from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
 
 
@@ -87,8 +88,13 @@ class RNNencdec(TranslationModel):
 
     def encode(self, source: Padded) -> Summary:
         """The summary of B sentences: h_N, or tanh(V h_N)."""
-        embedded_BSE = self.embedding_dropout(self.source_embedding.known(source.words_BL))
-        last_BH = self.encoder(embedded_BSE, source.mask_BL)[:, -1]
+        if can_share(source):
+            states_EH, places_BS = self.encoder.shared(self.source_embedding, source)
+            ends_B1 = source.mask_BL.sum(dim=1, keepdim=True) - 1
+            last_BH = states_EH[places_BS.gather(1, ends_B1).squeeze(1)]
+        else:
+            embedded_BSE = self.embedding_dropout(self.source_embedding.known(source.words_BL))
+            last_BH = self.encoder(embedded_BSE, source.mask_BL)[:, -1]
         summary_BH = self.dropout(last_BH if self.summary is None else torch.tanh(self.summary(last_BH)))
         return Summary(summary_BH, self.context_inputs(summary_BH), self.readout.context(summary_BH))
 
@@ -97,15 +103,23 @@ class RNNencdec(TranslationModel):
         assert isinstance(memory, Summary)
         return EncdecState(torch.tanh(self.initial(memory.summary_BH)))
 
-    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         """Advance by one word."""
         assert isinstance(state, EncdecState) and isinstance(memory, Summary)
-        here = memory.repeat(previous_N.shape[0] // memory.rows)
-        embedded_NE = self.target_embedding(previous_N)
-        hidden_NH = self.unit(self.word_inputs(embedded_NE), state.hidden_NH, here.gates_B3H)
-        if self.config.order == "look-generate-update":
-            hidden_NH = torch.where((previous_N == NO_WORD).unsqueeze(1), state.hidden_NH, hidden_NH)
-        readout_NL = self.readout(hidden_NH, embedded_NE, here.readout_B2L)
+        if layout is None:
+            here = memory.repeat(previous_N.shape[0] // memory.rows)
+        else:
+            here = memory.select(layout.sentences_N)
+        inputs_N3H, readout_N2L = self.target_embedding.apply_once(
+            previous_N, lambda embedded: (self.word_inputs(embedded), self.readout.word(embedded))
+        )
+        hidden_NH = state.hidden_NH
+        if self.config.order == "conditional":
+            hidden_NH = self.unit(inputs_N3H, hidden_NH, here.gates_B3H)
+        elif layout is None or not layout.beginning:
+            updated_NH = self.unit(inputs_N3H, hidden_NH, here.gates_B3H)
+            hidden_NH = torch.where((previous_N == NO_WORD).unsqueeze(1), hidden_NH, updated_NH)
+        readout_NL = self.readout.join(hidden_NH, readout_N2L, here.readout_B2L)
         return Step(readout_NL, EncdecState(hidden_NH), None)
 
     def readouts(self, batch: Batch) -> Tensor:
@@ -123,8 +137,3 @@ class RNNencdec(TranslationModel):
         context_part = memory.readout_B2L.unsqueeze(1)
         readouts_BTL: Tensor = self.dropout(self.readout(torch.stack(hiddens, dim=1), shifted_BTE, context_part))
         return readouts_BTL
-
-    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
-        """G t + b, with G = G_l G_r where a rank is given (Cho et al. 2014, supplement)."""
-        logits: Tensor = self.output(readout_NL, candidates_C)
-        return logits

@@ -17,15 +17,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from pydantic import Field
 from torch import Tensor, nn
 
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.layout import Layout
 from nmt_core.layers.attention import AdditiveAttention, Look
 from nmt_core.layers.initialisation import Initialisation
 from nmt_core.layers.output import MaxoutReadout, OutputLayer, WordEmbedding
-from nmt_core.layers.recurrent import GatedUnit, GateInputs, RecurrentEncoder
+from nmt_core.layers.recurrent import GatedUnit, GateInputs, RecurrentEncoder, can_share
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
 
@@ -48,19 +50,28 @@ class RNNsearchConfig(Config):
 
 @dataclass(frozen=True)
 class Annotations(Memory):
-    """h_j for every source position, and U_a h_j."""
+    """h_j for every source position, U_a h_j, and the backward state at the first word."""
 
     annotations_BSC: Tensor
     keys_BSA: Tensor
     mask_BS: Tensor
+    first_BH: Tensor
+
+
+class ProjectedAnnotations(Annotations):
+    """C h_j and C_o h_j side by side in place of h_j, for inference.
+
+    A weighted sum of projections is the projection of the weighted sum: with more hypotheses than
+    source positions, which search and scoring have, this leaves the larger part of the products out.
+    """
 
 
 @dataclass(frozen=True)
 class SearchState(State):
-    """s and, while an update waits for its word, the context it will use."""
+    """s and, while an update waits for its word, what the context adds to it."""
 
     hidden_NH: Tensor
-    context_NC: Tensor
+    context_N3H: Tensor | None
 
 
 class RNNsearch(TranslationModel):
@@ -90,33 +101,73 @@ class RNNsearch(TranslationModel):
 
     def encode(self, source: Padded) -> Annotations:
         """Annotations of B sentences (section 3.2)."""
+        if can_share(source):
+            return self._encode_once(source)
         embedded_BSE = self.embedding_dropout(self.source_embedding.known(source.words_BL))
         directions = [encoder(embedded_BSE, source.mask_BL) for encoder in (self.encoder, self.backward_encoder)]
         annotations_BSC = self.dropout(torch.cat(directions, dim=2))
-        return Annotations(annotations_BSC, self.attention.keys(annotations_BSC), source.mask_BL)
+        memory = Annotations(
+            annotations_BSC,
+            self.attention.keys(annotations_BSC),
+            source.mask_BL,
+            annotations_BSC[:, 0, self.config.hidden :],
+        )
+        return memory if torch.is_grad_enabled() else self._project(memory)
+
+    def _project(self, memory: Annotations) -> ProjectedAnnotations:
+        projected_BSC = F.linear(memory.annotations_BSC, self._projection())
+        return ProjectedAnnotations(projected_BSC, memory.keys_BSA, memory.mask_BS, memory.first_BH)
+
+    def _encode_once(self, source: Padded) -> ProjectedAnnotations:
+        """The same with every distinct state computed, and projected, once."""
+        weight = torch.cat([self._projection(), self.attention.key.weight])
+        left_EH, left_BS = self.encoder.shared(self.source_embedding, source)
+        right_EH, right_BS = self.backward_encoder.shared(self.source_embedding, source)
+        left_weight, right_weight = (half.contiguous() for half in weight.split(self.config.hidden, 1))
+        left_EX, right_EX = F.linear(left_EH, left_weight), F.linear(right_EH, right_weight)
+        sizes = (weight.shape[0] - self.config.alignment, self.config.alignment)
+        parts = [
+            left.index_select(0, left_BS.flatten()).add_(right.index_select(0, right_BS.flatten()))
+            for left, right in zip(left_EX.split(sizes, 1), right_EX.split(sizes, 1), strict=True)
+        ]
+        projected_BSC, keys_BSA = (part_PX.view(*left_BS.shape, -1) for part_PX in parts)
+        return ProjectedAnnotations(projected_BSC, keys_BSA, source.mask_BL, right_EH.index_select(0, right_BS[:, 0]))
+
+    def _projection(self) -> Tensor:
+        return torch.cat([self.context_inputs.weight, self.readout.context.weight])
 
     def start(self, memory: Memory) -> SearchState:
         """s_0 = tanh(W_s h_1 + b_s) with the backward state at the first word (appendix A.2.2)."""
         assert isinstance(memory, Annotations)
-        first_BH = memory.annotations_BSC[:, 0, self.config.hidden :]
-        hidden_BH = torch.tanh(self.initial(first_BH))
-        return SearchState(hidden_BH, hidden_BH.new_zeros(hidden_BH.shape[0], 2 * self.config.hidden))
+        hidden_BH = torch.tanh(self.initial(memory.first_BH))
+        waits = self.config.order == "look-generate-update"
+        return SearchState(
+            hidden_BH, hidden_BH.new_zeros(hidden_BH.shape[0], 3 * self.config.hidden) if waits else None
+        )
 
-    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         """Advance by one word."""
         assert isinstance(state, SearchState) and isinstance(memory, Annotations)
-        look = self._look(memory)
-        embedded_NE = self.target_embedding(previous_N)
+        inputs_N3H, word_N2L = self.target_embedding.apply_once(
+            previous_N, lambda embedded: (self.word_inputs(embedded), self.readout.word(embedded))
+        )
         hidden_NH = state.hidden_NH
-        if self.config.order == "look-generate-update":
-            context_N3H = self.context_inputs(state.context_NC)
-            updated_NH = self.unit(self.word_inputs(embedded_NE), hidden_NH, context_N3H)
+        if state.context_N3H is not None and not (layout is not None and layout.beginning):
+            updated_NH = self.unit(inputs_N3H, hidden_NH, state.context_N3H)
             hidden_NH = torch.where((previous_N == NO_WORD).unsqueeze(1), hidden_NH, updated_NH)
-        context_NC, weights_NS = look(hidden_NH)
-        if self.config.order == "conditional":
-            hidden_NH = self.unit(self.word_inputs(embedded_NE), hidden_NH, self.context_inputs(context_NC))
-        readout_NL = self.readout(hidden_NH, embedded_NE, self.readout.context(context_NC))
-        return Step(readout_NL, SearchState(hidden_NH, context_NC), weights_NS)
+        context_NC, weights_NS = self._look(memory)(hidden_NH, layout)
+        context_N3H, context_N2L = self._context_parts(context_NC, memory)
+        if state.context_N3H is None:
+            hidden_NH = self.unit(inputs_N3H, hidden_NH, context_N3H)
+        readout_NL = self.readout.join(hidden_NH, word_N2L, context_N2L)
+        return Step(readout_NL, SearchState(hidden_NH, None if state.context_N3H is None else context_N3H), weights_NS)
+
+    def _context_parts(self, context_NC: Tensor, memory: Annotations) -> tuple[Tensor, Tensor]:
+        """C c with its gates, and C_o c."""
+        if isinstance(memory, ProjectedAnnotations):
+            context_N3H, context_N2L = context_NC.split((3 * self.config.hidden, 2 * self.config.maxout), dim=-1)
+            return context_N3H, context_N2L
+        return self.context_inputs(context_NC), self.readout.context(context_NC)
 
     def readouts(self, batch: Batch) -> Tensor:
         """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
@@ -124,29 +175,24 @@ class RNNsearch(TranslationModel):
         shifted_BTE = self.embedding_dropout(self.target_embedding.shifted(batch.target.words_BL))
         inputs_T = self.word_inputs(shifted_BTE).unbind(dim=1)
         hidden_NH = self.start(memory).hidden_NH
-        look, unit, context_inputs = (
-            self._look(memory),
-            self.unit.recurrence(),
-            SharedMatrix(self.context_inputs.weight),
-        )
+        look, unit = self._look(memory), self.unit.recurrence()
+        projected, gates = isinstance(memory, ProjectedAnnotations), 3 * self.config.hidden
+        inputs_of = SharedMatrix(self.context_inputs.weight)
         hiddens: list[Tensor] = []
         contexts: list[Tensor] = []
         for position, inputs_N3H in enumerate(inputs_T):
             if self.config.order == "look-generate-update" and position > 0:
-                hidden_NH = unit(inputs_N3H, hidden_NH, context_inputs(contexts[-1]))
+                context_N3H = contexts[-1][:, :gates] if projected else inputs_of(contexts[-1])
+                hidden_NH = unit(inputs_N3H, hidden_NH, context_N3H)
             context_NC, _ = look(hidden_NH)
             if self.config.order == "conditional":
-                hidden_NH = unit(inputs_N3H, hidden_NH, context_inputs(context_NC))
+                hidden_NH = unit(inputs_N3H, hidden_NH, context_NC[:, :gates] if projected else inputs_of(context_NC))
             hiddens.append(hidden_NH)
             contexts.append(context_NC)
-        context_part = self.readout.context(torch.stack(contexts, dim=1))
+        contexts_BTC = torch.stack(contexts, dim=1)
+        context_part = contexts_BTC[..., gates:] if projected else self.readout.context(contexts_BTC)
         readouts_BTL: Tensor = self.dropout(self.readout(torch.stack(hiddens, dim=1), shifted_BTE, context_part))
         return readouts_BTL
 
     def _look(self, memory: Annotations) -> Look:
         return self.attention.look(memory.annotations_BSC, memory.keys_BSA, memory.mask_BS)
-
-    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
-        """W_o t + b (appendix A.2.2)."""
-        logits: Tensor = self.output(readout_NL, candidates_C)
-        return logits

@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nmt_core.errors import NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
 from nmt_core.interfaces import PairScore, SentencePair
 
 try:
@@ -107,8 +107,12 @@ class RemotePairScorer:
         """The signature of the model's own scorer: the numbers are the same."""
         return self._signature
 
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
-        """Score every pair; one answer per pair, in order. Raises ServiceError."""
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """Score every pair; one answer per pair, in order. Raises ServiceError, and ConfigError for attention."""
+        if attention:
+            raise ConfigError("attention is not sent over gRPC; give the model's folder as scorer")
         chunks = _chunks(pairs, most=self._chunk_pairs)
         requests = (convert.score_request(chunk, model=self.model, per_word=per_word) for chunk in chunks)
         scores: list[PairScore] = []

@@ -49,7 +49,8 @@ class TrainingConfig(Config):
 
     Defaults are those of Bahdanau et al. 2015 (appendix B.2): Adadelta on the gradient of the summed
     loss, its norm rescaled to at most 1, minibatches of 80 pairs from windows of 20 sorted by length.
-    ``gradient: word`` divides by the number of target words, which suits Adam.
+    ``gradient: word`` divides by the number of target words, which suits Adam. ``self_normalization``
+    (Devlin et al. 2014 use 0.1) makes models that can be scored without their normaliser.
     """
 
     optimizer: Literal["adadelta", "adam"] = "adadelta"
@@ -57,6 +58,7 @@ class TrainingConfig(Config):
     gradient: Literal["sum", "word"] = "sum"
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
+    self_normalization: float = Field(default=0.0, ge=0)
     batch_sentences: int = Field(default=80, ge=1)
     batch_tokens: int | None = Field(default=None, ge=1)
     window: int = Field(default=20, ge=1)

@@ -45,13 +45,15 @@ def backpropagate(
     batch: Batch,
     *,
     label_smoothing: float = 0.0,
+    self_normalization: float = 0.0,
     per_word: bool = False,
     autocast: bool = False,
 ) -> Tensor:
     """Add the gradient of the batch's loss to the parameters; the summed loss as a scalar tensor.
 
     The gradient is that of the *sum* over words (Bahdanau et al. 2015 with their code), or of the mean
-    if ``per_word``.
+    if ``per_word``. ``self_normalization`` is the weight of the squared log-normaliser of every word
+    (Devlin et al. 2014, section 2.2): a model trained with it can be scored without the normaliser.
     """
     with torch.autocast(batch.source.words_BL.device.type, dtype=torch.bfloat16, enabled=autocast):
         readouts_NL = model.readouts(batch)[batch.target.mask_BL]
@@ -62,7 +64,7 @@ def backpropagate(
         rows = max(1, LOGITS_AT_A_TIME // model.target_words)
         for part_NL, goal_N in zip(cut_NL.split(rows), words_N.split(rows), strict=True):
             logits_NV = model.logits(part_NL)
-            loss, gradient_NV = _cross_entropy(logits_NV.detach(), goal_N, label_smoothing)
+            loss, gradient_NV = _cross_entropy(logits_NV.detach(), goal_N, label_smoothing, self_normalization)
             logits_NV.backward(gradient_NV.mul_(scale).to(logits_NV.dtype))
             total += loss
     readouts_NL.backward(cut_NL.grad)
@@ -77,18 +79,26 @@ def negative_log_likelihood(model: TranslationModel, batch: Batch, *, autocast: 
     return Loss(total, int(batch.target.mask_BL.sum()), batch.target.rows)
 
 
-def _cross_entropy(logits_NV: Tensor, goal_N: Tensor, smoothing: float) -> tuple[Tensor, Tensor]:
+def _cross_entropy(
+    logits_NV: Tensor, goal_N: Tensor, smoothing: float, self_normalization: float
+) -> tuple[Tensor, Tensor]:
     """The summed loss and its gradient by the logits, softmax minus goal, from one normaliser.
 
     With smoothing e the goal is 1 - e on the word and e / V on every word (Szegedy et al. 2016, section 7).
+    With self-normalisation a, a (log Z)^2 is added, whose gradient is 2 a log Z times the softmax.
     """
     words = logits_NV.shape[1]
     log_probs_NV = torch.log_softmax(logits_NV, dim=1, dtype=torch.float32)
     picked_N1 = goal_N.unsqueeze(1)
-    loss = -(1.0 - smoothing) * log_probs_NV.gather(1, picked_N1).sum()
+    picked_log_probs_N1 = log_probs_NV.gather(1, picked_N1)
+    loss = -(1.0 - smoothing) * picked_log_probs_N1.sum()
     if smoothing:
         loss = loss - smoothing / words * log_probs_NV.sum()
     gradient_NV = log_probs_NV.exp_()
+    if self_normalization:
+        log_normalizers_N1 = logits_NV.gather(1, picked_N1).float() - picked_log_probs_N1
+        loss = loss + self_normalization * log_normalizers_N1.square().sum()
+        gradient_NV *= 1.0 + 2.0 * self_normalization * log_normalizers_N1
     if smoothing:
         gradient_NV -= smoothing / words
     gradient_NV.scatter_add_(1, picked_N1, torch.full_like(picked_N1, smoothing - 1.0, dtype=torch.float32))

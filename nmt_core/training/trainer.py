@@ -110,6 +110,7 @@ class Trainer:
             self.model,
             batch,
             label_smoothing=self.config.label_smoothing,
+            self_normalization=self.config.self_normalization,
             per_word=self.config.gradient == "word",
             autocast=self.config.precision == "bfloat16",
         )

@@ -254,7 +254,7 @@ class Gate:
         self.open, self.entered = threading.Event(), threading.Event()
         self.calls: list[int] = []
 
-    def score(self, pairs, *, per_word: bool = False) -> list[PairScore]:
+    def score(self, pairs, *, per_word: bool = False, attention: bool = False) -> list[PairScore]:
         self.calls.append(len(pairs))
         self.entered.set()
         assert self.open.wait(20)

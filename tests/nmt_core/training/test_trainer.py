@@ -167,13 +167,14 @@ def test_adadelta_is_the_recurrence_of_the_paper() -> None:
         np.testing.assert_allclose(parameter.detach().numpy(), value, rtol=1e-5)
 
 
+@pytest.mark.parametrize("penalty", [0.0, 0.3])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_backpropagation_in_slices_equals_torchs_cross_entropy(smoothing: float) -> None:
+def test_backpropagation_in_slices_equals_torchs_cross_entropy(smoothing: float, penalty: float) -> None:
     model = new_model(
         RNNsearchConfig(embedding=4, hidden=5, alignment=3, maxout=3, initialisation="glorot"), 9, 8, seed=1
     )
     batch = pad_pairs([([2, 3], [4, 5, 6]), ([7], [2])])
-    total = backpropagate(model.double(), batch, label_smoothing=smoothing)
+    total = backpropagate(model.double(), batch, label_smoothing=smoothing, self_normalization=penalty)
     found = {name: parameter.grad for name, parameter in model.named_parameters()}
     model.zero_grad()
     mask = batch.target.mask_BL
@@ -181,6 +182,7 @@ def test_backpropagation_in_slices_equals_torchs_cross_entropy(smoothing: float)
     expected = torch.nn.functional.cross_entropy(
         logits, batch.target.words_BL[mask], reduction="sum", label_smoothing=smoothing
     )
+    expected = expected + penalty * torch.logsumexp(logits, dim=1).square().sum()
     expected.backward()
     assert total.item() == pytest.approx(expected.item(), rel=1e-6)
     for name, parameter in model.named_parameters():

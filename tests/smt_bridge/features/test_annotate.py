@@ -23,7 +23,9 @@ class RecordingScorer:
     def __init__(self) -> None:
         self.calls: list[list[SentencePair]] = []
 
-    def score(self, pairs: Sequence[SentencePair], *, per_word: bool = False) -> list[PairScore]:
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
         self.calls.append(list(pairs))
         return [PairScore(-float(len(pair.source) * 100 + len(pair.target))) for pair in pairs]
 

@@ -1,0 +1,68 @@
+"""Which sentence every row of a decoder state belongs to, when sentences have different numbers of rows.
+
+The rows of a sentence stand side by side, sentence after sentence. Attention works through them run
+by run: a run is either a piece of one sentence, whose rows look at the same annotations in one matrix
+product, or some rows of several sentences, each with a copy of its annotations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+_RUN = 128  # rows: their energies stay in the cache
+_MANY = 12  # rows of one sentence from which a product of their own is worth it
+
+
+class Run(NamedTuple):
+    """Rows ``first`` to ``last`` (exclusive); their sentence, or None for several; their longest source."""
+
+    first: int
+    last: int
+    sentence: int | None
+    width: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """``sentences_N`` on the device of the model; ``beginning``: all rows are before their first word."""
+
+    sentences_N: Tensor
+    runs: list[Run]
+    beginning: bool = False
+
+
+def lay_out(
+    sentences_N: npt.NDArray[np.int64],
+    widths_B: npt.NDArray[np.int64],
+    *,
+    device: torch.device,
+    beginning: bool = False,
+) -> Layout:
+    """The layout of rows whose sentences (ascending) are ``sentences_N``, with sources of ``widths_B`` positions."""
+    changes = np.flatnonzero(np.diff(sentences_N)) + 1
+    starts = np.concatenate(([0], changes))
+    ends = np.concatenate((changes, [len(sentences_N)]))
+    runs: list[Run] = []
+    waiting = 0  # first row that has no run yet
+    for place in np.flatnonzero(ends - starts >= _MANY).tolist():
+        start, end, sentence = int(starts[place]), int(ends[place]), int(sentences_N[starts[place]])
+        runs += _mixed(waiting, start, sentences_N, widths_B)
+        runs += [
+            Run(first, min(first + _RUN, end), sentence, int(widths_B[sentence])) for first in range(start, end, _RUN)
+        ]
+        waiting = end
+    runs += _mixed(waiting, len(sentences_N), sentences_N, widths_B)
+    return Layout(torch.from_numpy(sentences_N).to(device, non_blocking=True), runs, beginning)
+
+
+def _mixed(start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
+    return [
+        Run(first, min(first + _RUN, end), None, int(widths_B[sentences_N[first : min(first + _RUN, end)]].max()))
+        for first in range(start, end, _RUN)
+    ]

@@ -1,0 +1,145 @@
+"""Log-probabilities of all edges of target prefix trees, under one model.
+
+A batch of trees is walked level by level: one decoder step for the nodes of a level, which take the
+states of their parents. The readouts of all levels then meet the output layer together: one
+normaliser per node, and of the logits only those that are asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt_core.data.batching import Ids, pad
+from nmt_core.data.layout import Layout, lay_out
+from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
+from nmt_core.data.sizes import filled
+from nmt_core.layers.output import Normalizer
+from nmt_core.models.interface import NO_WORD, TranslationModel
+
+Floats = npt.NDArray[np.float64]
+Weights = npt.NDArray[np.float32]
+
+MOST_NODES = 16000  # of a batch, and
+MOST_POSITIONS = 3000  # words of its sources with padding: together they bound what a walk keeps in memory
+
+
+class Walk(NamedTuple):
+    """What came of a tree: log p of every edge, and where the nodes looked, where that was asked for.
+
+    ``attention`` has one array (N, S) per level, its rows in the order of the level's nodes.
+    """
+
+    log_probs_E: Floats
+    attention: list[Weights] | None
+
+
+class _Steps(NamedTuple):
+    """The decoder's work on one batch: per level, what each row reads and whose it is."""
+
+    words: list[Tensor]
+    parents: list[Tensor]
+    layouts: list[Layout]
+
+
+def batches_of(tree: PrefixTree, widths_R: Ints) -> Iterator[tuple[int, int]]:
+    """Ranges of roots whose trees are walked together, bounded by ``MOST_NODES`` and ``MOST_POSITIONS``."""
+    nodes_R = np.zeros(len(widths_R), dtype=np.int64)
+    for level in tree.levels:
+        nodes_R += np.bincount(level.roots, minlength=len(widths_R))
+    first = nodes = longest = 0
+    for root, (more, width) in enumerate(zip(nodes_R.tolist(), widths_R.tolist(), strict=True)):
+        positions = max(longest, width) * (root - first + 1)
+        if root > first and (nodes + more > MOST_NODES or positions > MOST_POSITIONS):
+            yield first, root
+            first, nodes, longest = root, 0, 0
+        nodes, longest = nodes + more, max(longest, width)
+    if first < len(widths_R):
+        yield first, len(widths_R)
+
+
+def walk(
+    model: TranslationModel,
+    sources: Sequence[Ids],
+    tree: PrefixTree,
+    *,
+    normalizer: Normalizer | None,
+    attention: bool = False,
+) -> Walk:
+    """Score every edge of ``tree``, whose root r stands for ``sources[r]``.
+
+    Without a ``normalizer`` the logits themselves are the scores, for models that were trained to
+    normalise themselves.
+    """
+    log_probs_E = np.empty(tree.edges)
+    looked: list[list[Weights]] = [[] for _ in tree.levels]
+    widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
+    for first, last in batches_of(tree, widths_R):
+        levels, places = cut(tree, first, last)
+        readouts, rows_looked = _readouts(model, sources[first:last], levels, attention=attention)
+        parts = _edge_log_probs(model, readouts, levels, normalizer)
+        for place, part in zip(places, parts, strict=True):
+            log_probs_E[place] = part
+        for level, rows in enumerate(rows_looked):
+            looked[level].append(np.pad(rows, ((0, 0), (0, int(widths_R.max()) - rows.shape[1]))))
+    return Walk(log_probs_E, [np.concatenate(rows) for rows in looked] if looked[0] else None)
+
+
+def _readouts(
+    model: TranslationModel, sources: Sequence[Ids], levels: Sequence[Level], *, attention: bool
+) -> tuple[list[Tensor], list[Weights]]:
+    """What the output layer reads at the nodes of every level, and where they looked."""
+    source = pad(sources)
+    steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), model.output.bias)
+    memory = model.encode(source.to(model.device))
+    state = model.start(memory)
+    readouts, looked = [], []
+    for level, words_N, parents_N, layout in zip(levels, *steps, strict=True):
+        step = model.step(words_N, state.select(parents_N), memory, layout)
+        state, nodes = step.state, len(level.roots)
+        readouts.append(step.readout_NL[:nodes])
+        if attention and step.attention_NS is not None:
+            looked.append(step.attention_NS[:nodes].float().cpu().numpy())
+    return readouts, looked
+
+
+def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
+    """All indices of a walk, made before it begins, so that a GPU is never waited for."""
+    steps = _Steps([], [], [])
+    above: Level | None = None
+    for level in levels:
+        if above is None:
+            words_N, parents_N = np.full(len(level.roots), NO_WORD), level.roots
+        else:
+            words_N, parents_N = above.words[level.entries], above.nodes[level.entries]
+        filling = (0, filled(len(words_N), like) - len(words_N))
+        steps.words.append(_on(np.pad(words_N, filling, mode="edge"), like.device))
+        steps.parents.append(_on(np.pad(parents_N, filling, mode="edge"), like.device))
+        roots_N = np.pad(level.roots, filling, mode="edge")
+        steps.layouts.append(lay_out(roots_N, widths_B, device=like.device, beginning=above is None))
+        above = level
+    return steps
+
+
+def _edge_log_probs(
+    model: TranslationModel, readouts: Sequence[Tensor], levels: Sequence[Level], normalizer: Normalizer | None
+) -> list[Floats]:
+    readout_NL = torch.cat(list(readouts))
+    begins = np.cumsum([0] + [len(level.roots) for level in levels[:-1]])
+    nodes = np.concatenate([level.nodes + begin for level, begin in zip(levels, begins, strict=True)])
+    nodes_E = _on(nodes, readout_NL.device)
+    words_E = _on(np.concatenate([level.words for level in levels]), readout_NL.device)
+    scores_E = model.output.at(readout_NL, nodes_E, words_E)
+    if normalizer is not None:
+        scores_E = scores_E - normalizer(readout_NL)[nodes_E]
+    ends = np.cumsum([len(level.words) for level in levels])
+    return np.split(scores_E.double().cpu().numpy(), ends[:-1])
+
+
+def _on(indices: Ints, device: torch.device) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(indices)).to(device, non_blocking=True)
