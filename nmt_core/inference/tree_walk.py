@@ -26,7 +26,7 @@ Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
 
 MOST_NODES = 16000  # of a batch, and
-MOST_POSITIONS = 3000  # words of its sources with padding: together they bound what a walk keeps in memory
+MOST_POSITIONS = 4000  # words of its sources with padding: together they bound what a walk keeps in memory
 
 
 class Walk(NamedTuple):

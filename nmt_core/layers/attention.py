@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.layout import Layout
@@ -50,7 +51,7 @@ class Look:
         self.query = query
         self.energy = energy
         self.annotations_BSC = annotations_BSC
-        self.keys_BSA = keys_BSA
+        self.precise = torch.promote_types(keys_BSA.dtype, torch.float32)
         self.keys_B1SA = keys_BSA.unsqueeze(1)
         self.padding_B1S = None if bool(mask_BS.all()) else ~mask_BS.unsqueeze(1)
 
@@ -69,32 +70,35 @@ class Look:
 
     def _look_by_runs(self, state_NH: Tensor, layout: Layout) -> Attended:
         """The same where sentences have different numbers of states, some rows at a time."""
-        query_NA = self.query(state_NH)
+        query_NA = self.query(state_NH).to(self.precise)
         positions = self.annotations_BSC.shape[1]
-        context_NC = query_NA.new_empty(query_NA.shape[0], self.annotations_BSC.shape[2])
+        places_NS = layout.sentences_N.unsqueeze(1) * positions + torch.arange(positions, device=state_NH.device)
+        context_NC = state_NH.new_empty(state_NH.shape[0], self.annotations_BSC.shape[2])
         weights_NS = query_NA.new_zeros(query_NA.shape[0], positions)
-        places_1S = torch.arange(positions, device=query_NA.device).unsqueeze(0)
-        begins_N1 = (layout.sentences_N * positions).unsqueeze(1)
-        keys_PA, annotations_PC = self.keys_BSA.flatten(0, 1), self.annotations_BSC.flatten(0, 1)
-        padding_P = None if self.padding_B1S is None else self.padding_B1S.flatten()
+        energy = self.energy.to(self.precise)
         for first, last, sentence, width in layout.runs:
             query_R1A = query_NA[first:last].unsqueeze(1)
             if sentence is None:
-                places_X = (begins_N1[first:last] + places_1S[:, :width]).flatten()
-                keys_RSA = keys_PA.index_select(0, places_X).view(-1, width, keys_PA.shape[1])
-                padding_RS = None if padding_P is None else padding_P[places_X].view(-1, width)
-                weights_RS = self._weights(keys_RSA.add_(query_R1A), padding_RS)
-                annotations_RSC = annotations_PC.index_select(0, places_X).view(-1, width, annotations_PC.shape[1])
-                context_NC[first:last] = torch.bmm(weights_RS.unsqueeze(1), annotations_RSC).squeeze(1)
+                weights_RS = self._weights(query_R1A, energy, places_NS[first:last, :width])
+                context_NC[first:last] = self._blend(weights_RS, places_NS[first:last, :width])
             else:
-                weights_RS = self._weights(self.keys_BSA[sentence, :width].unsqueeze(0) + query_R1A, None)
-                # in float32: for small products of ever new shapes, bfloat16 takes longer to begin than to work
-                context_NC[first:last] = weights_RS.float() @ self.annotations_BSC[sentence, :width].float()
+                keys_SA = self.keys_B1SA[sentence, 0, :width].to(self.precise)
+                weights_RS = torch.softmax((keys_SA + query_R1A).tanh_() @ energy, dim=1)
+                context_NC[first:last] = weights_RS @ self.annotations_BSC[sentence, :width].to(self.precise)
             weights_NS[first:last, :width] = weights_RS
         return Attended(context_NC, weights_NS)
 
-    def _weights(self, sums_RSA: Tensor, padding_RS: Tensor | None) -> Tensor:
-        energies_RS = sums_RSA.tanh_() @ self.energy
-        if padding_RS is not None:
-            energies_RS.masked_fill_(padding_RS, -torch.inf)
+    def _weights(self, query_R1A: Tensor, energy: Tensor, places_RS: Tensor) -> Tensor:
+        """Softmax over the positions at ``places_RS`` (counted through all sentences)."""
+        keys_RSA = self.keys_B1SA.flatten(0, 2).index_select(0, places_RS.flatten()).view(*places_RS.shape, -1)
+        energies_RS = (keys_RSA.to(self.precise) + query_R1A).tanh_() @ energy
+        if self.padding_B1S is not None:
+            energies_RS.masked_fill_(self.padding_B1S.flatten()[places_RS], -torch.inf)
         return torch.softmax(energies_RS, dim=1)
+
+    def _blend(self, weights_RS: Tensor, places_RS: Tensor) -> Tensor:
+        """Weighted sums of annotations, of which no copies are made."""
+        annotations_PC = self.annotations_BSC.flatten(0, 1)
+        return F.embedding_bag(
+            places_RS, annotations_PC, mode="sum", per_sample_weights=weights_RS.to(annotations_PC.dtype)
+        )

@@ -116,12 +116,19 @@ class Normalizer:
         total_N = torch.zeros(len(inputs_NK), dtype=self._dtype)
         for block_VJ in blocks:
             part_NV = torch.mm(inputs_NK, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
-            total_N += part_NV.exp_().sum(dim=1, dtype=self._dtype)
+            total_N += _sum(part_NV.exp_())
         normalizer_N = total_N.log_().add_(shift_N)[:rows]
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
             normalizer_N[unsafe_N] = self._simply(inputs_NK[:rows][unsafe_N, :-3])
         return normalizer_N
+
+
+def _sum(block_NV: Tensor) -> Tensor:
+    """Sums of rows; in bfloat16 as a product with ones, which is added up in float32 and several times as fast."""
+    if block_NV.dtype == torch.bfloat16:
+        return torch.mm(block_NV, block_NV.new_ones(block_NV.shape[1], 1)).squeeze(1).float()
+    return block_NV.sum(dim=1)
 
 
 class WordEmbedding(nn.Embedding):

@@ -120,17 +120,13 @@ class RNNsearch(TranslationModel):
 
     def _encode_once(self, source: Padded) -> ProjectedAnnotations:
         """The same with every distinct state computed, and projected, once."""
-        weight = torch.cat([self._projection(), self.attention.key.weight])
         left_EH, left_BS = self.encoder.shared(self.source_embedding, source)
         right_EH, right_BS = self.backward_encoder.shared(self.source_embedding, source)
-        left_weight, right_weight = (half.contiguous() for half in weight.split(self.config.hidden, 1))
-        left_EX, right_EX = F.linear(left_EH, left_weight), F.linear(right_EH, right_weight)
-        sizes = (weight.shape[0] - self.config.alignment, self.config.alignment)
-        parts = [
-            left.index_select(0, left_BS.flatten()).add_(right.index_select(0, right_BS.flatten()))
-            for left, right in zip(left_EX.split(sizes, 1), right_EX.split(sizes, 1), strict=True)
-        ]
-        projected_BSC, keys_BSA = (part_PX.view(*left_BS.shape, -1) for part_PX in parts)
+        places_P2 = torch.stack([left_BS, right_BS + len(left_EH)], dim=2).flatten(0, 1)
+        projected_BSC, keys_BSA = (
+            F.embedding_bag(places_P2, _halves(left_EH, right_EH, weight), mode="sum").view(*left_BS.shape, -1)
+            for weight in (self._projection(), self.attention.key.weight)
+        )
         return ProjectedAnnotations(projected_BSC, keys_BSA, source.mask_BL, right_EH.index_select(0, right_BS[:, 0]))
 
     def _projection(self) -> Tensor:
@@ -196,3 +192,12 @@ class RNNsearch(TranslationModel):
 
     def _look(self, memory: Annotations) -> Look:
         return self.attention.look(memory.annotations_BSC, memory.keys_BSA, memory.mask_BS)
+
+
+def _halves(left_EH: Tensor, right_EH: Tensor, weight_X2H: Tensor) -> Tensor:
+    """What states of each direction add to products with the whole annotation, one below the other."""
+    product = left_EH.new_empty(len(left_EH) + len(right_EH), len(weight_X2H))
+    left_weight, right_weight = (half.contiguous() for half in weight_X2H.chunk(2, dim=1))
+    torch.mm(left_EH, left_weight.t(), out=product[: len(left_EH)])
+    torch.mm(right_EH, right_weight.t(), out=product[len(left_EH) :])
+    return product

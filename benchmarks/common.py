@@ -1,0 +1,167 @@
+"""What the benchmarks share: real input, models of the papers' sizes, the machine's limit, and one table."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import ModelConfig, new_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
+
+HERE = Path(__file__).parent
+SHARED = Path(os.environ.get("HYBRIDMT_SHARED", HERE.parent.parent / "shared"))
+PEER = HERE / ".peer" / "bin" / "python"
+WORDS = 30_000
+
+
+def table_pairs(count: int, *, first: int = 400_000) -> list[SentencePair]:
+    """Pairs of the real phrase table, in its order."""
+    with gzip.open(SHARED / "moses/en-fr/phrase-table.gz", "rt") as lines:
+        return [
+            SentencePair(*(field.strip() for field in line.split("|||")[:2]))
+            for line in itertools.islice(lines, first, first + count)
+        ]
+
+
+def nbest_pairs(sentences: int) -> list[SentencePair]:
+    """Source and hypothesis of the first 100-best lists of the development set."""
+    with gzip.open(SHARED / "data/multi30k/val.tok.en.gz", "rt") as lines:
+        sources = [line.strip() for line in lines]
+    pairs = []
+    with gzip.open(SHARED / "moses/en-fr/val.nbest100.gz", "rt") as lines:
+        for line in lines:
+            number, text = line.split("|||")[:2]
+            if int(number) >= sentences:
+                break
+            pairs.append(SentencePair(sources[int(number)], text.strip()))
+    return pairs
+
+
+def parallel_text(count: int) -> list[SentencePair]:
+    """The beginning of the training text."""
+    with (
+        gzip.open(SHARED / "data/multi30k/train.tok.en.gz", "rt") as english,
+        gzip.open(SHARED / "data/multi30k/train.tok.fr.gz", "rt") as french,
+    ):
+        both = itertools.islice(zip(english, french, strict=True), count)
+        return [SentencePair(source.strip(), target.strip()) for source, target in both]
+
+
+def vocabulary(language: str, words: int = WORDS) -> Vocabulary:
+    """The words of the training text, filled up to ``words`` with some that never occur."""
+    with gzip.open(SHARED / f"data/multi30k/train.tok.{language}.gz", "rt") as lines:
+        known = list(build_vocabulary(line.rstrip("\n") for line in lines).words)[:words]
+    return Vocabulary([*known, *(f"filling{number}" for number in range(words - len(known)))])
+
+
+def random_model(config: ModelConfig, dtype: torch.dtype) -> LoadedModel:
+    """An untrained model with vocabularies of 30,000 words: speed does not ask what a model has learnt."""
+    source, target = vocabulary("en"), vocabulary("fr")
+    model = new_model(config, len(source.words), len(target.words), seed=1).to(dtype).eval()
+    return LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")
+
+
+class Products(TorchDispatchMode):
+    """Counts the matrix products made inside: (batch, M, K, N) and how often."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shapes: Counter[tuple[int, int, int, int]] = Counter()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Look at every operation and let it pass."""
+        name = func.overloadpacket.__name__
+        if name in ("mm", "bmm"):
+            first, second = args[:2]
+            batch = first.shape[0] if name == "bmm" else 1
+            self.shapes[batch, first.shape[-2], first.shape[-1], second.shape[-1]] += 1
+        elif name == "addmm":
+            self.shapes[1, args[1].shape[0], args[1].shape[1], args[2].shape[1]] += 1
+        elif name == "linear":
+            rows = args[0].numel() // args[0].shape[-1]
+            self.shapes[1, rows, args[0].shape[-1], args[1].shape[0]] += 1
+        return func(*args, **(kwargs or {}))
+
+    @property
+    def operations(self) -> float:
+        """Multiplications and additions."""
+        return sum(2.0 * batch * m * k * n * count for (batch, m, k, n), count in self.shapes.items())
+
+    def seconds_alone(self, dtype: torch.dtype) -> float:
+        """How long the same products take with nothing between them: the machine's floor for this work."""
+        total = 0.0
+        for (batch, m, k, n), count in self.shapes.items():
+            left, right = torch.randn(batch, m, k).to(dtype), torch.randn(batch, n, k).to(dtype)
+            if batch == 1:
+                first, second, out = left[0], right[0].t(), torch.empty(m, n, dtype=dtype)
+                total += count * quickest(lambda a=first, b=second, c=out: torch.mm(a, b, out=c), times=3)
+            else:
+                second = right.transpose(1, 2)
+                total += count * quickest(lambda a=left, b=second: torch.bmm(a, b), times=3)
+        return total
+
+
+def quickest(work: Callable[[], Any], *, times: int) -> float:
+    """Seconds of the fastest of some runs, after one to get ready."""
+    work()
+    seconds = []
+    for _ in range(times):
+        begin = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - begin)
+    return min(seconds)
+
+
+def peer(task: str, pairs: Iterable[SentencePair], *, threads: int, **options: Any) -> dict[str, float] | None:
+    """Let JoeyNMT do the same work; None where its environment is not there (``benchmarks/make_peer``)."""
+    if not PEER.exists():
+        return None
+    text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
+    command = [str(PEER), str(HERE / "peer_joeynmt.py"), task, json.dumps(options)]
+    environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}
+    environment.pop("PYTHONPATH", None)
+    done = subprocess.run(command, input=text, stdout=subprocess.PIPE, env=environment, text=True, check=True)
+    answer: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def peak_memory() -> float:
+    """GiB of this process and of the largest of its children."""
+    own, children = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return max(own, children) / 2**20
+
+
+def machine() -> str:
+    """The processor and the number of cores, in words."""
+    model = platform.processor() or platform.machine()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        names = [line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = names[0] if names else model
+    return f"{model}, {len(os.sched_getaffinity(0))} cores, PyTorch {torch.__version__}"
+
+
+def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    """Print one table, ready for the documentation."""
+    print(f"\n{title}\n\n| {' | '.join(columns)} |\n|{'---|' * len(columns)}")
+    for row in rows:
+        print("| " + " | ".join(f"{cell:,.3g}" if isinstance(cell, float) else str(cell) for cell in row) + " |")
+    sys.stdout.flush()

@@ -1,0 +1,142 @@
+"""Scoring pairs of the real phrase table and of real 100-best lists, at the paper's size.
+
+    OMP_NUM_THREADS=1 python benchmarks/pair_scoring.py [--cores 2] [--table 20000] [--lists 100] [--model rnnsearch]
+
+One process per core for us, as many threads for the peer (``benchmarks/make_peer``), the same pairs, one
+after the other in one run. *floor* is the time that the matrix products alone take when they are made
+again with nothing between them; *left out* is how many times more operations scoring each pair alone needs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from collections.abc import Sequence
+from multiprocessing.synchronize import Barrier
+from typing import Any
+
+import numpy as np
+import torch
+from common import Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
+
+from nmt_core.data.batching import pad_pairs
+from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import preset
+
+Scores = list[float]
+COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the floor", "left out", "peak GiB", "mean error",
+           "largest", "rank correlation")  # fmt: skip
+
+
+def work(
+    barrier: Barrier, answers: Any, kind: str, dtype: torch.dtype, softmax: Softmax, pairs: Sequence[SentencePair]
+) -> None:
+    """One core's share: ready, together, and how long it took."""
+    torch.set_num_threads(1)
+    scorer = ModelPairScorer([random_model(preset(kind), dtype)], softmax=softmax)
+    scorer.score(pairs[: len(pairs) // 4])
+    barrier.wait()
+    begin = time.monotonic()
+    scores = [score.log_prob for score in scorer.score(pairs)]
+    answers.put((begin, time.monotonic(), pairs[0], scores, peak_memory()))
+
+
+def ours(
+    kind: str, dtype: torch.dtype, softmax: Softmax, pairs: Sequence[SentencePair], cores: int
+) -> tuple[float, Scores, float]:
+    """Seconds from the first beginning to the last end, the scores in order, and the memory of a process."""
+    context = multiprocessing.get_context("spawn")
+    barrier, answers = context.Barrier(cores), context.Queue()
+    cuts = [len(pairs) * core // cores for core in range(cores + 1)]
+    shares = [pairs[first:last] for first, last in zip(cuts, cuts[1:], strict=False)]
+    jobs = [context.Process(target=work, args=(barrier, answers, kind, dtype, softmax, share)) for share in shares]
+    for job in jobs:
+        job.start()
+    found = [answers.get() for _ in jobs]
+    for job in jobs:
+        job.join()
+    begins, ends, firsts, parts, memory = zip(*found, strict=True)
+    by_first = dict(zip(firsts, parts, strict=True))
+    scores = [score for share in shares for score in by_first[share[0]]]
+    return max(ends) - min(begins), scores, max(memory)
+
+
+def floor(kind: str, dtype: torch.dtype, pairs: Sequence[SentencePair]) -> tuple[float, float, float]:
+    """Operations, seconds of the products alone, and the operations of scoring each pair alone; one core."""
+    loaded = random_model(preset(kind), dtype)
+    with Products() as shared:
+        ModelPairScorer([loaded]).score(pairs)
+    some = pairs[:: max(1, len(pairs) // 100)]
+    with Products() as alone, torch.inference_mode():
+        for source, target in some:
+            loaded.model(pad_pairs([(loaded.source.encode(source), loaded.target.encode(target))]))
+    return shared.operations, shared.seconds_alone(dtype), alone.operations * len(pairs) / len(some)
+
+
+def rank_correlation(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> float:
+    """Spearman's, of numbers that are hardly ever equal."""
+    return float(np.corrcoef(first.argsort().argsort(), second.argsort().argsort())[0, 1])
+
+
+def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int) -> list[list[Any]]:
+    """The table's rows for one input."""
+    found: list[list[Any]] = []
+    theirs = peer("score", pairs[: max(small, 1)], threads=cores, batch=64) if kind == "rnnsearch" else None
+    rate = max(small, 1) / theirs["seconds"] if theirs else float("nan")
+    if theirs:
+        found.append([f"JoeyNMT 2.3.0, {cores} threads", rate, 1.0, "", "", "", theirs["memory"], "", "", ""])
+    exact: np.ndarray[Any, Any] | None = None
+    settings: list[tuple[str, torch.dtype, Softmax]] = [
+        ("float32", torch.float32, "full"),
+        ("bfloat16", torch.bfloat16, "full"),
+        ("float32, softmax over 5,000", torch.float32, 5000),
+        ("float32, no softmax", torch.float32, "none"),
+    ]
+    for name, dtype, softmax in settings:
+        seconds, scores, memory = ours(kind, dtype, softmax, pairs, cores)
+        speed = len(pairs) / seconds
+        row: list[Any] = [name, speed, speed / rate]
+        if softmax == "full":
+            share = pairs[: len(pairs) // cores]
+            operations, alone, unshared = floor(kind, dtype, share)
+            row += [operations * speed / len(share) / 1e9, alone * speed / len(share),
+                    unshared / operations]  # fmt: skip
+        else:
+            row += ["", "", ""]
+        row.append(memory)
+        if exact is None:
+            exact = np.array(scores)
+            row += ["", "", ""]
+        elif softmax == "none":
+            row += ["untrained", "", ""]
+        else:
+            error = np.abs(np.array(scores) - exact)
+            row += [float(error.mean()), float(error.max()), rank_correlation(np.array(scores), exact)]
+        found.append(row)
+    return found
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--table", type=int, default=20_000, metavar="PAIRS")
+    parser.add_argument("--lists", type=int, default=100, metavar="SENTENCES")
+    parser.add_argument("--peer-pairs", type=int, default=2000)
+    parser.add_argument("--model", default="rnnsearch", choices=["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])
+    args = parser.parse_args()
+    print(machine())
+    if args.table:
+        pairs = table_pairs(args.table)
+        title = f"{args.model}, {len(pairs):,} pairs of the phrase table, {args.cores} cores"
+        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs))
+    if args.lists:
+        pairs = nbest_pairs(args.lists)
+        title = f"{args.model}, {len(pairs):,} hypotheses of {args.lists} 100-best lists, {args.cores} cores"
+        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""JoeyNMT 2.3.0 at the same work, in its own environment: ``peer_joeynmt.py score|decode|train OPTIONS < PAIRS``.
+
+Its recurrent model with a GRU of 1000 units, embeddings of 620, Bahdanau attention and vocabularies of
+30,000 words. The model is called as JoeyNMT calls it, on batches sorted by length; reading and splitting
+text is not counted. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import resource
+import sys
+import time
+from types import SimpleNamespace
+
+import torch
+from joeynmt.batch import Batch
+from joeynmt.builders import build_gradient_clipper, build_optimizer
+from joeynmt.model import build_model
+from joeynmt.search import search
+from joeynmt.vocabulary import Vocabulary
+
+WORDS = 30_000
+SPECIALS = SimpleNamespace(
+    unk_token="<unk>", pad_token="<pad>", bos_token="<s>", eos_token="</s>", sep_token=None,
+    unk_id=0, pad_id=1, bos_id=2, eos_id=3, sep_id=None, lang_tags=[],
+)  # fmt: skip
+
+
+class QuickVocabulary(Vocabulary):
+    """The same list, filled without looking through it for every word."""
+
+    def add_tokens(self, tokens: list[str]) -> None:
+        for token in dict.fromkeys(tokens):
+            if token not in self._stoi:
+                self._stoi[token] = len(self._itos)
+                self._itos.append(token)
+
+
+def vocabulary(sentences: list[list[str]]) -> Vocabulary:
+    known = list(dict.fromkeys(word for sentence in sentences for word in sentence))[: WORDS - 4]
+    return QuickVocabulary([*known, *(f"filling{number}" for number in range(WORDS - 4 - len(known)))], SPECIALS)
+
+
+def model_of(source: Vocabulary, target: Vocabulary, hidden: int, embedding: int):  # noqa: ANN201
+    torch.manual_seed(1)
+    half = {"embedding_dim": embedding}
+    model = build_model(
+        {
+            "encoder": {"type": "recurrent", "rnn_type": "gru", "embeddings": half, "hidden_size": hidden,
+                        "bidirectional": True, "num_layers": 1},
+            "decoder": {"type": "recurrent", "rnn_type": "gru", "embeddings": half, "hidden_size": hidden,
+                        "num_layers": 1, "attention": "bahdanau", "init_hidden": "bridge", "input_feeding": True},
+        },
+        source,
+        target,
+    )  # fmt: skip
+    model.loss_function = ("crossentropy", 0.0)
+    return model
+
+
+def batch_of(pairs, indices, source, target, *, with_target=True):  # noqa: ANN001, ANN201
+    def pad(rows):  # noqa: ANN001, ANN202
+        longest = max(map(len, rows))
+        return torch.tensor([row + [1] * (longest - len(row)) for row in rows])
+
+    sources = [[source.lookup(word) for word in pairs[index][0]] + [3] for index in indices]
+    targets = [[2] + [target.lookup(word) for word in pairs[index][1]] + [3] for index in indices]
+    return Batch(
+        src=pad(sources), src_length=torch.tensor([len(row) for row in sources]), src_prompt_mask=None,
+        trg=pad(targets) if with_target else None, trg_prompt_mask=None, indices=torch.tensor(list(indices)),
+        device=torch.device("cpu"), pad_index=1, eos_index=3, is_train=with_target,
+    )  # fmt: skip
+
+
+def main() -> None:
+    logging.disable(logging.CRITICAL)
+    task, options = sys.argv[1], json.loads(sys.argv[2])
+    pairs = [tuple(side.split() for side in line.rstrip("\n").split("\t")) for line in sys.stdin]
+    source, target = vocabulary([pair[0] for pair in pairs]), vocabulary([pair[1] for pair in pairs])
+    model = model_of(source, target, options.get("hidden", 1000), options.get("embedding", 620))
+    autocast = {"device_type": "cpu", "enabled": options.get("dtype") == "bfloat16", "dtype": torch.bfloat16}
+    order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
+    size = options.get("batch", 128)
+    groups = [order[first : first + size][::-1] for first in range(0, len(order), size)]
+    batches = [batch_of(pairs, group, source, target, with_target=task != "decode") for group in groups]
+    answer = {"score": score, "decode": decode, "train": train}[task](model, batches, autocast, options)
+    answer["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(json.dumps(answer))
+
+
+def score(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001, ARG001
+    model.eval()
+
+    def one(batch) -> None:  # noqa: ANN001
+        with torch.no_grad(), torch.autocast(**autocast):
+            _, log_probs, _, _ = model(return_type="loss", **vars(batch))
+            picked = log_probs.gather(2, batch.trg.unsqueeze(2)).squeeze(2)
+            picked.masked_fill(batch.trg == 1, 0.0).sum(dim=1).tolist()
+
+    one(batches[0])
+    begin = time.perf_counter()
+    for batch in batches:
+        one(batch)
+    return {"seconds": time.perf_counter() - begin}
+
+
+def decode(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001
+    model.eval()
+    begin, words = time.perf_counter(), 0
+    for batch in batches:
+        output, _, _ = search(
+            model=model, batch=batch, max_output_length=options["length"], beam_size=options["beam"],
+            beam_alpha=1.0, n_best=1, autocast=autocast, return_prob="none", generate_unk=True,
+            repetition_penalty=-1, no_repeat_ngram_size=-1, min_output_length=options.get("least", 1),
+        )  # fmt: skip
+        words += sum(row.tolist().index(3) if 3 in row.tolist() else len(row) for row in output)
+    return {"seconds": time.perf_counter() - begin, "words": words}
+
+
+def train(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001, ARG001
+    optimizer = build_optimizer({"optimizer": "adam", "learning_rate": 0.0005}, model.parameters())
+    clip = build_gradient_clipper({"clip_grad_norm": 1.0, "clip_grad_val": None})
+    model.train()
+    words, begin = 0, 0.0
+    for number, batch in enumerate(batches):
+        if number == 2:
+            words, begin = 0, time.perf_counter()
+        with torch.autocast(**autocast):
+            loss, _, _, _ = model(return_type="loss", **vars(batch))
+            loss = batch.normalize(loss, "tokens")
+        loss.backward()
+        clip(parameters=model.parameters())
+        optimizer.step()
+        model.zero_grad()
+        words += batch.ntokens
+    return {"seconds": time.perf_counter() - begin, "words": words}
+
+
+if __name__ == "__main__":
+    main()
