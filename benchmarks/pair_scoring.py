@@ -10,6 +10,7 @@ again with nothing between them; *left out* is how many times more operations sc
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import time
 from collections.abc import Sequence
@@ -50,7 +51,7 @@ def ours(
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(cores), context.Queue()
     cuts = [len(pairs) * core // cores for core in range(cores + 1)]
-    shares = [pairs[first:last] for first, last in zip(cuts, cuts[1:], strict=False)]
+    shares = [pairs[first:last] for first, last in itertools.pairwise(cuts)]
     jobs = [context.Process(target=work, args=(barrier, answers, kind, dtype, softmax, share)) for share in shares]
     for job in jobs:
         job.start()

@@ -43,7 +43,7 @@ def vocabulary(sentences: list[list[str]]) -> Vocabulary:
     return QuickVocabulary([*known, *(f"filling{number}" for number in range(WORDS - 4 - len(known)))], SPECIALS)
 
 
-def model_of(source: Vocabulary, target: Vocabulary, hidden: int, embedding: int):  # noqa: ANN201
+def model_of(source: Vocabulary, target: Vocabulary, hidden: int, embedding: int):
     torch.manual_seed(1)
     half = {"embedding_dim": embedding}
     model = build_model(
@@ -60,8 +60,8 @@ def model_of(source: Vocabulary, target: Vocabulary, hidden: int, embedding: int
     return model
 
 
-def batch_of(pairs, indices, source, target, *, with_target=True):  # noqa: ANN001, ANN201
-    def pad(rows):  # noqa: ANN001, ANN202
+def batch_of(pairs, indices, source, target, *, with_target=True):
+    def pad(rows):
         longest = max(map(len, rows))
         return torch.tensor([row + [1] * (longest - len(row)) for row in rows])
 
@@ -90,10 +90,10 @@ def main() -> None:
     print(json.dumps(answer))
 
 
-def score(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001, ARG001
+def score(model, batches, autocast, options) -> dict[str, float]:
     model.eval()
 
-    def one(batch) -> None:  # noqa: ANN001
+    def one(batch) -> None:
         with torch.no_grad(), torch.autocast(**autocast):
             _, log_probs, _, _ = model(return_type="loss", **vars(batch))
             picked = log_probs.gather(2, batch.trg.unsqueeze(2)).squeeze(2)
@@ -106,7 +106,7 @@ def score(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN00
     return {"seconds": time.perf_counter() - begin}
 
 
-def decode(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001
+def decode(model, batches, autocast, options) -> dict[str, float]:
     model.eval()
     begin, words = time.perf_counter(), 0
     for batch in batches:
@@ -119,7 +119,7 @@ def decode(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN0
     return {"seconds": time.perf_counter() - begin, "words": words}
 
 
-def train(model, batches, autocast, options) -> dict[str, float]:  # noqa: ANN001, ARG001
+def train(model, batches, autocast, options) -> dict[str, float]:
     optimizer = build_optimizer({"optimizer": "adam", "learning_rate": 0.0005}, model.parameters())
     clip = build_gradient_clipper({"clip_grad_norm": 1.0, "clip_grad_val": None})
     model.train()

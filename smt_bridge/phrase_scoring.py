@@ -28,7 +28,7 @@ from typing import NamedTuple
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError
 from smt_bridge.fields import text_of, unescape
-from smt_bridge.formats.phrase_table import SOURCE, TARGET, Window, append_scores, split_window
+from smt_bridge.formats.phrase_table import Window, append_scores, split_window
 
 FLOOR = 1e-43
 DIRECT = "p(target|source)"
@@ -56,7 +56,12 @@ class Scorers:
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns they add, in order."""
-        return (DIRECT, *([REVERSE] if self.reverse else []), *([UNKNOWN] if self.unknown_count else []))
+        return column_names(reverse=self.reverse is not None, unknown_count=self.unknown_count)
+
+
+def column_names(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
+    """The names of the columns that are added, in order."""
+    return (DIRECT, *([REVERSE] if reverse else []), *([UNKNOWN] if unknown_count else []))
 
 
 class Counts(NamedTuple):
@@ -82,9 +87,9 @@ class Counts(NamedTuple):
 
 
 class RescoredChunk(NamedTuple):
-    """The lines of a window with their new columns, and what was met."""
+    r"""The lines of a window with their new columns, each ending in ``\n``, and what was met."""
 
-    lines: list[bytes]
+    content: bytes
     counts: Counts
 
 
@@ -99,12 +104,12 @@ def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
     Each distinct pair is scored once. Raises FormatError for a malformed line, and BridgeError,
     naming the line, when a scorer's answer is not a finite number.
     """
-    rows = split_window(window)
-    phrases = [(row[SOURCE], row[TARGET]) for row in rows]
+    columns = split_window(window)
+    phrases = list(zip(columns.sources, columns.targets, strict=True))
     scored = _score_distinct(phrases, scorers, window)
     numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
-    lines = append_scores(rows, [numbers[key] for key in phrases])
-    return RescoredChunk(lines, _count(len(lines), scored.values()))
+    content = append_scores(columns, [numbers[key] for key in phrases])
+    return RescoredChunk(content, _count(len(phrases), scored.values()))
 
 
 def format_probability(log_prob: float) -> bytes:

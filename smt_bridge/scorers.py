@@ -13,6 +13,7 @@ What a branch needs (PyTorch, gRPC) is imported inside it.
 from __future__ import annotations
 
 import os
+from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScorer
@@ -20,26 +21,48 @@ from nmt_core.interfaces import PairScorer
 REMOTE = "grpc:"
 
 
-def open_scorer(spec: str) -> PairScorer:
+class ScorerOptions(NamedTuple):
+    """How a model in a folder is used; a server has its own ways.
+
+    ``threads`` None leaves PyTorch's choice. Scores with another ``dtype`` than float32 or another
+    ``softmax`` than full are not exact, and their signature says so.
+    """
+
+    device: str = "auto"
+    dtype: str = "float32"
+    softmax: str = "full"
+    threads: int | None = None
+
+
+def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
     """Make the scorer that ``spec`` names.
 
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
     without a usable model, Unavailable when nobody answers.
     """
-    return _open_remote(spec) if spec.startswith(REMOTE) else _open_local(spec)
+    return _open_remote(spec) if spec.startswith(REMOTE) else _open_local(spec, options or ScorerOptions())
 
 
-def _open_local(spec: str) -> PairScorer:
+def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
     folders = spec.split(",")
     for folder in folders:
         if not os.path.isdir(folder):
             raise ConfigError(
                 f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
             )
-    from nmt_core.device import choose_device
-    from nmt_core.inference.pair_scorer import open_pair_scorer
+    import torch
 
-    return open_pair_scorer(folders, device=choose_device("auto"))
+    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.inference.pair_scorer import choose_softmax, open_pair_scorer
+
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    return open_pair_scorer(
+        folders,
+        device=choose_device(options.device),
+        dtype=choose_dtype(options.dtype),
+        softmax=choose_softmax(options.softmax),
+    )
 
 
 def _open_remote(spec: str) -> PairScorer:

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
     from smt_bridge.formats.phrase_table import Window
+    from smt_bridge.jobs.manifest import Shard
+    from smt_bridge.jobs.run import Job, Piece, Task
+    from smt_bridge.jobs.workers import Worker
     from smt_bridge.phrase_scoring import Counts, Scorers
 
 NAME = "rescore-table"
@@ -31,7 +37,11 @@ columns, in this order, behind the scores that are there (Moses takes the natura
   exp(unknown)       with --unknown-count: e to the number of target words unknown to the model
 
 Order and number of lines and all other fields stay byte for byte. Beside OUT.gz, OUT.gz.json records what was
-added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs."""
+added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs.
+
+A command that was interrupted, by whatever, goes on when it is started again; OUT.gz.parts holds what is done.
+On a cluster several commands can share the work, and one without --shards puts the parts together:
+  smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --output nmt-table.gz --shards 1-20"""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,62 +55,189 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument("--output", metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout")
+    parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
+    parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add_scoring_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the input's first lines, open the scorers, rescore."""
+    """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.phrase_scoring import Scorers
-    from smt_bridge.scorers import open_scorer
 
     output = _output_of(args)
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     _remark_on(first, quiet=args.quiet)
-    scorers = Scorers(
-        direct=open_scorer(args.scorer),
-        reverse=open_scorer(args.reverse_scorer) if args.reverse_scorer else None,
-        unknown_count=args.unknown_count,
-        unescape=args.unescape,
-    )
     started = time.perf_counter()
-    wanted = _beginning(chain([first], windows), args.dry_run)
-    counts = rescore_table(wanted, scorers, output=output, sidecar=_sidecar(args, scorers, first), quiet=args.quiet)
-    if not args.quiet:
-        _summarise(counts, scorers, time.perf_counter() - started)
+    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
+    in_parts = args.dry_run is None and os.path.isfile(args.input) and _may_be_replaced(output)
+    if not in_parts and (args.shards or args.restart):
+        raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
+    jobs = count_jobs(args, specs)
+    if in_parts:
+        counts = _rescore_file(args, output, jobs=jobs)
+    else:
+        wanted = _beginning(chain([first], windows), args.dry_run)
+        counts = _rescore_stream(args, wanted, output, scores_before=first.scores, jobs=jobs)
+    if counts is not None and not args.quiet:
+        _summarise(counts, _columns(args), time.perf_counter() - started)
     return 0
 
 
-def rescore_table(
-    windows: Iterable[Window], scorers: Scorers, *, output: str, sidecar: dict[str, Any], quiet: bool = True
-) -> Counts:
-    """Rescore all windows into ``output``; a file gets ``sidecar`` and the counts in ``output.json`` beside it."""
-    from tqdm import tqdm
+class RescoreWorker:
+    """Scores windows of a table; ``packed`` makes each a gzip file of its own."""
 
-    from nmt_core.files import open_output
-    from smt_bridge.formats.phrase_table import write_table_lines
-    from smt_bridge.phrase_scoring import Counts, rescore_chunk
+    def __init__(self, scorers: Scorers, *, packed: bool) -> None:
+        self._scorers = scorers
+        self._packed = packed
 
-    counts = Counts()
-    with open_output(output) as stream, _progress(tqdm, quiet=quiet) as progress:
-        for window in windows:
-            rescored = rescore_chunk(window, scorers)
-            write_table_lines(stream, rescored.lines)
-            counts = counts.plus(rescored.counts)
-            progress.update(len(window.lines))
-        if output != "-":
-            Path(output + SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
-    if output != "-":
-        with open_output(output + SIDECAR) as stream:
-            stream.write(json.dumps({**sidecar, "counts": counts._asdict()}, indent=2).encode() + b"\n")
+    @property
+    def description(self) -> dict[str, Any]:
+        """The signatures of the models."""
+        signatures = {"scorer": self._scorers.direct.signature}
+        if self._scorers.reverse is not None:
+            signatures["reverse_scorer"] = self._scorers.reverse.signature
+        return signatures
+
+    def __call__(self, window: Window) -> Piece:
+        """The lines of the window with their new columns."""
+        from nmt_core.files import gzip_member
+        from smt_bridge.jobs.run import Piece
+        from smt_bridge.phrase_scoring import rescore_chunk
+
+        rescored = rescore_chunk(window, self._scorers)
+        content = gzip_member(rescored.content) if self._packed else rescored.content
+        return Piece(content, rescored.counts._asdict())
+
+
+def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> Worker[Window, Piece]:
+    from smt_bridge import scorers as opening
+    from smt_bridge.phrase_scoring import Scorers
+
+    options = scorer_options(args, number)
+    scorers = Scorers(
+        direct=opening.open_scorer(args.scorer, options),
+        reverse=opening.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
+        unknown_count=args.unknown_count,
+        unescape=args.unescape,
+    )
+    return RescoreWorker(scorers, packed=packed)
+
+
+def _open_part_maker(args: argparse.Namespace, output: str, number: int) -> Worker[Task, int]:
+    job = _job(args, output, _tell_nobody)
+    return job.part_maker(_open_worker(args, job.packed, number))
+
+
+def _rescore_file(args: argparse.Namespace, output: str, *, jobs: int) -> Counts | None:
+    """Rescore a file into another by way of parts; None where others have parts left to do."""
+    from smt_bridge.jobs.run import clean_up, run_job
+    from smt_bridge.jobs.workers import Workers
+
+    open_worker = functools.partial(_open_part_maker, args, output)
+    with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
+        job = _job(args, output, _teller(progress))
+        pieces = run_job(job, workers, shards=args.shards, restart=args.restart)
+        if pieces is None:
+            _say(f"parts {args.shards} are done; when all are, the same command without --shards puts them together")
+            return None
+        counts = _sum(pieces)
+        scores_before = next(job.source.read()).scores
+        _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, counts)
+    clean_up(job)
     return counts
 
 
-def _progress(bar: Any, *, quiet: bool) -> Any:
+def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]) -> Job[Window]:
+    from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.jobs.run import Input, Job
+
+    options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "dtype", "softmax")
+    description = {
+        "input": args.input,
+        "bytes of the input": os.path.getsize(args.input),
+        "options": {name: getattr(args, name) for name in options},
+    }
+    source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
+    return Job(output, description, source, progress=tell, record=output + SIDECAR)
+
+
+def _shard_of(window: Window) -> Shard:
+    from smt_bridge.jobs.manifest import shard_of
+
+    return shard_of(window.first, window.lines)
+
+
+def _tell_nobody(what: str, lines: int) -> None:
+    """For the processes of a job."""
+
+
+def _teller(bar: Any) -> Callable[[str, int], None]:
+    """Passes what a job tells on to a progress bar: time left is counted from what is done now."""
+
+    def tell(what: str, lines: int) -> None:
+        if what == "total":
+            bar.reset(total=lines)
+        elif what == "resumed":
+            bar.initial = lines
+            bar.update(lines)
+        else:
+            bar.update(lines)
+
+    return tell
+
+
+def _rescore_stream(
+    args: argparse.Namespace, windows: Iterable[Window], output: str, *, scores_before: int, jobs: int
+) -> Counts:
+    """Rescore windows as they come, in order."""
+    from nmt_core.files import open_output
+    from smt_bridge.jobs.workers import Workers
+
+    open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, False)
+    counts = []
+    with Workers(open_worker, jobs=jobs) as workers:
+        with open_output(output) as stream, _progress(quiet=args.quiet) as progress:
+            for piece in workers.map(windows):
+                stream.write(piece.content)
+                counts.append(piece.counts)
+                progress.update(int(piece.counts["lines"]))
+            if output != "-":
+                Path(output + SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
+        total = _sum(counts)
+        if output != "-":
+            _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, total)
+    return total
+
+
+def _write_record(output: str, record: dict[str, Any], counts: Counts) -> None:
+    from nmt_core.files import open_output
+
+    with open_output(output + SIDECAR) as stream:
+        stream.write(json.dumps({**record, "counts": counts._asdict()}, indent=2).encode() + b"\n")
+
+
+def _sum(pieces: Iterable[dict[str, float]]) -> Counts:
+    from smt_bridge.phrase_scoring import Counts
+
+    total = Counts()
+    for piece in pieces:
+        total = total.plus(Counts(**piece))  # type: ignore[arg-type]
+    return total
+
+
+def _may_be_replaced(output: str) -> bool:
+    """Whether it is, or will be, an ordinary file."""
+    return output != "-" and (os.path.isfile(output) or not os.path.exists(output))
+
+
+def _progress(*, quiet: bool) -> Any:
+    from tqdm import tqdm
+
     seconds = 0.5 if sys.stderr.isatty() else 30.0  # a log file needs no line every half second
-    return bar(desc=NAME, unit=" pairs", unit_scale=True, file=sys.stderr, mininterval=seconds, disable=quiet)
+    return tqdm(desc=NAME, unit=" pairs", unit_scale=True, file=sys.stderr, mininterval=seconds, disable=quiet)
 
 
 def _output_of(args: argparse.Namespace) -> str:
@@ -112,6 +249,8 @@ def _output_of(args: argparse.Namespace) -> str:
         return "-"
     if args.output is None:
         raise ConfigError("--output is missing; give a file such as phrase-table.nmt.gz, or - for stdout")
+    if os.path.isfile(args.input) and os.path.exists(args.output) and os.path.samefile(args.input, args.output):
+        raise ConfigError(f"--output is the table itself ({args.input}); give another name")
     return str(args.output)
 
 
@@ -125,41 +264,49 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
                 return
 
 
-def _sidecar(args: argparse.Namespace, scorers: Scorers, first: Window) -> dict[str, Any]:
-    """What the new table is: names and signatures, so that `wire` and a reader of next year know."""
-    signatures = {"scorer": scorers.direct.signature}
-    if scorers.reverse is not None:
-        signatures["reverse_scorer"] = scorers.reverse.signature
-    options = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape")
+def _columns(args: argparse.Namespace) -> tuple[str, ...]:
+    from smt_bridge.phrase_scoring import column_names
+
+    return column_names(reverse=bool(args.reverse_scorer), unknown_count=args.unknown_count)
+
+
+def _record(args: argparse.Namespace, scores_before: int) -> dict[str, Any]:
+    """What the new table is: names and options, so that `wire` and a reader of next year know."""
+    options = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "dtype", "softmax")
     return {
-        "scores_before": first.scores,
-        "added": list(scorers.columns),
-        "signatures": signatures,
+        "scores_before": scores_before,
+        "added": list(_columns(args)),
         "options": {name: getattr(args, name) for name in options},
     }
 
 
 def _remark_on(window: Window, *, quiet: bool) -> None:
-    from smt_bridge.formats.phrase_table import bracketed_last_tokens, split_window
+    from smt_bridge.formats.phrase_table import bracketed_last_tokens, is_grouped, split_window
 
     if quiet:
         return
     if window.lines[0].startswith(b"\xef\xbb\xbf"):
         _say(f"{window.path}: begins with a byte order mark; Moses takes it for a part of the first word")
-    bracketed = bracketed_last_tokens(split_window(window))
+    columns = split_window(window)
+    bracketed = bracketed_last_tokens(columns)
     if bracketed:
         _say(
             f"{window.path}: {bracketed} phrase pairs of the first {len(window.lines)} end in a word like [this], "
             "which Moses drops; escape brackets as tokenizer.perl does"
         )
+    if not is_grouped(columns.sources):
+        _say(
+            f"{window.path}: lines with the same source do not stand together; the scores will be right, but much of"
+            " the work is done more than once, and Moses' binarisers want a sorted table (LC_ALL=C sort)"
+        )
 
 
-def _summarise(counts: Counts, scorers: Scorers, seconds: float) -> None:
+def _summarise(counts: Counts, columns: tuple[str, ...], seconds: float) -> None:
     pairs = max(counts.pairs, 1)
     _say(f"{counts.lines} lines, {counts.pairs} distinct pairs scored, {counts.pairs / max(seconds, 1e-9):.0f} pairs/s")
-    mean = f"mean log {scorers.columns[0]} {counts.log_prob / pairs:.4f}"
-    if scorers.reverse is not None:
-        mean += f", mean log {scorers.columns[1]} {counts.reverse_log_prob / pairs:.4f}"
+    mean = f"mean log {columns[0]} {counts.log_prob / pairs:.4f}"
+    if counts.reverse_log_prob:
+        mean += f", mean log {columns[1]} {counts.reverse_log_prob / pairs:.4f}"
     _say(f"{mean}; {counts.floored} probabilities floored at 1e-43")
     unknown = f"{counts.unknown_source} of {counts.source_words} source words"
     _say(f"unknown to the model: {unknown}, {counts.unknown_target} of {counts.target_words} target words")

@@ -20,11 +20,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, groupby
 from math import inf, isfinite
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
-from nmt_core.files import read_lines
+from nmt_core.files import read_line_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, SEPARATOR, split_fields, split_tokens
 
@@ -44,6 +44,19 @@ Row = list[bytes]
 """Source, target, scores and, where the line goes on, the rest; ``fields.join_fields`` makes the line of it."""
 
 
+class Columns(NamedTuple):
+    """The lines of a window, field by field; ``rests`` is what follows the scores' separator, None for no separator.
+
+    Lists of bytes, and not one list for every line, whose many objects would keep Python's garbage
+    collector busy for longer than all the rest takes.
+    """
+
+    sources: list[bytes]
+    targets: list[bytes]
+    scores: list[bytes]
+    rests: Sequence[bytes | None]
+
+
 class Window(NamedTuple):
     """Consecutive lines of a table, with all that is needed to work on them elsewhere.
 
@@ -56,15 +69,15 @@ class Window(NamedTuple):
     lines: list[bytes]
 
 
-def read_windows(path: str, *, size: int = WINDOW) -> Iterator[Window]:
-    """Yield the table as windows of about ``size`` lines, in order.
+def read_windows(path: str) -> Iterator[Window]:
+    """Yield the table as windows of about ``WINDOW`` lines, in order.
 
     Raises FormatError for an empty file, a hierarchical rule table and a malformed first line; the
     other lines are checked by ``split_window``.
     """
     number = 1
     scores = 0
-    for lines in cut_at_sources(read_lines(path), size=size):
+    for lines in cut_at_sources(read_line_blocks(path), size=WINDOW):
         if number == 1:
             scores = check_beginning(path, lines)
         yield Window(path, number, scores, lines)
@@ -73,20 +86,27 @@ def read_windows(path: str, *, size: int = WINDOW) -> Iterator[Window]:
         raise FormatError(path, f"the file is empty; {_EXPECTED}")
 
 
-def cut_at_sources(lines: Iterable[bytes], *, size: int) -> Iterator[list[bytes]]:
-    """Cut lines into lists of ``size`` or more, such that lines with the same source stay together."""
-    stream = iter(lines)
-    window = list(islice(stream, size))
-    while window:
-        source = window[-1].partition(SEPARATOR)[0]
-        following: list[bytes] = []
-        for line in stream:
-            if line.partition(SEPARATOR)[0] != source or len(window) >= max(size, _LARGEST_WINDOW):
-                following.append(line)
+def cut_at_sources(blocks: Iterable[list[bytes]], *, size: int) -> Iterator[list[bytes]]:
+    """Cut lines into lists of ``size`` or more, such that lines with the same source stay together.
+
+    How the lines come in ``blocks`` makes no difference.
+    """
+    waiting: list[bytes] = []
+    place = size  # the first line that may begin a new window
+    most = max(size, _LARGEST_WINDOW)
+    for block in blocks:
+        waiting += block
+        while place < len(waiting):
+            source = waiting[place - 1].partition(SEPARATOR)[0]
+            while place < min(len(waiting), most) and waiting[place].partition(SEPARATOR)[0] == source:
+                place += 1
+            if place == len(waiting):
                 break
-            window.append(line)
-        yield window
-        window = following + list(islice(stream, size - len(following)))
+            yield waiting[:place]
+            waiting = waiting[place:]
+            place = size
+    if waiting:
+        yield waiting
 
 
 def check_beginning(path: str, lines: Sequence[bytes]) -> int:
@@ -111,41 +131,60 @@ def count_scores(path: str, line: bytes) -> int:
     return len(_checked_scores(path, 1, row))
 
 
-def split_window(window: Window) -> list[Row]:
+def split_window(window: Window) -> Columns:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
     Raises FormatError, naming the line, for too few fields, hierarchical rules, a number of scores
     that is not that of the first line, and scores that are not plain numbers of at least 0.
     """
+    lines = window.lines
+    fields = list(chain.from_iterable(line.split(SEPARATOR, _FIELDS - 1) for line in lines))
+    whole = len(fields) == _FIELDS * len(lines)  # and no line has less, since none can have more
+    if whole:
+        columns = Columns(fields[0::_FIELDS], fields[1::_FIELDS], fields[2::_FIELDS], fields[3::_FIELDS])
+        if _all_plain(columns.scores, window.scores) and not _may_have_rules(columns):
+            return columns
+    return _split_slowly(window)
+
+
+def _split_slowly(window: Window) -> Columns:
+    """The same line by line, to mend the blanks or to name the line that is wrong."""
     rows = [line.split(SEPARATOR, _FIELDS - 1) for line in window.lines]
-    if b"][" in b"\n".join(window.lines):
-        _refuse_rules(window, rows)
-    if min(map(len, rows), default=_FIELDS) < _FIELDS or not _all_plain([row[SCORES] for row in rows], window.scores):
-        for number, (line, row) in enumerate(zip(window.lines, rows, strict=True), start=window.first):
-            _mend_row(window, number, line, row)
-    return rows
+    _refuse_rules(window, rows)
+    for number, (line, row) in enumerate(zip(window.lines, rows, strict=True), start=window.first):
+        _mend_row(window, number, line, row)
+    rests = [row[3] if len(row) == _FIELDS else None for row in rows]
+    return Columns([row[SOURCE] for row in rows], [row[TARGET] for row in rows], [row[SCORES] for row in rows], rests)
 
 
-def append_scores(rows: Sequence[Row], numbers: Sequence[bytes]) -> list[bytes]:
-    """The lines of ``rows`` with ``numbers[i]`` (one or more, single blanks between) as last scores of line i."""
-    for row, added in zip(rows, numbers, strict=True):
-        scores = row[SCORES]
-        row[SCORES] = b"%b%b " % (scores, added) if scores.endswith(b" ") else _appended(scores, added)
-    return list(map(SEPARATOR.join, rows))
+def _may_have_rules(columns: Columns) -> bool:
+    return any(b"][" in b"\n".join(phrases) for phrases in (columns.sources, columns.targets))
 
 
-def write_table_lines(stream: IO[bytes], lines: Sequence[bytes]) -> None:
-    r"""Write each line with a ``\n`` behind it."""
-    if lines:
-        stream.write(b"\n".join(lines))
-        stream.write(b"\n")
+def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
+    r"""The lines, each ending in ``\n``, with ``numbers[i]`` (one or more, single blanks between) as last scores."""
+    lines = zip(columns.sources, columns.targets, columns.scores, numbers, columns.rests, strict=True)
+    if all(columns.rests) and all(scores.endswith(b" ") for scores in columns.scores):
+        return b"\n".join([b"%b|||%b|||%b%b |||%b" % line for line in lines] + [b""])  # type: ignore[str-format]
+    return b"".join(_joined(*line) for line in lines)
 
 
-def bracketed_last_tokens(rows: Iterable[Row]) -> int:
-    """How many rows have a phrase whose last token is ``[...]``; Moses drops that token without a word."""
+def _joined(source: bytes, target: bytes, scores: bytes, added: bytes, rest: bytes | None) -> bytes:
+    scores = scores + added + b" " if scores.endswith(b" ") else _appended(scores, added)
+    return SEPARATOR.join([source, target, scores] + ([] if rest is None else [rest])) + b"\n"
+
+
+def is_grouped(sources: Iterable[bytes]) -> bool:
+    """Whether equal sources stand side by side."""
+    runs = [source for source, _ in groupby(sources)]
+    return len(runs) == len(set(runs))
+
+
+def bracketed_last_tokens(columns: Columns) -> int:
+    """How many lines have a phrase whose last token is ``[...]``; Moses drops that token without a word."""
     return sum(
-        (b"]" in row[SOURCE] and _ends_in_label(row[SOURCE])) or (b"]" in row[TARGET] and _ends_in_label(row[TARGET]))
-        for row in rows
+        (b"]" in source and _ends_in_label(source)) or (b"]" in target and _ends_in_label(target))
+        for source, target in zip(columns.sources, columns.targets, strict=True)
     )
 
 
@@ -158,7 +197,7 @@ def _all_plain(fields: Sequence[bytes], scores: int) -> bool:
     if not bordered or {field.count(b" ") for field in fields} != {scores + 1}:
         return False
     try:
-        return max(map(float, text.split())) < inf
+        return max(map(float, set(text.split()))) < inf
     except ValueError:
         return False
 

@@ -15,6 +15,10 @@ from smt_bridge.phrase_scoring import FLOOR, Counts, Scorers, format_probability
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 
+def joined(*lines: bytes) -> bytes:
+    return b"".join(line + b"\n" for line in lines)
+
+
 def window(*lines: bytes, first: int = 1) -> Window:
     return Window("table.gz", first, 1, list(lines))
 
@@ -25,7 +29,7 @@ def test_columns_stand_in_the_order_they_are_named() -> None:
     scorers = Scorers(direct, reverse, unknown_count=True)
     rescored = rescore_chunk(window(b"das Haus ||| the house ||| 0.1 ||| 0-0"), scorers)
     assert scorers.columns == ("p(target|source)", "p(source|target)", "exp(unknown)")
-    assert rescored.lines == [b"das Haus ||| the house ||| 0.1 0.25 0.5 7.38906 ||| 0-0"]
+    assert rescored.content == joined(b"das Haus ||| the house ||| 0.1 0.25 0.5 7.38906 ||| 0-0")
     assert rescored.counts == Counts(1, 1, 0, 2, 0, 2, 2, math.log(0.25), math.log(0.5))
 
 
@@ -33,14 +37,14 @@ def test_equal_pairs_are_scored_once_and_written_each_time() -> None:
     scorer = TablePairScorer({("a", "x"): 0.0, ("a", "y"): math.log(0.5)})
     lines = [b"a ||| x ||| 1 |||", b"a ||| y ||| 1 |||", b"a ||| x ||| 0.5 |||"]
     rescored = rescore_chunk(window(*lines), Scorers(scorer))
-    assert rescored.lines == [b"a ||| x ||| 1 1 |||", b"a ||| y ||| 1 0.5 |||", b"a ||| x ||| 0.5 1 |||"]
+    assert rescored.content == joined(b"a ||| x ||| 1 1 |||", b"a ||| y ||| 1 0.5 |||", b"a ||| x ||| 0.5 1 |||")
     assert scorer.scored == [("a", "x"), ("a", "y")]
 
 
 def test_deletion_is_scored_and_empty_source_is_neutral() -> None:
     scorer = TablePairScorer({("a", ""): math.log(0.125)})
     rescored = rescore_chunk(window(b"a |||  ||| 1", b" ||| b ||| 1"), Scorers(scorer, unknown_count=True))
-    assert rescored.lines == [b"a |||  ||| 1 0.125 1", b" ||| b ||| 1 1 1"]
+    assert rescored.content == joined(b"a |||  ||| 1 0.125 1", b" ||| b ||| 1 1 1")
     assert rescored.counts.pairs == 1
 
 
@@ -54,14 +58,14 @@ def test_escapes_are_undone_only_on_demand() -> None:
     line = b"l &apos; &amp;lt; &#124; ||| &bra; &quot; ||| 1"
     raw = TablePairScorer({("l &apos; &amp;lt; &#124;", "&bra; &quot;"): 0.0})
     plain = TablePairScorer({("l ' &lt; |", '[ "'): 0.0})
-    assert rescore_chunk(window(line), Scorers(raw)).lines == [line + b" 1"]
-    assert rescore_chunk(window(line), Scorers(plain, unescape=True)).lines == [line + b" 1"]
+    assert rescore_chunk(window(line), Scorers(raw)).content == joined(line + b" 1")
+    assert rescore_chunk(window(line), Scorers(plain, unescape=True)).content == joined(line + b" 1")
 
 
 def test_small_probabilities_are_floored_and_counted() -> None:
     scorer = TablePairScorer({("a", "x"): -99.0, ("a", "y"): -99.5, ("a", "z"): -1e6})
     rescored = rescore_chunk(window(*[b"a ||| %b ||| 1" % word for word in (b"x", b"y", b"z")]), Scorers(scorer))
-    assert rescored.lines[1:] == [b"a ||| y ||| 1 1e-43", b"a ||| z ||| 1 1e-43"]
+    assert rescored.content.splitlines()[1:] == [b"a ||| y ||| 1 1e-43", b"a ||| z ||| 1 1e-43"]
     assert rescored.counts.floored == 2
 
 
@@ -77,7 +81,7 @@ def test_scorer_gone_wrong_stops_and_names_the_line(bad: float, reverse: bool) -
 
 def test_many_unknown_words_stay_in_the_range_of_the_decoder() -> None:
     scorer = TablePairScorer({("a", "x"): PairScore(-1.0, 0, 1000)})
-    line = rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer, unknown_count=True)).lines[0]
+    line = rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer, unknown_count=True)).content
     assert float(line.split(b" ")[-1]) < 3.4e38
 
 
@@ -95,5 +99,5 @@ def test_lines_do_not_depend_on_the_window(phrases: list[tuple[str, str]], data:
     scorers = Scorers(LengthPairScorer(), LengthPairScorer(0.25), unknown_count=True)
     whole = rescore_chunk(window(*lines), scorers)
     parts = [rescore_chunk(window(*part), scorers) for part in (lines[:cut], lines[cut:])]
-    assert parts[0].lines + parts[1].lines == whole.lines
+    assert parts[0].content + parts[1].content == whole.content
     assert parts[0].counts.plus(parts[1].counts).lines == whole.counts.lines

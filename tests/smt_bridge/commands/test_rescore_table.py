@@ -14,8 +14,7 @@ from nmt_core.errors import ConfigError, NmtError
 from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.phrase_table import Window, read_windows
-from smt_bridge.phrase_scoring import Scorers
+from smt_bridge.formats.phrase_table import Window
 from smt_bridge.scorers import open_scorer
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -29,11 +28,11 @@ def parsed(*argv: str) -> argparse.Namespace:
 
 
 def run_with(monkeypatch: pytest.MonkeyPatch, *argv: str) -> int:
-    def fake(spec: str) -> LengthPairScorer:
+    def fake(spec: str, options: object) -> LengthPairScorer:
         return LengthPairScorer(float(spec), unknown=frozenset({"y"}))
 
     monkeypatch.setattr("smt_bridge.scorers.open_scorer", fake)
-    return command.run(parsed(*argv))
+    return command.run(parsed(*argv, "--jobs", "1"))
 
 
 @pytest.fixture
@@ -104,37 +103,70 @@ def test_bad_table_is_found_before_the_model_is_opened(tmp_path: Path) -> None:
         command.run(parsed(str(tmp_path / "table"), "--scorer", "nowhere", "--output", str(tmp_path / "new")))
 
 
-def test_failure_leaves_the_older_output_alone(tmp_path: Path, table: Path) -> None:
+class Fixed:
+    """Opens a scorer that the test made."""
+
+    def __init__(self, scorer: object) -> None:
+        self.scorer = scorer
+
+    def __call__(self, spec: str, options: object) -> object:
+        return self.scorer
+
+
+def test_failure_names_the_line_and_leaves_the_older_output_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Path
+) -> None:
     output = tmp_path / "new"
     output.write_bytes(b"older")
-    scorers = Scorers(TablePairScorer({("a", "x"): -1.0, ("a", "x y"): float("nan"), ("b", "z"): -1.0}))
+    broken = TablePairScorer({("a", "x"): -1.0, ("a", "x y"): float("nan"), ("b", "z"): -1.0})
+    monkeypatch.setattr("smt_bridge.scorers.open_scorer", Fixed(broken))
     with pytest.raises(NmtError, match="table:2"):
-        command.rescore_table(read_windows(str(table)), scorers, output=str(output), sidecar={})
+        command.run(parsed(str(table), "--scorer", "x", "--output", str(output), "--jobs", "1", "--quiet"))
     assert output.read_bytes() == b"older"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "table"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "new.parts", "table"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 50])
-def test_windows_do_not_change_the_bytes(tmp_path: Path, table: Path, size: int) -> None:
+def test_windows_do_not_change_the_bytes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Path, size: int
+) -> None:
     output = tmp_path / "new"
-    scorers = Scorers(LengthPairScorer())
-    command.rescore_table(read_windows(str(table), size=size), scorers, output=str(output), sidecar={})
+    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", str(output), "--quiet") == 0
     assert output.read_bytes() == TABLE.replace(b"1 2 ", b"1 2 0.367144 ").replace(
         b"x y ||| 1 2 0.367144", b"x y ||| 1 2 0.222462"
     )
 
 
-def test_real_table_keeps_all_but_the_new_number(shared: Path, tmp_path: Path) -> None:
+def test_the_table_itself_is_not_overwritten(table: Path) -> None:
+    with pytest.raises(ConfigError, match="the table itself"):
+        command.run(parsed(str(table), "--scorer", "x", "--output", str(table)))
+    assert table.read_bytes() == TABLE
+
+
+def test_an_unsorted_table_is_scored_with_a_warning(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "table").write_bytes(b"a ||| x ||| 1\nb ||| z ||| 1\na ||| y ||| 1\n")
+    output = tmp_path / "new"
+    assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "0.5", "--output", str(output)) == 0
+    assert "do not stand together" in capsys.readouterr().err
+    assert [line.split(b" ||| ")[:2] for line in output.read_bytes().splitlines()] == [
+        [b"a", b"x"], [b"b", b"z"], [b"a", b"y"],
+    ]  # fmt: skip
+
+
+def test_real_table_keeps_all_but_the_new_number(monkeypatch: pytest.MonkeyPatch, shared: Path, tmp_path: Path) -> None:
     path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
-    output = str(tmp_path / "new.gz")
-    windows = islice(read_windows(path, size=2000), 3)
-    counts = command.rescore_table(windows, Scorers(LengthPairScorer()), output=output, sidecar={})
-    new = list(read_lines(output))
-    assert len(new) == counts.lines >= 6000
-    for before, after in zip(read_lines(path), new, strict=False):
+    old, output = tmp_path / "old", str(tmp_path / "new.gz")
+    old.write_bytes(b"\n".join(islice(read_lines(path), 6000)) + b"\n")
+    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", 2000)
+    assert run_with(monkeypatch, str(old), "--scorer", "0.5", "--output", output, "--quiet") == 0
+    for before, after in zip(read_lines(path), list(read_lines(output)), strict=False):
         old_fields, new_fields = before.split(b"|||"), after.split(b"|||")
         assert new_fields[2].rsplit(b" ", 2)[0] + b" " == old_fields[2]
         assert new_fields[:2] + new_fields[3:] == old_fields[:2] + old_fields[3:]
+    assert len(list(read_lines(output))) == 6000
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,9 @@ def write(path: Path, *lines: bytes) -> str:
 
 
 def through(*lines: bytes, added: bytes = b"0.125", scores: int = 2) -> list[bytes]:
-    return append_scores(split_window(Window("table", 1, scores, list(lines))), [added] * len(lines))
+    content = append_scores(split_window(Window("table", 1, scores, list(lines))), [added] * len(lines))
+    assert content.endswith(b"\n")
+    return content[:-1].split(b"\n")
 
 
 def refusal(*lines: bytes, scores: int = 2) -> str:
@@ -143,7 +145,7 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, 5)), min_size=1), st.integers(1, 7))
 def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], size: int) -> None:
     lines = [b"%b ||| x ||| 1" % source for source, repeats in groups for _ in range(repeats)]
-    windows = list(cut_at_sources(iter(lines), size=size))
+    windows = list(cut_at_sources([lines[:3], lines[3:]], size=size))
     assert [line for window in windows for line in window] == lines
     for window, following in pairwise(windows):
         assert window[-1] != following[0]
@@ -154,7 +156,7 @@ def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], s
 
 def test_endless_source_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smt_bridge.formats.phrase_table._LARGEST_WINDOW", 10)
-    assert [len(window) for window in cut_at_sources([b"a ||| b ||| 1"] * 25, size=4)] == [10, 10, 5]
+    assert [len(window) for window in cut_at_sources([[b"a ||| b ||| 1"] * 25], size=4)] == [10, 10, 5]
 
 
 _PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" not in text and b"]" not in text)
@@ -185,7 +187,7 @@ def test_real_table_is_kept_byte_for_byte(shared: Path) -> None:
     path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
     original = iter(read_lines(path))
     for window in islice(read_windows(path), 3):
-        rows = split_window(window)
-        assert [b"|||".join(row) for row in rows] == list(islice(original, len(rows)))
-        expected = [b"|||".join([*row[:2], row[2] + b"0.5 0.25 ", row[3]]) for row in rows]
-        assert append_scores(rows, [b"0.5 0.25"] * len(rows)) == expected
+        lines = list(islice(original, len(window.lines)))
+        rows = [line.split(b"|||", 3) for line in lines]
+        expected = b"".join(b"|||".join([*row[:2], row[2] + b"0.5 0.25 ", row[3]]) + b"\n" for row in rows)
+        assert append_scores(split_window(window), [b"0.5 0.25"] * len(lines)) == expected

@@ -1,0 +1,126 @@
+"""Reading, splitting, joining and writing the real phrase table without scoring.
+
+    python benchmarks/table_io.py [--jobs 2] [--table PATH]
+
+What `rescore-table` does around the models, with a scorer that costs nothing. The limits beside it are
+those of the machine in the same run: unpacking and packing alone, and copying the bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import os
+import tempfile
+import time
+from typing import Any
+
+from common import SHARED, machine, peak_memory, table
+from isal import igzip
+
+from nmt_core.files import gzip_member, read_line_blocks
+from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
+from smt_bridge.jobs.manifest import Shard, shard_of
+from smt_bridge.jobs.run import Input, Job, Piece, Task, clean_up, run_job
+from smt_bridge.jobs.workers import Worker, Workers
+
+
+class NoScores:
+    """Adds the same number to every line."""
+
+    description: dict[str, Any] = {}  # noqa: RUF012
+
+    def __init__(self, packed: bool, number: int) -> None:
+        self.packed = packed
+
+    def __call__(self, window: Window) -> Piece:
+        """Split, append, join, and pack."""
+        columns = split_window(window)
+        content = append_scores(columns, [b"0.5"] * len(window.lines))
+        return Piece(gzip_member(content) if self.packed else content, {"lines": len(window.lines)})
+
+
+def job_of(source: str, output: str) -> Job[Window]:
+    """The table to ``output`` in parts."""
+    work = Input(source, functools.partial(read_windows, source), shard_of_window)
+    return Job(output, {"input": source}, work, progress=tell_nobody, record=output + ".json")
+
+
+def shard_of_window(window: Window) -> Shard:
+    """Its lines and their checksum."""
+    return shard_of(window.first, window.lines)
+
+
+def tell_nobody(what: str, lines: int) -> None:
+    """No progress bar."""
+
+
+def part_maker(source: str, output: str, number: int) -> Worker[Task, int]:
+    """What a process does."""
+    return job_of(source, output).part_maker(NoScores(output.endswith(".gz"), number))
+
+
+def through(source: str, output: str, jobs: int) -> float:
+    """Seconds from the table to the new table."""
+    with Workers(functools.partial(part_maker, source, output), jobs=jobs) as workers:
+        assert workers.description == {}  # the processes are there
+        begin = time.perf_counter()
+        job = job_of(source, output)
+        run_job(job, workers)
+        clean_up(job)
+        return time.perf_counter() - begin
+
+
+def stream_through(source: str, output: str, jobs: int) -> float:
+    """Seconds as a filter, without parts and manifest."""
+    factory: functools.partial[Worker[Window, Piece]] = functools.partial(NoScores, output.endswith(".gz"))
+    with Workers(factory, jobs=jobs) as workers:
+        assert workers.description == {}
+        begin = time.perf_counter()
+        with open(output, "wb") as stream:
+            for piece in workers.map(read_windows(source)):
+                stream.write(piece.content)
+        return time.perf_counter() - begin
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--table", default=str(SHARED / "moses/en-fr/phrase-table.gz"))
+    args = parser.parse_args()
+    lines = sum(map(len, read_line_blocks(args.table)))
+    with open(args.table, "rb") as stream:
+        packed = stream.read()
+    content = igzip.decompress(packed)
+    rows: list[list[Any]] = []
+
+    def row(name: str, seconds: float) -> None:
+        rows.append([name, lines / seconds, len(content) / seconds / 1e6, peak_memory()])
+
+    with tempfile.TemporaryDirectory() as folder:
+        for times in (1, 2):
+            for suffix in ("", ".gz"):
+                for jobs in dict.fromkeys((1, args.jobs)):
+                    name = f"in parts, {jobs} jobs, to {'gzip' if suffix else 'plain text'}"
+                    seconds = through(args.table, os.path.join(folder, "out" + suffix), jobs)
+                    if times == 2:
+                        row(name, seconds)
+                    seconds = stream_through(args.table, os.path.join(folder, "out" + suffix), jobs)
+                    if times == 2:
+                        row(name.replace("in parts", "as a filter"), seconds)
+    for name, work in (
+        ("limit: unpacking alone, one core", lambda: igzip.decompress(packed)),
+        ("limit: packing alone, one core", lambda: gzip_member(content)),
+        ("limit: reading lines, one core", lambda: sum(map(len, read_line_blocks(args.table)))),
+        ("limit: copying the bytes", lambda: bytearray(content)),
+    ):
+        begin = time.perf_counter()
+        work()
+        row(name, time.perf_counter() - begin)
+    print(machine())
+    table(f"{lines:,} lines, {len(content) / 1e6:.0f} MB", ("way", "lines/s", "MB/s", "peak GiB"), rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,61 @@
+"""Options of all commands that score with models, and what they mean for worker processes."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from typing import TYPE_CHECKING
+
+from nmt_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from smt_bridge.scorers import ScorerOptions
+
+
+def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    group = parser.add_argument_group("how to score")
+    group.add_argument("--dtype", default="float32", help="float32, or bfloat16: faster, and not exact (float32)")
+    group.add_argument(
+        "--softmax",
+        default="full",
+        metavar="full|none|N",
+        help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
+        " frequent and those met. Only full is exact (full)",
+    )
+    group.add_argument("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
+    group.add_argument(
+        "--jobs", type=int, metavar="N", help="worker processes, each with its own models (one per core or GPU)"
+    )
+
+
+def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
+    """How many worker processes to use. Raises ConfigError."""
+    if args.jobs is not None:
+        if args.jobs < 1:
+            raise ConfigError("--jobs must be at least 1")
+        return int(args.jobs)
+    if not specs or all(spec.startswith("grpc:") for spec in specs):
+        return 1
+    devices = list_devices(args)
+    return len(os.sched_getaffinity(0)) if devices == ["cpu"] else len(devices)
+
+
+def list_devices(args: argparse.Namespace) -> list[str]:
+    """The devices to use; with several GPUs, all."""
+    if args.devices:
+        return [name.strip() for name in args.devices.split(",")]
+    if not os.path.exists("/dev/nvidiactl"):  # without a GPU torch, which takes seconds to load, is not asked
+        return ["cpu"]
+    import torch
+
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
+
+
+def scorer_options(args: argparse.Namespace, worker: int) -> ScorerOptions:
+    """What worker number ``worker`` uses: its device, and on a CPU one thread, so that all work alike."""
+    from smt_bridge.scorers import ScorerOptions
+
+    devices = list_devices(args)
+    device = devices[worker % len(devices)]
+    return ScorerOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)

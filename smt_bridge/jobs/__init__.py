@@ -1,0 +1,1 @@
+"""Long work in parts, that survives being killed."""

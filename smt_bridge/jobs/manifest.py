@@ -1,0 +1,112 @@
+"""What a long job is: its input, options and models, and the shards it is cut into.
+
+The manifest lies in ``OUT.parts/manifest.json`` while the job lasts. A job that is started again must
+have the same description, and each shard the same bytes, or the parts would not fit together.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import open_replacement
+
+FORMAT = 1
+
+
+class Shard(NamedTuple):
+    """Consecutive lines of the input: the number of the first, from 1, how many, and their CRC-32."""
+
+    first: int
+    lines: int
+    crc: int
+
+
+class Manifest(NamedTuple):
+    """``description`` is whatever the output depends on, by name."""
+
+    description: dict[str, Any]
+    shards: list[Shard]
+
+    @property
+    def lines(self) -> int:
+        """Lines of the whole input."""
+        return sum(shard.lines for shard in self.shards)
+
+
+def shard_of(first: int, lines: Sequence[bytes]) -> Shard:
+    """The shard that consists of ``lines``."""
+    return Shard(first, len(lines), zlib.crc32(b"\n".join(lines)))
+
+
+def write_manifest(path: str, manifest: Manifest) -> None:
+    """Write it whole or not at all."""
+    content = {"format": FORMAT, "description": manifest.description, "shards": manifest.shards}
+    with open_replacement(path) as stream:
+        stream.write(json.dumps(content, indent=1).encode() + b"\n")
+
+
+def read_manifest(path: str) -> Manifest | None:
+    """The manifest, or None where there is none. Raises InputError for a file that is something else."""
+    if not os.path.exists(path):
+        return None
+    try:
+        with open(path, "rb") as stream:
+            content = json.load(stream)
+        if content["format"] != FORMAT:
+            raise InputError(path, f"was written by another version of this program; {_ANEW}")
+        return Manifest(content["description"], [Shard(*shard) for shard in content["shards"]])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(path, f"is not a manifest ({error}); {_ANEW}") from error
+
+
+def check_same(manifest: Manifest, description: Mapping[str, Any], *, path: str) -> None:
+    """Raise ConfigError, naming the first difference, unless the job is the one that was begun."""
+    begun = json.loads(json.dumps(manifest.description))
+    for name, value in json.loads(json.dumps(dict(description))).items():
+        if begun.get(name) != value:
+            before, now = _difference(begun.get(name), value)
+            raise ConfigError(f"{path}: the job was begun with {name} {before}, not {now}; go on with that, or {_ANEW}")
+
+
+def check_shards(expected: Shard, found: Shard | None, *, path: str) -> None:
+    """Raise InputError unless the input still has the bytes it had."""
+    if found != expected:
+        raise InputError(
+            path, f"changed since the job was begun; put the old file back, or {_ANEW}", line=expected.first
+        )
+
+
+def parse_range(text: str, shards: int) -> range:
+    """``A-B`` or ``A``, counted from 1, as places in the list. Raises ConfigError."""
+    first, dash, last = text.partition("-")
+    last = last if dash else first
+    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= shards):
+        raise ConfigError(f"--shards {text}: expected A-B with numbers from 1 to {shards}")
+    return range(int(first) - 1, int(last))
+
+
+def part_name(place: int, *, packed: bool) -> str:
+    """The file of one shard's output."""
+    return f"{place + 1:06d}{'.gz' if packed else ''}"
+
+
+def done(folder: str, places: Iterable[int], *, packed: bool) -> list[int]:
+    """Which of the shards have their output."""
+    there = set(os.listdir(folder))
+    return [place for place in places if part_name(place, packed=packed) in there]
+
+
+_ANEW = "begin anew with --restart"
+
+
+def _difference(before: Any, now: Any) -> tuple[str, str]:
+    if isinstance(before, dict) and isinstance(now, dict):
+        for key in now:
+            if before.get(key) != now[key]:
+                return f"{key}={before.get(key)!r}", f"{now[key]!r}"
+    return repr(before), repr(now)

@@ -1,0 +1,137 @@
+"""Processes that each make a worker once and then do one item after the other, answers in order.
+
+One process works inside the program itself. More are started afresh (``spawn``), since forked
+processes inherit the locks of numerical libraries; they end with the program, also when that is killed.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import wait
+from typing import Any, Generic, Protocol, TypeVar
+
+from nmt_core.errors import NmtError
+from smt_bridge.errors import BridgeError
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+_Item = TypeVar("_Item", contravariant=True)
+_Answer = TypeVar("_Answer", covariant=True)
+_AHEAD = 2  # items that wait for every process, so that none is idle
+
+
+class Worker(Protocol[_Item, _Answer]):
+    """Does one item; ``description`` is what its answers depend on."""
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """Signatures of the models, by name."""
+        ...
+
+    def __call__(self, item: _Item, /) -> _Answer:
+        """Do it."""
+        ...
+
+
+class Workers(Generic[Item, Answer]):
+    """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
+
+    def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], *, jobs: int) -> None:
+        self._own = open_worker(0) if jobs == 1 else None
+        self._pool: ProcessPoolExecutor | None = None
+        self._jobs = jobs
+        if jobs > 1:
+            context = multiprocessing.get_context("spawn")
+            numbers = context.Queue()
+            for number in range(jobs):
+                numbers.put(number)
+            self._pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(open_worker, numbers))
+
+    def __enter__(self) -> Workers[Item, Answer]:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pool is not None:
+            # what is under way is not waited for: its answer would be thrown away
+            processes = list((getattr(self._pool, "_processes", None) or {}).values())
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            for process in processes:
+                process.terminate()
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What one of the workers says of itself; they are all alike."""
+        if self._own is not None:
+            return self._own.description
+        assert self._pool is not None
+        return dict(self._patiently(self._pool.submit(_describe)))
+
+    def map(self, items: Iterable[Item]) -> Iterator[Answer]:
+        """The answers in the order of the items, of which only a few are taken ahead."""
+        if self._own is not None:
+            yield from map(self._own, items)
+            return
+        assert self._pool is not None
+        waiting: collections.deque[Future[Answer]] = collections.deque()
+        for item in items:
+            waiting.append(self._pool.submit(_do, item))
+            if len(waiting) >= self._jobs * _AHEAD:
+                yield self._patiently(waiting.popleft())
+        while waiting:
+            yield self._patiently(waiting.popleft())
+
+    def _patiently(self, future: Future[Any]) -> Any:
+        try:
+            return future.result()
+        except BrokenProcessPool as error:
+            problem = "a worker process died (out of memory?); start the same command again, with fewer --jobs"
+            raise BridgeError(problem) from error
+
+
+_worker: Worker[Any, Any] | None = None
+_trouble = ""
+
+
+def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None:
+    """The first thing a process does; what goes wrong is told with the first answer."""
+    global _worker, _trouble
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program itself hears Ctrl-C
+    threading.Thread(target=_end_with_the_program, daemon=True).start()
+    try:
+        _worker = open_worker(numbers.get())
+    except NmtError as error:
+        _trouble = str(error)
+    gc.freeze()  # models and modules are here to stay: do not look through them again and again
+
+
+def _end_with_the_program() -> None:
+    program = multiprocessing.parent_process()
+    if program is not None:
+        wait([program.sentinel])
+        os._exit(1)
+
+
+def _ready() -> Worker[Any, Any]:
+    if _worker is None:
+        raise BridgeError(_trouble)
+    return _worker
+
+
+def _describe() -> dict[str, Any]:
+    return _ready().description
+
+
+def _do(item: Any) -> Any:
+    worker = _ready()
+    try:
+        return worker(item)
+    except NmtError as error:
+        raise BridgeError(str(error)) from None  # other errors of ours cannot be sent to another process

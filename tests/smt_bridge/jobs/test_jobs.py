@@ -1,0 +1,284 @@
+"""Long jobs: killed anywhere, shared out or done at once, the output has the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.errors import ConfigError, InputError, NmtError
+from smt_bridge.commands.main import main as smt_bridge
+from smt_bridge.errors import BridgeError
+from smt_bridge.jobs import run as running
+from smt_bridge.jobs.manifest import Shard, parse_range, read_manifest, shard_of
+from smt_bridge.jobs.run import Input, Job, Piece, clean_up, run_job
+from smt_bridge.jobs.workers import Workers
+
+Lines = tuple[int, list[bytes]]
+
+
+class Shouting:
+    """Writes lines in capitals."""
+
+    def __init__(self, number: int = 0, *, version: str = "1") -> None:
+        self.description: dict[str, Any] = {"shouting": version}
+
+    def __call__(self, item: Lines) -> Piece:
+        lines = item[1]
+        if b"poison" in lines:
+            raise BridgeError("a line is poison")
+        return Piece(b"".join(line.upper() + b"\n" for line in lines), {"lines": len(lines)})
+
+
+class Quitting(Shouting):
+    """Dies where a line says so, as a process without memory does."""
+
+    def __call__(self, item: Lines) -> Piece:
+        if b"die" in item[1]:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().__call__(item)
+
+
+def broken(number: int) -> Any:
+    raise ConfigError("this worker cannot be made")
+
+
+def read(path: str) -> Iterator[Lines]:
+    """Three lines at a time."""
+    lines = Path(path).read_bytes().splitlines()
+    for first in range(0, len(lines), 3):
+        yield first + 1, lines[first : first + 3]
+
+
+def shard(item: Lines) -> Shard:
+    return shard_of(*item)
+
+
+def nobody(what: str, lines: int) -> None:
+    pass
+
+
+def job_in(folder: Path, *, size: int = 0, version: str = "1") -> Job[Lines]:
+    return Job(
+        output=str(folder / "out"),
+        description={"size": size, "options": {"loud": True, "fast": False}},
+        source=Input(str(folder / "in"), partial(read, str(folder / "in")), shard),
+        progress=nobody,
+        record=str(folder / "out.json"),
+    )
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job[Lines]:
+    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
+    return job_in(tmp_path)
+
+
+EXPECTED = b"".join(b"LINE %d\n" % number for number in range(10))
+
+
+def opened(job: Job[Lines], number: int, *, kind: type[Shouting] = Shouting, version: str = "1") -> Any:
+    return job.part_maker(kind(number, version=version))
+
+
+def finish(
+    job: Job[Lines], *, jobs: int = 1, kind: type[Shouting] = Shouting, version: str = "1", **options: Any
+) -> Any:
+    with Workers(partial(opened, job, kind=kind, version=version), jobs=jobs) as workers:
+        return run_job(job, workers, **options)
+
+
+def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
+    assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    clean_up(job)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+class Killed(BaseException):
+    """Stands for the end of the program."""
+
+
+def steps() -> list[str]:
+    """Every call of a job that changes files, in its order."""
+    return ["makedirs", "write_manifest", "_do_parts", "_merge", "unlink", "fsync", "replace"]
+
+
+@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
+    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int, before: bool
+) -> None:
+    place: Any = os if hasattr(os, step) and not hasattr(running, step) else running
+    original: Callable[..., Any] = getattr(place, step)
+    calls = 0
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == times and before:
+            raise Killed
+        result = original(*args, **kwargs)
+        if calls == times:
+            raise Killed
+        return result
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, step, dying)
+        try:
+            finish(job)
+        except Killed:
+            assert not (tmp_path / "out").exists() or (tmp_path / "out").read_bytes() == EXPECTED
+    assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="2-3")
+    part = tmp_path / "out.parts" / "000002"
+    part.write_bytes(b"DONE BEFORE\n")
+    finish(job)
+    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 3\nLINE 4\nLINE 5\n", b"DONE BEFORE\n")
+
+
+def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp_path: Path) -> None:
+    assert finish(job, shards="3-4") is None
+    assert finish(job, shards="1") is None
+    assert not (tmp_path / "out").exists()
+    assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def test_another_model_option_or_input_is_refused_with_the_difference(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="1")
+    other = {**job.description, "options": {"loud": False, "fast": False}}
+    with pytest.raises(ConfigError, match=r"begun with options loud=True, not False.*--restart"):
+        finish(Job(**{**vars(job), "description": other}))
+    with pytest.raises(ConfigError, match="begun with models shouting='1', not '2'"):
+        finish(job, version="2")
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 4", b"line x"))
+    with pytest.raises(InputError, match=r"in:4: changed since the job was begun"):
+        finish(job)
+    assert finish(job, restart=True) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 4", b"LINE X")
+
+
+def test_an_input_that_became_shorter_or_longer_is_refused(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="1")
+    with pytest.raises(ConfigError, match="begun with size 0, not 7"):
+        finish(job_in(tmp_path, size=7))
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes()[:-7])
+    with pytest.raises(InputError, match=r"in:10: changed since the job was begun"):
+        finish(job)
+
+
+def test_several_processes_make_the_same_bytes(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, jobs=2)
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
+    with pytest.raises(BridgeError, match="poison"):
+        finish(job, jobs=jobs)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
+    with pytest.raises(BridgeError, match="a worker process died"):
+        finish(job, jobs=2, kind=Quitting)
+
+
+def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
+    with Workers(broken, jobs=2) as workers, pytest.raises(BridgeError, match="cannot be made"):
+        run_job(job, workers)
+
+
+def test_two_programs_do_not_make_one_output(job: Job[Lines]) -> None:
+    with running._folder(job, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
+        finish(job)
+
+
+def test_a_folder_that_cannot_be_made_is_one_clear_line(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "out.parts").write_bytes(b"")
+    with pytest.raises(NmtError, match=r"out\.parts: cannot be written"):
+        finish(job)
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 99}'])
+def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "m").write_bytes(content)
+    with pytest.raises(InputError, match="--restart"):
+        read_manifest(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize("wrong", ["", "0", "3-2", "a-b", "1-9", "-1", "1-"])
+def test_a_range_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(ConfigError, match="numbers from 1 to 5"):
+        parse_range(wrong, 5)
+
+
+def test_a_shard_knows_its_content() -> None:
+    assert shard_of(5, [b"a", b"b"]) != shard_of(5, [b"a", b"c"])
+    assert shard_of(5, [b"a", b"b"]) == Shard(5, 2, shard_of(5, [b"a", b"b"]).crc)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    (folder / "v").write_text("\n".join(["</s>", "<unk>", *(f"w{number}" for number in range(30))]) + "\n")
+    sizes = ["hidden=16", "embedding=8", "alignment=8", "maxout=8", "initialisation=glorot"]
+    settings = [part for size in sizes for part in ("--set", f"model.{size}")]
+    vocabularies = ["--source-vocab", str(folder / "v"), "--target-vocab", str(folder / "v")]
+    assert nmt_core(["init", str(folder / "m"), "--preset", "rnnsearch", *vocabularies, *settings]) == 0
+    return folder / "m"
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    """About 60,000 lines: three shards."""
+    path = tmp_path / "table.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for source in range(3000):
+            for target in range(20):
+                words = " ".join(f"w{(source * 7 + target * place) % 33}" for place in range(1 + target % 5))
+                stream.write(f"w{source % 31} w{source} ||| {words} ||| 0.5 0.25 ||| 0-0\n".encode())
+    return path
+
+
+@pytest.mark.slow
+def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table: Path, tmp_path: Path) -> None:
+    whole, pieces = tmp_path / "whole.gz", tmp_path / "pieces.gz"
+    options = [str(table), "--scorer", str(model), "--unknown-count", "--devices", "cpu"]
+    assert smt_bridge(["rescore-table", *options, "--output", str(whole), "--jobs", "1", "--quiet"]) == 0
+    command = [sys.executable, "-m", "smt_bridge", "rescore-table", *options, "--output", str(pieces), "--jobs", "2"]
+    parts = tmp_path / "pieces.gz.parts"
+    for wanted in (1, 2):
+        program = subprocess.Popen([*command, "--quiet"], stderr=subprocess.DEVNULL, start_new_session=True)
+        deadline = time.monotonic() + 60
+        while program.poll() is None and time.monotonic() < deadline:
+            if parts.is_dir() and len(list(parts.glob("00*.gz"))) >= wanted:
+                break
+            time.sleep(0.005)
+        program.kill()
+        program.wait()
+    done = subprocess.run(command, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert pieces.read_bytes() == whole.read_bytes()
+    records = [json.loads((tmp_path / f"{name}.gz.json").read_bytes()) for name in ("whole", "pieces")]
+    assert records[0] == records[1]
+    assert not parts.exists()
