@@ -31,7 +31,8 @@ class TablePairScorer:
 class LengthPairScorer:
     """Charges every target word and the end ``nats``, plus a thousandth for each source word.
 
-    Words in ``unknown`` count as unknown on either side.
+    Words in ``unknown`` count as unknown on either side; the attention is even over the source and its end.
+    ``calls`` has for every call its number of pairs and what was asked of them.
     """
 
     signature = "fake:length"
@@ -39,14 +40,16 @@ class LengthPairScorer:
     def __init__(self, nats: float = 0.5, *, unknown: frozenset[str] = frozenset()) -> None:
         self.nats = nats
         self.unknown = unknown
+        self.calls: list[tuple[int, bool, bool]] = []
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
         """One answer per pair."""
-        return [self._score(pair, per_word) for pair in pairs]
+        self.calls.append((len(pairs), per_word, attention))
+        return [self._score(pair, per_word, attention) for pair in pairs]
 
-    def _score(self, pair: SentencePair, per_word: bool) -> PairScore:
+    def _score(self, pair: SentencePair, per_word: bool, attention: bool) -> PairScore:
         source, target = ([word for word in side.split(" ") if word] for side in pair)
         word = -self.nats - 0.001 * len(source)
         return PairScore(
@@ -54,4 +57,5 @@ class LengthPairScorer:
             sum(token in self.unknown for token in source),
             sum(token in self.unknown for token in target),
             (word,) * (len(target) + 1) if per_word else None,
+            ((1.0 / (len(source) + 1),) * (len(source) + 1),) * (len(target) + 1) if attention else None,
         )

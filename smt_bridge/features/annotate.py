@@ -37,7 +37,7 @@ def annotate(
     lists = runs_of_sentence(entries)
     while batch := list(itertools.islice(lists, window)):
         groups = [_candidates(group, names, sources, path=path) for group in batch]
-        tables = [feature.compute(groups) for feature in features]
+        tables = [_computed(feature, groups) for feature in features]
         for index, group in enumerate(batch):
             for row, entry in enumerate(group.entries):
                 values = [value for table in tables for value in table[index][row]]
@@ -54,7 +54,20 @@ def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], 
         if clash is not None:
             problem = f"the list already has a feature {clash}; was it added before? Use --names for another name"
             raise FormatError(path, problem, line=entry.line)
-    return Candidates(sources[group.sentence], [entry.text for entry in group.entries])
+    totals = [entry.total for entry in group.entries if entry.total is not None]
+    known = totals if len(totals) == len(group.entries) else None
+    return Candidates(sources[group.sentence], [entry.text for entry in group.entries], known)
+
+
+def _computed(feature: Feature, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+    """A feature's numbers, counted: features may be anybody's."""
+    table = feature.compute(groups)
+    expected = [len(group.hypotheses) for group in groups]
+    if [len(rows) for rows in table] != expected:
+        raise WiringError(f"the feature {feature.names[0]} did not give one row per hypothesis")
+    if any(len(row) != len(feature.names) for rows in table for row in rows):
+        raise WiringError(f"the feature {feature.names[0]} did not give one number for each of {len(feature.names)}")
+    return table
 
 
 def _extended(entry: NbestEntry, names: Sequence[str], values: Sequence[float], *, path: str) -> NbestEntry:
@@ -62,7 +75,7 @@ def _extended(entry: NbestEntry, names: Sequence[str], values: Sequence[float], 
         if not math.isfinite(value):
             raise FormatError(
                 path,
-                f"the scorer gave {value} for {name}; a model without finite scores cannot be used",
+                f"the feature {name} is {value}; tuners and decoders cannot use nan or inf",
                 line=entry.line,
             )
     return with_features(entry, names, values)

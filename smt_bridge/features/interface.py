@@ -7,18 +7,31 @@ from typing import NamedTuple, Protocol
 
 
 class Candidates(NamedTuple):
-    """A source sentence and hypotheses for it, as tokenised text; a hypothesis may be empty."""
+    """A source sentence and hypotheses for it, as tokenised text; a hypothesis may be empty.
+
+    ``totals`` are the scores the system gave them, one per hypothesis, None where the list has none.
+    """
 
     source: str
     hypotheses: Sequence[str]
+    totals: Sequence[float] | None = None
 
 
 class Feature(Protocol):
-    """One or more columns of an n-best list; scores are natural logarithms, higher is better."""
+    """One or more columns of an n-best list.
+
+    Log-probabilities are natural logarithms, higher is better; a count or a ratio is given as it is, and
+    its weight finds its sign when it is tuned.
+    """
 
     @property
     def names(self) -> tuple[str, ...]:
         """Labels of the columns: letters and digits, beginning with a letter."""
+        ...
+
+    @property
+    def signature(self) -> str:
+        """What the numbers depend on, in one line; see ``smt_bridge.signature``."""
         ...
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

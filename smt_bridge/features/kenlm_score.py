@@ -1,14 +1,16 @@
-"""The log-probability of a hypothesis under a KenLM model, and its number of unknown words."""
+"""The log-probability of a hypothesis under a KenLM model, per word as well, and its number of unknown words."""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 from nmt_core.errors import InputError, NmtError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.signature import Signature, file_fingerprint
 
 _LN_10 = math.log(10.0)
 # KenLM's Python module would split at these too; inside a token they only say that the word is unknown.
@@ -30,14 +32,14 @@ class KenLMFeature:
     def __repr__(self) -> str:
         return f"KenLMFeature({self._path!r}, order={self._model.order})"
 
+    @property
+    def signature(self) -> str:
+        """Order and fingerprint of the model."""
+        return _signature("kenlm", self._path, self._model, norm="none")
+
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """Log-probability and unknown words of each hypothesis; equal texts are scored once."""
-        known: dict[str, tuple[float, ...]] = {}
-        for group in groups:
-            for text in group.hypotheses:
-                if text not in known:
-                    known[text] = self._score(text)
-        return [[known[text] for text in group.hypotheses] for group in groups]
+        return _each_text_once(groups, self._score)
 
     def _score(self, text: str) -> tuple[float, float]:
         text = text.translate(_NO_SEPARATORS)
@@ -45,7 +47,46 @@ class KenLMFeature:
         return self._model.score(text, bos=True, eos=True) * _LN_10, float(unknown)
 
 
+class KenLMNormalised:
+    """The natural log of p(hypothesis) with sentence boundaries, by the number of words and the end."""
+
+    def __init__(self, path: str, name: str = "KenLMnorm0") -> None:
+        self.names: tuple[str, ...] = (name,)
+        self._path = path
+        self._model = _load(path)
+
+    def __repr__(self) -> str:
+        return f"KenLMNormalised({self._path!r}, order={self._model.order})"
+
+    @property
+    def signature(self) -> str:
+        """Order and fingerprint of the model."""
+        return _signature("kenlmnorm", self._path, self._model, norm="words")
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        """One number per hypothesis; equal texts are scored once."""
+        return _each_text_once(groups, self._score)
+
+    def _score(self, text: str) -> tuple[float]:
+        words = sum(map(bool, text.split(" ")))
+        return (self._model.score(text.translate(_NO_SEPARATORS), bos=True, eos=True) * _LN_10 / (words + 1),)
+
+
+def _each_text_once(
+    groups: Sequence[Candidates], score: Callable[[str], tuple[float, ...]]
+) -> list[list[tuple[float, ...]]]:
+    known = {text: score(text) for text in {text for group in groups for text in group.hypotheses}}
+    return [[known[text] for text in group.hypotheses] for group in groups]
+
+
+def _signature(feature: str, path: str, model: Any, *, norm: str) -> str:
+    values = {"direction": "target", "lm": f"kenlm{model.order}", "model": file_fingerprint(path), "log": "e"}
+    return str(Signature.of(feature, **values, norm=norm, dtype="float32"))
+
+
+@lru_cache(maxsize=4)
 def _load(path: str) -> Any:
+    """The model of a file; features of the same file share it."""
     try:
         import kenlm
     except ImportError as error:

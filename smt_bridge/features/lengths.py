@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from smt_bridge.features.interface import Candidates
+from smt_bridge.signature import Signature
 
 
 class WordCount:
@@ -12,6 +13,7 @@ class WordCount:
 
     def __init__(self, name: str = "WordCount0") -> None:
         self.names: tuple[str, ...] = (name,)
+        self.signature = str(Signature.of("wordcount"))
 
     def __repr__(self) -> str:
         return f"WordCount({self.names[0]!r})"

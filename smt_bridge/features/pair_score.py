@@ -1,35 +1,96 @@
-"""The neural log-probability of a hypothesis given its source, or of the source given the hypothesis."""
+"""The neural log-probability of a hypothesis given its source, or of the source given the hypothesis.
+
+``PairFeature`` makes all columns of a scorer: it asks the scorer and leaves to a *measure* what becomes of
+each answer. The measures are ``LOG_PROB`` here and those of the files beside this one.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple
 
-from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.signature import Signature
+
+Direction = Literal["forward", "reverse", "target"]
+"""p(hypothesis | source), p(source | hypothesis), or p(hypothesis) of a model that reads an empty source."""
 
 
-class PairScoreFeature:
-    """log p(hypothesis | source), or log p(source | hypothesis) where ``reverse``.
+class PairMeasure(NamedTuple):
+    """What becomes of a scorer's answer.
 
-    Equal pairs are scored once per call, and all pairs of a call go to the scorer together, so that it
-    can form good batches.
+    ``compute`` takes a pair as it was scored and its score to one number per stem; ``stems`` are the
+    columns' names without their number; ``per_word`` and ``attention`` say what it needs of an answer,
+    ``norm`` what it divides by.
     """
 
-    def __init__(self, scorer: PairScorer, name: str, *, reverse: bool = False) -> None:
-        self.names: tuple[str, ...] = (name,)
+    name: str
+    stems: tuple[str, ...]
+    compute: Callable[[SentencePair, PairScore], tuple[float, ...]]
+    per_word: bool = False
+    attention: bool = False
+    norm: str | None = None
+
+
+LOG_PROB = PairMeasure("nmt", ("NMT",), lambda pair, score: (score.log_prob,))
+
+
+class PairFeature:
+    """The columns of one measure of one scorer.
+
+    Equal pairs are scored once per call, and all pairs of a call go to the scorer together, so that it
+    can form good batches. ``names`` are the measure's stems with 0 behind them unless given.
+    """
+
+    def __init__(
+        self,
+        scorer: PairScorer,
+        measure: PairMeasure = LOG_PROB,
+        *,
+        names: tuple[str, ...] | None = None,
+        direction: Direction = "forward",
+    ) -> None:
+        stems = (stem if direction != "reverse" else f"{stem}reverse" for stem in measure.stems)
+        self.names: tuple[str, ...] = names or tuple(f"{stem}0" for stem in stems)
         self._scorer = scorer
-        self._reverse = reverse
+        self._measure = measure
+        self._direction: Direction = direction
 
     def __repr__(self) -> str:
-        return f"PairScoreFeature({self.names[0]!r}, {self._scorer.signature!r}, reverse={self._reverse})"
+        return f"PairFeature({self.names}, {self.signature!r})"
+
+    @property
+    def signature(self) -> str:
+        """The scorer's signature, with what was done to its numbers."""
+        signature = Signature.parse(self._scorer.signature).having("direction", self._direction, first=True)
+        signature = signature.having("feature", self._measure.name, first=True).having("tok", "none")
+        return str(signature if self._measure.norm is None else signature.having("norm", self._measure.norm))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
-        """One number per hypothesis."""
+        """The measure of every hypothesis; raises WiringError when the scorer does not give what it needs."""
         pairs = [[self._pair(group.source, text) for text in group.hypotheses] for group in groups]
         distinct = list(dict.fromkeys(pair for row in pairs for pair in row))
-        scores = self._scorer.score(distinct) if distinct else []
-        known = {pair: (score.log_prob,) for pair, score in zip(distinct, scores, strict=True)}
+        measure = self._measure
+        scores = self._scorer.score(distinct, per_word=measure.per_word, attention=measure.attention)
+        known = {pair: self._measured(pair, score) for pair, score in zip(distinct, scores, strict=True)}
         return [[known[pair] for pair in row] for row in pairs]
 
     def _pair(self, source: str, hypothesis: str) -> SentencePair:
-        return SentencePair(hypothesis, source) if self._reverse else SentencePair(source, hypothesis)
+        match self._direction:
+            case "forward":
+                return SentencePair(source, hypothesis)
+            case "reverse":
+                return SentencePair(hypothesis, source)
+            case "target":
+                return SentencePair("", hypothesis)
+
+    def _measured(self, pair: SentencePair, score: PairScore) -> tuple[float, ...]:
+        if self._measure.per_word and score.word_log_probs is None:
+            raise WiringError(f"{self.names[0]} needs the score of every word; {self._scorer.signature} has none")
+        if self._measure.attention and score.attention is None:
+            raise WiringError(
+                f"{self.names[0]} needs a model with attention, such as rnnsearch; {self._scorer.signature} has none"
+            )
+        return self._measure.compute(pair, score)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import pytest
 
+from nmt_core.errors import NmtError
 from nmt_core.interfaces import PairScore, SentencePair
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates, Feature
 from smt_bridge.features.lengths import WordCount
-from smt_bridge.features.pair_score import PairScoreFeature
+from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.formats.nbest import NbestEntry, format_entry, parse_entry
 
 
@@ -44,7 +46,7 @@ LINES = (
 
 @pytest.mark.parametrize("window", [1, 2, 100])
 def test_columns_do_not_depend_on_the_window(window: int) -> None:
-    features: list[Feature] = [PairScoreFeature(RecordingScorer(), "NMT0"), WordCount()]
+    features: list[Feature] = [PairFeature(RecordingScorer()), WordCount()]
     found = [
         format_entry(entry)
         for entry in annotate(entries(*LINES), features, ["s", "ss", "sss"], path="list", window=window)
@@ -59,13 +61,13 @@ def test_columns_do_not_depend_on_the_window(window: int) -> None:
 
 def test_equal_pairs_of_a_window_are_scored_once() -> None:
     scorer = RecordingScorer()
-    list(annotate(entries(*LINES), [PairScoreFeature(scorer, "NMT0")], ["s", "ss", "sss"], path="list"))
+    list(annotate(entries(*LINES), [PairFeature(scorer)], ["s", "ss", "sss"], path="list"))
     assert scorer.calls == [[SentencePair("s", "x y"), SentencePair("sss", "")]]
 
 
 def test_reverse_score_swaps_the_sides() -> None:
     scorer = RecordingScorer()
-    PairScoreFeature(scorer, "R", reverse=True).compute([Candidates("s", ["x y"])])
+    PairFeature(scorer, direction="reverse").compute([Candidates("s", ["x y"])])
     assert scorer.calls == [[SentencePair("x y", "s")]]
 
 
@@ -83,3 +85,38 @@ def test_column_that_is_there_already_is_refused() -> None:
 def test_unusable_names_are_refused(names: tuple[str, ...]) -> None:
     with pytest.raises(WiringError):
         list(annotate(entries(*LINES), [WordCount(name) for name in names], ["s"] * 3, path="list"))
+
+
+class Careless:
+    """A feature of somebody who did not count, or divided by nothing."""
+
+    names = ("Careless0",)
+    signature = "feature:careless"
+
+    def __init__(self, table: list[list[tuple[float, ...]]]) -> None:
+        self.table = table
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        return self.table
+
+
+@pytest.mark.parametrize("table", [[], [[(1.0,)]], [[(1.0, 2.0), (1.0, 2.0)]], [[(math.nan,), (1.0,)]]])
+def test_careless_feature_is_named(table: list[list[tuple[float, ...]]]) -> None:
+    with pytest.raises(NmtError, match="Careless0"):
+        list(annotate(entries(*LINES[:2]), [Careless(table)], ["s"], path="list"))
+
+
+class Totals:
+    """Gives back the totals it was given, -1 where there are none."""
+
+    names = ("Given0",)
+    signature = "feature:totals"
+
+    def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
+        return [[(total,) for total in group.totals or [-1.0] * len(group.hypotheses)] for group in groups]
+
+
+def test_features_see_the_totals_where_every_line_has_one() -> None:
+    lines = (b"0 ||| x ||| A= 1 ||| 5", b"0 ||| y ||| A= 1 ||| 6", b"1 ||| x ||| A= 1 ||| 7", b"1 ||| y ||| A= 1")
+    found = annotate(entries(*lines), [Totals()], ["s", "t"], path="list")
+    assert [entry.features["Given0"] for entry in found] == [(5,), (6,), (-1,), (-1,)]

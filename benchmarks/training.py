@@ -1,0 +1,86 @@
+"""Training updates at the paper's size beside JoeyNMT: forward, backward, clipping, Adam.
+
+    python benchmarks/training.py [--threads 2] [--batches 12]
+
+The same sentence pairs, minibatches of 80 sorted by length. *floor* is what the matrix products of the
+updates alone take.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import torch
+from common import Products, machine, parallel_text, peak_memory, peer, random_model, table
+
+from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.models.build import preset
+from nmt_core.training.config import TrainingConfig
+from nmt_core.training.losses import backpropagate
+from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+
+SENTENCES = 80
+
+
+def batches_of(loaded: Any, count: int) -> list[Batch]:
+    """Minibatches of pairs sorted by length, in the order of length."""
+    pairs = sorted(parallel_text(SENTENCES * count), key=lambda pair: (pair.source.count(" "), pair.target.count(" ")))
+    ids = [(loaded.source.encode(pair.source), loaded.target.encode(pair.target)) for pair in pairs]
+    return [pad_pairs(ids[first : first + SENTENCES]) for first in range(0, len(ids), SENTENCES)]
+
+
+def updates(count: int, *, autocast: bool) -> tuple[float, float]:
+    """Target words per second, and the share of the time that the matrix products alone take."""
+    loaded = random_model(preset("rnnsearch"), torch.float32)
+    model = loaded.model.train()
+    optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.0005), model.parameters())
+    batches = batches_of(loaded, count)
+
+    def update(batch: Batch) -> None:
+        optimizer.zero_grad()
+        backpropagate(model, batch, per_word=True, autocast=autocast)
+        rescale_gradient(model.parameters(), 1.0)
+        optimizer.step()
+
+    for batch in batches[:2]:
+        update(batch)
+    begin = time.perf_counter()
+    for batch in batches[2:]:
+        update(batch)
+    seconds = time.perf_counter() - begin
+    with Products() as products:
+        update(batches[len(batches) // 2])
+    middle = time.perf_counter()
+    update(batches[len(batches) // 2])
+    alone = products.seconds_alone(torch.bfloat16 if autocast else torch.float32) / (time.perf_counter() - middle)
+    return sum(int(batch.target.mask_BL.sum()) for batch in batches[2:]) / seconds, alone
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batches", type=int, default=12)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    rows: list[list[Any]] = []
+    rate = float("nan")
+    for dtype in ("float32", "bfloat16"):
+        pairs = parallel_text(SENTENCES * args.batches)
+        theirs = peer("train", pairs, threads=args.threads, batch=SENTENCES, dtype=dtype)
+        if theirs:
+            speed = theirs["words"] / theirs["seconds"]
+            rate = speed if dtype == "float32" else rate
+            rows.append([f"JoeyNMT 2.3.0, {dtype}", speed, speed / rate, "", theirs["memory"]])
+    for dtype in ("float32", "bfloat16"):
+        speed, alone = updates(args.batches, autocast=dtype == "bfloat16")
+        rows.append([dtype, speed, speed / rate, alone, peak_memory()])
+    print(machine())
+    columns = ("trainer", "target words/s", "times the peer", "of the floor", "peak GiB")
+    table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads", columns, rows)
+
+
+if __name__ == "__main__":
+    main()

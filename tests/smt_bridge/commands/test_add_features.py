@@ -1,0 +1,99 @@
+"""add-features: every feature through its option, and the record of what it was."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import ConfigError, NmtError
+from nmt_core.version import VERSION
+from smt_bridge.commands import add_features
+from smt_bridge.formats.nbest import read_entries
+from smt_bridge.signature import read_sidecar
+
+NBEST = b"0 ||| la maison ||| A= 1 ||| -1\n0 ||| maison la ||| A= 2 ||| -2\n2 ||| la ||| A= 3 ||| -3\n"
+
+
+def call(folder: Path, *arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    add_features.add_arguments(parser)
+    given = ["--source", folder / "source", "--nbest", folder / "nbest", "--quiet", *arguments]
+    return add_features.run(parser.parse_args([str(argument) for argument in given]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "nbest").write_bytes(NBEST)
+    (tmp_path / "source").write_text("the house\nno\nthe\n")
+    (tmp_path / "lex.f2e").write_text("la the 0.5\nmaison house 0.5\nla NULL 0.25\n")
+    return tmp_path
+
+
+def test_features_by_name_in_the_order_given(files: Path) -> None:
+    specs = ("--feature", "mbrbleu", "--feature", f"model1:{files / 'lex.f2e'}", "--feature", "mbrbleu:posterior")
+    assert call(files, "--word-count", *specs, "--output", files / "out") == 0
+    lines = [list(entry.features) for entry in read_entries(str(files / "out"))]
+    assert lines == [["A", "WordCount0", "MBRBLEU0", "ModelOne0", "MBRBLEU1"]] * 3
+
+
+def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
+    call(files, "--word-count", "--feature", "mbrchrf:posterior:0.5", "--output", files / "out.gz")
+    found = read_sidecar(str(files / "out.gz.json"))
+    assert found.input == str(files / "nbest")
+    assert {name: str(signature) for name, signature in found.columns.items()} == {
+        "WordCount0": f"feature:wordcount|tok:none|version:{VERSION}",
+        "MBRCHRF0": f"feature:mbrchrf|weights:posterior:0.5|nc:6|nw:0|space:no|tok:none|version:{VERSION}",
+    }
+    assert dict(found.counts) == {"hypotheses": 3, "sentences": 2}
+    assert found.options["feature"] == ["mbrchrf:posterior:0.5"]
+
+
+def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
+    call(files, "--word-count", "--names", "Words", "--output", files / "first")
+    call(files, "--nbest", files / "first", "--feature", "lengthratio", "--output", files / "second")
+    assert list(read_sidecar(str(files / "second.json")).columns) == ["Words", "LengthRatio0", "LengthRatiolog0"]
+
+
+def test_strange_file_beside_the_list_is_said_and_left(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "nbest.json").write_text("[]")
+    call(files, "--word-count", "--output", files / "out")
+    assert "nbest.json" in capsys.readouterr().err
+    assert (files / "nbest.json").read_text() == "[]"
+    assert list(read_sidecar(str(files / "out.json")).columns) == ["WordCount0"]
+
+
+def test_standard_output_has_a_record_only_where_it_is_asked_for(
+    files: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(files)
+    before = sorted(files.iterdir())
+    call(files, "--word-count")
+    assert sorted(files.iterdir()) == before
+    call(files, "--word-count", "--sidecar", files / "record")
+    assert list(json.loads((files / "record").read_text())["columns"]) == ["WordCount0"]
+    assert capfdbinary.readouterr().out.count(b"WordCount0= 2 ||| -1\n") == 2
+    with pytest.raises(ConfigError, match="--sidecar"):
+        call(files, "--word-count", "--sidecar", "-")
+
+
+def test_failed_run_leaves_the_old_list_with_its_record(files: Path) -> None:
+    call(files, "--word-count", "--output", files / "out")
+    old = (files / "out").read_bytes(), (files / "out.json").read_bytes()
+    (files / "source").write_text("the house\n")
+    with pytest.raises(NmtError, match="beyond the source"):
+        call(files, "--feature", "lengthratio", "--output", files / "out")
+    assert ((files / "out").read_bytes(), (files / "out.json").read_bytes()) == old
+
+
+def test_list_without_totals_has_no_posterior(files: Path) -> None:
+    (files / "nbest").write_bytes(b"0 ||| la ||| A= 1\n")
+    with pytest.raises(NmtError, match="use uniform"):
+        call(files, "--feature", "mbrbleu:posterior", "--output", files / "out")
+
+
+def test_names_reach_columns_of_features_with_several(files: Path) -> None:
+    call(files, "--word-count", "--feature", "lengthratio", "--names", "A1,B2,C3", "--output", files / "out")
+    assert list(next(read_entries(str(files / "out"))).features) == ["A", "A1", "B2", "C3"]

@@ -1,0 +1,115 @@
+"""Expected BLEU and chrF against sacrebleu, hypothesis by hypothesis."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from nmt_core.errors import ConfigError
+from smt_bridge.errors import WiringError
+from smt_bridge.features.agreement import Weighting
+from smt_bridge.features.expected_bleu import ExpectedBleu, bleu_of_all
+from smt_bridge.features.expected_chrf import ExpectedChrf, chrf_of_all
+from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.features.ngram_overlap import Floats
+
+LISTS = st.lists(
+    st.lists(st.sampled_from(["a", "b", "ab", "é", "😀"]), max_size=9).map(" ".join), min_size=1, max_size=6
+)
+
+
+def sacrebleu_of_all(texts: Sequence[str]) -> list[list[float]]:
+    metric = BLEU(tokenize="none", effective_order=True)
+    return [[metric.sentence_score(text, [other]).score / 100 for other in texts] for text in texts]
+
+
+def sacrechrf_of_all(texts: Sequence[str]) -> list[list[float]]:
+    metric = CHRF()
+    return [[metric.sentence_score(text, [other]).score / 100 for other in texts] for text in texts]
+
+
+@given(LISTS)
+@settings(max_examples=150, deadline=None)
+def test_sentence_bleu_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
+    assert np.allclose(bleu_of_all(texts), sacrebleu_of_all(texts), atol=1e-12)
+
+
+@given(LISTS)
+@settings(max_examples=150, deadline=None)
+def test_sentence_chrf_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
+    assert np.allclose(chrf_of_all(texts), sacrechrf_of_all(texts), atol=1e-12)
+
+
+def test_many_items_are_taken_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = random.Random(1)
+    texts = [" ".join(generator.choices("abcdefg", k=generator.randrange(1, 30))) for _ in range(12)]
+    whole = chrf_of_all(texts)
+    monkeypatch.setattr("smt_bridge.features.ngram_overlap._CELLS", 100)
+    assert np.array_equal(chrf_of_all(texts), whole)
+
+
+@pytest.mark.parametrize(("feature", "metric"), [(ExpectedBleu, sacrebleu_of_all), (ExpectedChrf, sacrechrf_of_all)])
+def test_expectation_over_real_lists(
+    shared: Path, feature: Callable[[str], Feature], metric: Callable[[Sequence[str]], list[list[float]]]
+) -> None:
+    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+
+    path = shared / "moses/en-fr/val.first20.nbest10.with-alignment.gz"
+    for each in list(runs_of_sentence(read_entries(str(path))))[:8]:
+        texts = [entry.text for entry in each.entries]
+        totals = [entry.total or 0.0 for entry in each.entries]
+        matrix = metric(texts)
+        weights = [math.exp(0.5 * total) for total in totals]
+        uniform = [math.fsum(row) / len(row) for row in matrix]
+        posterior = [sum(w * value for w, value in zip(weights, row, strict=True)) / sum(weights) for row in matrix]
+        group = Candidates("", texts, totals)
+        assert [row[0] for row in feature("").compute([group])[0]] == pytest.approx(uniform)
+        assert [row[0] for row in feature("posterior:0.5").compute([group])[0]] == pytest.approx(posterior)
+
+
+def test_lines_of_equal_text_add_their_weights() -> None:
+    group = Candidates("", ["a b", "c", "a b", "a b"])
+    rows = ExpectedBleu().compute([group])[0]
+    assert [row[0] for row in rows] == pytest.approx([0.75, 0.25, 0.75, 0.75])
+
+
+@pytest.mark.parametrize("feature", [ExpectedBleu(), ExpectedChrf(), ExpectedBleu("posterior")])
+def test_lists_of_one_and_of_none(feature: Feature) -> None:
+    groups = [Candidates("", ["a b c"], [1e300]), Candidates("", [], []), Candidates("", [""], [0.0])]
+    assert feature.compute(groups) == [[(pytest.approx(1.0),)], [], [(0.0,)]]
+
+
+def test_posterior_of_large_totals_stays_finite() -> None:
+    group = Candidates("", ["a", "b"], [-1e5, -1e5 - math.log(3)])
+    assert Weighting.parse("posterior").of(group).tolist() == pytest.approx([0.75, 0.25], rel=1e-6)
+
+
+def test_posterior_without_totals_is_refused() -> None:
+    with pytest.raises(WiringError, match="use uniform"):
+        ExpectedBleu("posterior").compute([Candidates("", ["a"])])
+
+
+@pytest.mark.parametrize("text", ["even", "posterior:x", "posterior:-1", "posterior:nan", "posterior:inf", "uniform:2"])
+def test_unknown_weighting_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected uniform"):
+        Weighting.parse(text)
+
+
+def rows_sum(matrix: Floats) -> list[float]:
+    return [float(value) for value in matrix.sum(axis=1)]
+
+
+def test_the_odd_one_out_agrees_least() -> None:
+    texts = ["the cat sat on the mat", "the cat sat on a mat", "a cat sat on the mat", "dogs bark"]
+    for metric in (bleu_of_all, chrf_of_all):
+        sums = rows_sum(metric(texts))
+        assert min(sums) == sums[3]

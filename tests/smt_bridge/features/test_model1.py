@@ -1,0 +1,100 @@
+"""IBM Model 1 against its definition, and against the lexicon's own alignment."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import NmtError
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.features.interface import Candidates
+from smt_bridge.features.lexicon import NULL, Lexicon
+from smt_bridge.features.model1 import FLOOR, Model1
+
+F2E = "la the 0.5\nla house 0.1\nmaison house 0.75\nmaison NULL 0.01\nla NULL 0.2\n"
+GROUPS = [
+    Candidates("the house", ["la maison", "maison la la", "", "chat", "la chat"]),
+    Candidates("", ["la", ""]),
+    Candidates("cat", ["maison"]),
+]
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "lex.gz"
+    path.write_bytes(gzip.compress(text.encode()))
+    return str(path)
+
+
+def by_definition(probabilities: dict[tuple[str, str], float], given: str, generated: str) -> float:
+    """log p(generated | given), word by word."""
+    words = [*given.split(), NULL]
+    sums = [math.fsum(probabilities.get((word, other), 0.0) for other in words) for word in generated.split()]
+    return sum(math.log(max(total, FLOOR) / len(words)) for total in sums)
+
+
+def table_of(lines: Sequence[str]) -> dict[tuple[str, str], float]:
+    return {(generated, given): float(value) for generated, given, value in (line.split() for line in lines)}
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_score_is_the_definition(tmp_path: Path, reverse: bool) -> None:
+    text = F2E
+    groups = [Candidates(h, [g.source for g in GROUPS]) for h in GROUPS[0].hypotheses] if reverse else GROUPS
+    found = Model1(write(tmp_path, text), reverse=reverse).compute(groups)
+    table = table_of(text.splitlines())
+    for group, rows in zip(groups, found, strict=True):
+        sides = [(text, group.source) if reverse else (group.source, text) for text in group.hypotheses]
+        assert [row[0] for row in rows] == pytest.approx([by_definition(table, *side) for side in sides])
+
+
+@pytest.mark.parametrize(("name", "reverse"), [("lex.f2e.gz", False), ("lex.e2f.gz", True)])
+def test_real_lists_have_the_score_of_the_definition(shared: Path, name: str, reverse: bool) -> None:
+    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+
+    moses = shared / "moses/en-fr"
+    table = table_of(gzip.decompress((moses / name).read_bytes()).decode().split("\n")[:-1])
+    with gzip.open(shared / "data/multi30k/val.tok.en.gz", "rt") as stream:
+        sources = [next(stream).rstrip("\n") for _ in range(20)]
+    lists = runs_of_sentence(read_entries(str(moses / "val.first20.nbest10.with-alignment.gz")))
+    groups = [Candidates(sources[each.sentence], [entry.text for entry in each.entries]) for each in lists]
+    found = Model1(str(moses / name), reverse=reverse).compute(groups)
+    assert len(groups) == 20
+    for group, rows in zip(groups, found, strict=True):
+        sides = [(text, group.source) if reverse else (group.source, text) for text in group.hypotheses]
+        assert [row[0] for row in rows] == pytest.approx([by_definition(table, *side) for side in sides])
+
+
+def test_lexicon_of_the_other_direction_is_refused(tmp_path: Path) -> None:
+    group = Candidates("the house", ["la maison"])
+    with pytest.raises(WiringError, match="use it with model1reverse"):
+        Model1(write(tmp_path, "the la 0.5\nhouse maison 0.5\n")).compute([group])
+    with pytest.raises(WiringError, match=r"use it with model1$"):
+        Model1(write(tmp_path, F2E), reverse=True).compute([group])
+
+
+def test_lexicon_is_a_table_with_zeros(tmp_path: Path) -> None:
+    lexicon = Lexicon(write(tmp_path, F2E))
+    assert lexicon.table(["la", "chat"], ["house", NULL, "cat"]).tolist() == [[0.1, 0.2, 0.0], [0.0, 0.0, 0.0]]
+    assert lexicon.table([], ["house"]).shape == (0, 1)
+
+
+@pytest.mark.parametrize("line", ["la the", "la the 0.5 1", "la the x", "la the -0.5", "la the 2.5", "la the nan", ""])
+def test_malformed_lexicon_names_the_line(tmp_path: Path, line: str) -> None:
+    with pytest.raises(FormatError, match=r"lex\.gz:3: "):
+        Lexicon(write(tmp_path, f"a b 0.5\nc\td 0.5\r\n{line}\n"))
+
+
+def test_empty_lexicon_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NmtError, match="empty"):
+        Lexicon(write(tmp_path, ""))
+
+
+def test_signature_tells_directions_and_lexicons_apart(tmp_path: Path) -> None:
+    path = write(tmp_path, F2E)
+    signatures = {Model1(path).signature, Model1(path, reverse=True).signature}
+    assert len(signatures) == 2
+    assert len({*signatures, Model1(write(tmp_path, "a b 1\n")).signature}) == 3

@@ -1,0 +1,130 @@
+"""The columns of a scorer: worked out by hand, and paid for once."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from nmt_core.interfaces import PairScore, SentencePair
+from smt_bridge.errors import WiringError
+from smt_bridge.features.attention_shape import ATTENTION_SHAPE, attention_shape
+from smt_bridge.features.coverage import COVERAGE, FLOOR, coverage
+from smt_bridge.features.interface import Candidates
+from smt_bridge.features.length_normalised import LENGTH_NORMALISED
+from smt_bridge.features.pair_score import LOG_PROB, PairFeature
+from smt_bridge.features.shared_scorer import SharedScorer
+from smt_bridge.features.unknown_words import UNKNOWN_WORDS, UNKNOWN_WORDS_REVERSE
+from smt_bridge.features.weakest_word import WEAKEST_WORD
+from tests.fakes import LengthPairScorer, TablePairScorer
+
+PAIR = SentencePair("s t u", "x y")
+GROUP = [Candidates("s t u", ["x y"])]
+
+
+def looking(*rows: tuple[float, ...]) -> PairScore:
+    return PairScore(-3.0, attention=rows)
+
+
+def test_normalised_score_counts_the_end() -> None:
+    found = PairFeature(TablePairScorer({PAIR: -6.0, ("s t u", ""): -1.5}), LENGTH_NORMALISED)
+    assert found.compute([Candidates("s t u", ["x y", ""])]) == [[(-2.0,), (-1.5,)]]
+
+
+def test_reverse_score_is_per_source_word() -> None:
+    feature = PairFeature(TablePairScorer({("x y", "s t u"): -8.0}), LENGTH_NORMALISED, direction="reverse")
+    assert feature.names == ("NMTnormreverse0",)
+    assert feature.compute(GROUP) == [[(-2.0,)]]
+
+
+def test_weakest_word_is_the_minimum() -> None:
+    scorer = TablePairScorer({PAIR: PairScore(-6.0, word_log_probs=(-1.0, -4.5, -0.5))})
+    assert PairFeature(scorer, WEAKEST_WORD).compute(GROUP) == [[(-4.5,)]]
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_unknown_words_are_the_hypothesis_own(reverse: bool) -> None:
+    scorer = LengthPairScorer(unknown=frozenset(["s", "t", "y"]))
+    feature = PairFeature(
+        scorer,
+        UNKNOWN_WORDS_REVERSE if reverse else UNKNOWN_WORDS,
+        direction="reverse" if reverse else "forward",
+    )
+    assert feature.compute(GROUP) == [[(1.0,)]]
+
+
+def test_language_model_reads_no_source() -> None:
+    scorer = TablePairScorer({("", "x y"): -2.0})
+    assert PairFeature(scorer, LOG_PROB, direction="target").compute(GROUP) == [[(-2.0,)]]
+
+
+def test_coverage_is_the_penalty_of_wu_et_al() -> None:
+    # Totals of s, t, u: 1.1 (counts as 1), 0.6 and 0.2; the end's own column counts for nothing.
+    score = looking((0.7, 0.2, 0.1, 0.0), (0.3, 0.3, 0.1, 0.3), (0.1, 0.1, 0.0, 0.8))
+    penalty, uncovered = coverage(PAIR, score)
+    assert penalty == pytest.approx(math.log(0.6) + math.log(0.2))
+    assert uncovered == pytest.approx(1 / 3)
+
+
+def test_word_without_attention_has_the_floor() -> None:
+    assert coverage(PAIR, looking((1.0, 0.0, 0.0))) == (pytest.approx(math.log(FLOOR)), 0.5)
+
+
+def test_empty_source_is_covered() -> None:
+    assert coverage(SentencePair("", "x"), looking((1.0,), (1.0,))) == (0.0, 0.0)
+
+
+def test_attention_along_the_diagonal_is_sharp_and_in_order() -> None:
+    rows = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+    assert attention_shape(SentencePair("s t", "x y"), looking(*rows)) == (0.0, 0.0, 0.0)
+
+
+def test_attention_that_jumps() -> None:
+    # Places 1, 0, 2 with -1 before: jumps over 1, back 2, over 1, so (1 + 2 + 1) / 3; one move of three is back.
+    rows = ((0.0, 1.0, 0.0, 0.0), (1.0, 0.0, 0.0, 0.0), (0.0, 0.5, 0.0, 0.5), (0.0, 0.0, 0.0, 1.0))
+    entropy, distortion, backward = attention_shape(SentencePair("s t u", "x y z"), looking(*rows))
+    assert entropy == pytest.approx(math.log(2) / 4)
+    assert distortion == pytest.approx(4 / 3)
+    assert backward == pytest.approx(1 / 3)
+
+
+def test_attention_that_stays_does_not_go_back() -> None:
+    rows = ((1.0, 0.0), (1.0, 0.0), (0.0, 1.0))
+    assert attention_shape(SentencePair("s", "x y"), looking(*rows)) == (0.0, 0.5, 0.0)
+
+
+def test_empty_hypothesis_has_entropy_only() -> None:
+    assert attention_shape(SentencePair("s", ""), looking((0.5, 0.5))) == (pytest.approx(math.log(2)), 0.0, 0.0)
+
+
+@pytest.mark.parametrize("measure", [COVERAGE, ATTENTION_SHAPE, WEAKEST_WORD])
+def test_scorer_without_what_a_measure_needs_is_named(measure: object) -> None:
+    feature = PairFeature(TablePairScorer({PAIR: -1.0}), measure)  # type: ignore[arg-type]
+    with pytest.raises(WiringError, match="fake:table has none"):
+        feature.compute(GROUP)
+
+
+def test_features_of_a_scorer_cost_one_call_a_window() -> None:
+    scorer = LengthPairScorer()
+    shared = SharedScorer(scorer)
+    features = [PairFeature(shared, measure) for measure in (LOG_PROB, LENGTH_NORMALISED, WEAKEST_WORD, COVERAGE)]
+    shared.expect(per_word=True, attention=True)
+    windows = [[Candidates("s t", ["x", "y z", "x"])], [Candidates("u", ["x"])], [Candidates("s t", ["x"])]]
+    alone = [PairFeature(LengthPairScorer(), measure) for measure in (LOG_PROB, LENGTH_NORMALISED, WEAKEST_WORD)]
+    for window in windows:
+        tables = [feature.compute(window) for feature in features]
+        assert tables[:3] == [feature.compute(window) for feature in alone]
+    assert scorer.calls == [(2, True, True), (1, True, True), (1, True, True)]
+
+
+def test_what_was_not_announced_is_asked_again() -> None:
+    scorer = LengthPairScorer()
+    shared = SharedScorer(scorer)
+    PairFeature(shared).compute(GROUP)
+    assert PairFeature(shared, COVERAGE).compute(GROUP)[0][0][0] < 0
+    assert scorer.calls == [(1, False, False), (1, False, True)]
+
+
+def test_signature_says_what_was_done() -> None:
+    feature = PairFeature(TablePairScorer({}), LENGTH_NORMALISED, direction="reverse")
+    assert feature.signature == "feature:nmtnorm|direction:reverse|fake:table|tok:none|norm:words"

@@ -1,0 +1,91 @@
+"""Signatures are taken apart and kept, sidecars are read back, a table's as well."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.errors import InputError
+from nmt_core.version import VERSION
+from smt_bridge.signature import Sidecar, Signature, file_fingerprint, find_sidecar, read_sidecar, write_sidecar
+
+SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
+TABLE = {
+    "scores_before": 4,
+    "added": ["p(target|source)", "p(source|target)", "exp(unknown)"],
+    "signatures": {"scorer": SCORER, "reverse_scorer": "fake:table"},
+    "options": {"input": "phrase-table.gz", "scorer": "runs/search", "reverse_scorer": "x", "unknown_count": True},
+    "counts": {"lines": 3, "pairs": 2, "log_prob": -1.5},
+}
+
+
+def test_fields_of_a_signature() -> None:
+    signature = Signature.parse(f"feature:coverage|direction:forward|{SCORER}|tok:none")
+    found = (signature.feature, signature.direction, signature.model, signature.normalisation)
+    assert found == ("coverage", "forward", "c6a6575452b0", "none")
+    assert (signature.tokenisation, signature.precision, signature.version) == ("none", "float32", "0.1.0")
+    assert signature.get("nmt") == "rnnsearch"
+    assert signature.get("seed") is None
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_any_text_is_a_signature_and_stays(text: str) -> None:
+    assert str(Signature.parse(text)) == text
+
+
+def test_a_field_is_set_where_it_stands_or_before_the_version() -> None:
+    signature = Signature.parse("a:1|norm:none|version:3")
+    assert str(signature.having("norm", "words")) == "a:1|norm:words|version:3"
+    assert str(signature.having("tok", "none")) == "a:1|norm:none|tok:none|version:3"
+    assert str(signature.having("tok", "none", first=True)) == "tok:none|a:1|norm:none|version:3"
+    assert str(Signature.parse("lengths").having("tok", "none")) == "lengths|tok:none"
+
+
+def test_signature_of_a_feature_has_tokenisation_and_version() -> None:
+    assert str(Signature.of("mine", log="e")) == f"feature:mine|log:e|tok:none|version:{VERSION}"
+
+
+def test_sidecar_is_read_back(tmp_path: Path) -> None:
+    columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
+    written = Sidecar("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é"]})
+    write_sidecar(str(tmp_path / "out.gz.json"), written)
+    assert read_sidecar(str(tmp_path / "out.gz.json")) == written
+    assert list(read_sidecar(str(tmp_path / "out.gz.json")).columns) == ["NMT0", "WordCount0"]
+    assert find_sidecar(str(tmp_path / "out.gz")) == written
+    assert find_sidecar(str(tmp_path / "other.gz")) is None
+    assert find_sidecar("-") is None
+
+
+def test_sidecar_of_a_rescored_table_is_understood(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text(json.dumps(TABLE))
+    found = read_sidecar(str(tmp_path / "table.json"))
+    assert (found.input, found.scores_before, found.counts["pairs"]) == ("phrase-table.gz", 4, 2)
+    assert {name: str(signature) for name, signature in found.columns.items()} == {
+        "p(target|source)": f"direction:forward|{SCORER}",
+        "p(source|target)": "direction:reverse|fake:table",
+        "exp(unknown)": f"direction:forward|{SCORER}",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"columns": 3}', '{"scores_before": 4}', "3", '"x"', "\xff"])
+def test_file_that_is_no_sidecar_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "list.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"list\.json"):
+        find_sidecar(str(tmp_path / "list"))
+
+
+def test_fingerprint_changes_with_either_end_and_the_size(tmp_path: Path) -> None:
+    path = tmp_path / "lm"
+    prints = set()
+    size = 3 << 20
+    for content in (b"a" * size, b"b" + b"a" * (size - 1), b"a" * (size - 1) + b"b", b"a" * (size + 1), b""):
+        path.write_bytes(content)
+        prints.add(file_fingerprint(str(path)))
+    assert len(prints) == 5
+    assert {len(each) for each in prints} == {12}
+    with pytest.raises(InputError, match="cannot be read"):
+        file_fingerprint(str(tmp_path / "absent"))
