@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
+import itertools
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
+from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
     from smt_bridge.features.interface import Feature
-    from smt_bridge.formats.nbest import NbestEntry
-    from smt_bridge.signature import Sidecar, Signature
+    from smt_bridge.formats.nbest import NbestEntry, NbestList
+    from smt_bridge.jobs.manifest import Shard
+    from smt_bridge.jobs.run import Job, PartMaker, Piece
+    from smt_bridge.signature import Signature
 
 NAME = "add-features"
 HELP = "add neural and language model scores to a Moses n-best list"
@@ -32,7 +39,8 @@ columns, in this order (natural logarithms; the rest of each line stays byte for
   with reverse behind (nmtnormreverse); rnnlm rnnlmnorm; kenlm kenlmnorm; wordcount lengthratio copied;
   model1:LEX.F2E model1reverse:LEX.E2F; mbrbleu mbrchrf with :posterior for weights by the totals; and installed ones
 
-OUT.json beside OUT names what each column depends on"""
+OUT.json beside OUT names what each column depends on. A command that was interrupted goes on when it is started
+again; OUT.parts holds what is done."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -61,44 +69,156 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')")
     parser.add_argument("--sidecar", metavar="FILE", help="record of the columns (the output's name and .json)")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_part_arguments(parser)
+    add_scoring_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stream the list through the features, then write down what they were."""
-    from nmt_core.files import open_output, read_lines
-    from smt_bridge.features.annotate import annotate, column_names
-    from smt_bridge.formats.nbest import format_entry, read_entries, words_as_text
-    from smt_bridge.signature import write_sidecar
+    """Stream the list through the features, or work through a file in parts; then write down what they were."""
+    from smt_bridge.formats.nbest import read_entries
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    features = build_features(args)
-    column_names(features)
+    specs = _feature_specs(args)
     sidecar = _sidecar_path(args)
     before = _columns_before(args.nbest) if sidecar else {}
-    sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source)]
-    entries = annotate(read_entries(args.nbest), features, sources, path=args.nbest, window=args.window)
-    hypotheses, sentences = 0, set()
-    with open_output(args.output) as stream:
-        for entry in _shown(entries, quiet=args.quiet):
-            stream.write(format_entry(entry) + b"\n")
-            hypotheses += 1
-            sentences.add(entry.sentence)
-        if sidecar:
-            Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new list
-    if sidecar:
-        counts = {"hypotheses": hypotheses, "sentences": len(sentences)}
-        write_sidecar(sidecar, _record(args, features, before, counts))
+    jobs = count_jobs(args, _models_of(specs))
+    if may_be_done_in_parts(args.nbest, args.output):
+        from smt_bridge.jobs.run import clean_up, run_job
+        from smt_bridge.jobs.workers import Workers
+
+        open_worker: Callable[[int], Any] = functools.partial(_open_part_maker, args)
+        with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
+            job = _job(args, sidecar, teller(progress))
+            pieces = run_job(job, workers, shards=args.shards, restart=args.restart)
+            if pieces is None:
+                remark(
+                    NAME, f"parts {args.shards} are done; when all are, the same without --shards puts them together"
+                )
+                return 0
+            signatures = workers.description
+        _write_record(args, sidecar, signatures, before, pieces)
+        clean_up(job)
+        return 0
+    if args.shards or args.restart:
+        raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
+    worker = _open_worker(args, False, 0)
+    pieces = _stream(args, worker, read_entries(args.nbest), sidecar)
+    _write_record(args, sidecar, worker.description, before, pieces)
     return 0
 
 
-def build_features(args: argparse.Namespace) -> list[Feature]:
-    """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    from smt_bridge.catalogue import SharedScorers, numbered, open_feature
-    from smt_bridge.features.renamed import Renamed
+class FeatureWorker:
+    """Adds columns to windows of lists; ``packed`` makes each a gzip file of its own."""
 
+    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, packed: bool) -> None:
+        from smt_bridge.features.annotate import column_names
+
+        column_names(features)
+        self._features, self._sources, self._path, self._packed = features, sources, path, packed
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The signature of every column."""
+        return {name: feature.signature for feature in self._features for name in feature.names}
+
+    def __call__(self, lists: Sequence[NbestList]) -> Piece:
+        """The lines of the lists with their new columns."""
+        from nmt_core.files import gzip_member
+        from smt_bridge.features.annotate import annotate
+        from smt_bridge.formats.nbest import format_entry
+        from smt_bridge.jobs.run import Piece
+
+        entries = [entry for group in lists for entry in group.entries]
+        rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
+        content = b"".join(format_entry(entry) + b"\n" for entry in rich)
+        counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
+        return Piece(gzip_member(content) if self._packed else content, counts)
+
+
+def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> FeatureWorker:
+    from nmt_core.files import read_lines
+    from smt_bridge.formats.nbest import words_as_text
+
+    sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source)]
+    return FeatureWorker(build_features(args, number), sources, path=args.nbest, packed=packed)
+
+
+def _open_part_maker(args: argparse.Namespace, number: int) -> PartMaker[list[NbestList]]:
+    job = _job(args, None, tell_nobody)
+    return job.part_maker(_open_worker(args, job.packed, number))
+
+
+def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int], None]) -> Job[list[NbestList]]:
+    from smt_bridge.jobs.run import Input, Job
+
+    options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
+    description = {
+        "input": args.nbest,
+        "bytes of the input": os.path.getsize(args.nbest),
+        "bytes of the source": os.path.getsize(args.source) if os.path.isfile(args.source) else None,
+        "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax")},
+    }
+    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window), _shard_of)
+    return Job(args.output, description, source, progress=tell, record=sidecar or args.output + ".json")
+
+
+def _read_windows(path: str, size: int) -> Iterator[list[NbestList]]:
+    """So many lists at a time."""
+    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+
+    lists = runs_of_sentence(read_entries(path))
+    while window := list(itertools.islice(lists, size)):
+        yield window
+
+
+def _shard_of(lists: Sequence[NbestList]) -> Shard:
+    from smt_bridge.formats.nbest import format_entry
+    from smt_bridge.jobs.manifest import shard_of
+
+    return shard_of(lists[0].entries[0].line, [format_entry(entry) for group in lists for entry in group.entries])
+
+
+def _stream(
+    args: argparse.Namespace, worker: FeatureWorker, entries: Iterable[NbestEntry], sidecar: str | None
+) -> list[dict[str, float]]:
+    from nmt_core.files import open_output
+    from smt_bridge.formats.nbest import runs_of_sentence
+
+    lists, pieces = runs_of_sentence(entries), []
+    with open_output(args.output) as stream, _progress(quiet=args.quiet) as progress:
+        while window := list(itertools.islice(lists, args.window)):
+            piece = worker(window)
+            stream.write(piece.content)
+            pieces.append(piece.counts)
+            progress.update(int(piece.counts["hypotheses"]))
+        if sidecar:
+            Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new list
+    return pieces
+
+
+def _write_record(
+    args: argparse.Namespace,
+    sidecar: str | None,
+    signatures: Mapping[str, str],
+    before: Mapping[str, Signature],
+    pieces: Sequence[Mapping[str, float]],
+) -> None:
+    from smt_bridge.signature import Sidecar, Signature, write_sidecar
+
+    if not sidecar:
+        return
+    new = {name: Signature.parse(text) for name, text in signatures.items()}
+    options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
+    given = {name: getattr(args, name) for name in (*options, "dtype", "softmax")}
+    counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
+    write_sidecar(sidecar, Sidecar(args.nbest, {**before, **new}, counts, given))
+
+
+def _feature_specs(args: argparse.Namespace) -> list[str]:
+    """All features as NAME:ARGUMENT; raises ConfigError when there is none."""
     specs = [f"nmt:{spec}" for spec in args.scorer]
     specs += [f"nmtreverse:{spec}" for spec in args.reverse_scorer]
     specs += [f"rnnlm:{spec}" for spec in args.rnnlm]
@@ -107,8 +227,26 @@ def build_features(args: argparse.Namespace) -> list[Feature]:
     specs += args.feature
     if not specs:
         raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --rnnlm, --lm, --word-count or --feature")
-    scorers = SharedScorers()
-    features = numbered([open_feature(spec, scorers) for spec in specs])
+    return specs
+
+
+def _models_of(specs: Sequence[str]) -> list[str]:
+    """The neural models among the features' arguments."""
+    from smt_bridge.catalogue import BUILT_IN
+
+    parted = [spec.partition(":") for spec in specs]
+    return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
+
+
+def build_features(args: argparse.Namespace, worker: int = 0) -> list[Feature]:
+    """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
+    from smt_bridge import catalogue
+    from smt_bridge.features.renamed import Renamed
+    from smt_bridge.scorers import open_scorer
+
+    options = scorer_options(args, worker)
+    scorers = catalogue.SharedScorers(lambda spec: open_scorer(spec, options))
+    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in _feature_specs(args)])
     if args.names is None:
         return features
     given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
@@ -145,23 +283,7 @@ def _columns_before(nbest: str) -> dict[str, Signature]:
     return dict(found.columns) if found else {}
 
 
-def _record(
-    args: argparse.Namespace, features: Sequence[Feature], before: Mapping[str, Signature], counts: Mapping[str, float]
-) -> Sidecar:
-    from smt_bridge.signature import Sidecar, Signature
+def _progress(*, quiet: bool) -> Any:
+    from smt_bridge.commands.parts import progress_bar
 
-    new = {name: Signature.parse(feature.signature) for feature in features for name in feature.names}
-    options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
-    given = {name: getattr(args, name) for name in options}
-    return Sidecar(args.nbest, {**before, **new}, counts, given)
-
-
-def _shown(entries: Iterable[NbestEntry], *, quiet: bool) -> Iterator[NbestEntry]:
-    """Pass entries through under a progress bar on stderr."""
-    if quiet:
-        yield from entries
-        return
-    from tqdm import tqdm
-
-    seconds = 0.5 if sys.stderr.isatty() else 30.0  # a log file needs no line every half second
-    yield from tqdm(entries, desc=NAME, unit=" hyp", file=sys.stderr, mininterval=seconds)
+    return progress_bar(NAME, " hyp", quiet=quiet)

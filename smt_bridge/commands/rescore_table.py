@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import json
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -15,6 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from smt_bridge.commands.parts import (
+    add_part_arguments,
+    may_be_done_in_parts,
+    progress_bar,
+    remark,
+    tell_nobody,
+    teller,
+)
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -55,10 +61,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument("--output", metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout")
-    parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
-    parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add_part_arguments(parser)
     add_scoring_arguments(parser)
 
 
@@ -72,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
-    in_parts = args.dry_run is None and os.path.isfile(args.input) and _may_be_replaced(output)
+    in_parts = args.dry_run is None and may_be_done_in_parts(args.input, output)
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
     jobs = count_jobs(args, specs)
@@ -127,7 +132,7 @@ def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> Worker[
 
 
 def _open_part_maker(args: argparse.Namespace, output: str, number: int) -> Worker[Task, int]:
-    job = _job(args, output, _tell_nobody)
+    job = _job(args, output, tell_nobody)
     return job.part_maker(_open_worker(args, job.packed, number))
 
 
@@ -137,8 +142,8 @@ def _rescore_file(args: argparse.Namespace, output: str, *, jobs: int) -> Counts
     from smt_bridge.jobs.workers import Workers
 
     open_worker = functools.partial(_open_part_maker, args, output)
-    with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
-        job = _job(args, output, _teller(progress))
+    with Workers(open_worker, jobs=jobs) as workers, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
+        job = _job(args, output, teller(progress))
         pieces = run_job(job, workers, shards=args.shards, restart=args.restart)
         if pieces is None:
             _say(f"parts {args.shards} are done; when all are, the same command without --shards puts them together")
@@ -170,25 +175,6 @@ def _shard_of(window: Window) -> Shard:
     return shard_of(window.first, window.lines)
 
 
-def _tell_nobody(what: str, lines: int) -> None:
-    """For the processes of a job."""
-
-
-def _teller(bar: Any) -> Callable[[str, int], None]:
-    """Passes what a job tells on to a progress bar: time left is counted from what is done now."""
-
-    def tell(what: str, lines: int) -> None:
-        if what == "total":
-            bar.reset(total=lines)
-        elif what == "resumed":
-            bar.initial = lines
-            bar.update(lines)
-        else:
-            bar.update(lines)
-
-    return tell
-
-
 def _rescore_stream(
     args: argparse.Namespace, windows: Iterable[Window], output: str, *, scores_before: int, jobs: int
 ) -> Counts:
@@ -199,7 +185,7 @@ def _rescore_stream(
     open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, False)
     counts = []
     with Workers(open_worker, jobs=jobs) as workers:
-        with open_output(output) as stream, _progress(quiet=args.quiet) as progress:
+        with open_output(output) as stream, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
             for piece in workers.map(windows):
                 stream.write(piece.content)
                 counts.append(piece.counts)
@@ -228,18 +214,6 @@ def _sum(pieces: Iterable[dict[str, float]]) -> Counts:
     return total
 
 
-def _may_be_replaced(output: str) -> bool:
-    """Whether it is, or will be, an ordinary file."""
-    return output != "-" and (os.path.isfile(output) or not os.path.exists(output))
-
-
-def _progress(*, quiet: bool) -> Any:
-    from tqdm import tqdm
-
-    seconds = 0.5 if sys.stderr.isatty() else 30.0  # a log file needs no line every half second
-    return tqdm(desc=NAME, unit=" pairs", unit_scale=True, file=sys.stderr, mininterval=seconds, disable=quiet)
-
-
 def _output_of(args: argparse.Namespace) -> str:
     if args.dry_run is not None:
         if args.dry_run < 1:
@@ -249,7 +223,7 @@ def _output_of(args: argparse.Namespace) -> str:
         return "-"
     if args.output is None:
         raise ConfigError("--output is missing; give a file such as phrase-table.nmt.gz, or - for stdout")
-    if os.path.isfile(args.input) and os.path.exists(args.output) and os.path.samefile(args.input, args.output):
+    if os.path.isfile(args.input) and os.path.isfile(args.output) and os.path.samefile(args.input, args.output):
         raise ConfigError(f"--output is the table itself ({args.input}); give another name")
     return str(args.output)
 
@@ -314,6 +288,5 @@ def _summarise(counts: Counts, columns: tuple[str, ...], seconds: float) -> None
         _say("most words are unknown: is the table tokenised, cased and escaped like the model's corpus?")
 
 
-def _say(remark: str) -> None:
-    with contextlib.suppress(BrokenPipeError):
-        print(f"{NAME}: {remark}", file=sys.stderr)
+def _say(text: str) -> None:
+    remark(NAME, text)

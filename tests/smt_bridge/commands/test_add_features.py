@@ -11,6 +11,7 @@ import pytest
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.version import VERSION
 from smt_bridge.commands import add_features
+from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
 from smt_bridge.signature import read_sidecar
 
@@ -97,3 +98,29 @@ def test_list_without_totals_has_no_posterior(files: Path) -> None:
 def test_names_reach_columns_of_features_with_several(files: Path) -> None:
     call(files, "--word-count", "--feature", "lengthratio", "--names", "A1,B2,C3", "--output", files / "out")
     assert list(next(read_entries(str(files / "out"))).features) == ["A", "A1", "B2", "C3"]
+
+
+def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path) -> None:
+    sentences = 25
+    (tmp_path / "source").write_text("".join(f"a{number} b\n" for number in range(sentences)))
+    lines = [f"{number} ||| x y{rank} ||| LM0= -{rank} ||| -1\n" for number in range(sentences) for rank in range(3)]
+    (tmp_path / "nbest").write_text("".join(lines))
+    options = ["--source", str(tmp_path / "source"), "--feature", "wordcount", "--feature", "mbrbleu", "--window", "4"]
+    options += ["--quiet", "--nbest"]
+    found = []
+    for name, extra in (("one", ["--jobs", "1"]), ("two", ["--jobs", "2"])):
+        output = tmp_path / name
+        assert main(["add-features", *options, str(tmp_path / "nbest"), "--output", str(output), *extra]) == 0
+        found.append(output.read_bytes())
+        record = json.loads((tmp_path / f"{name}.json").read_bytes())
+        assert record["counts"] == {"hypotheses": 75, "sentences": 25}
+    third = tmp_path / "three"
+    shared = [*options, str(tmp_path / "nbest"), "--output", str(third), "--jobs", "1"]
+    assert main(["add-features", *shared, "--shards", "2-3"]) == 0
+    assert not third.exists()
+    assert main(["add-features", *shared]) == 0
+    in_place = tmp_path / "nbest"
+    assert main(["add-features", *options, str(in_place), "--output", str(in_place)]) == 0
+    assert len({*found, third.read_bytes(), in_place.read_bytes()}) == 1
+    assert len(found[0].splitlines()) == 75
+    assert not list(tmp_path.glob("*.parts"))
