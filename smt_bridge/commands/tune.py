@@ -1,4 +1,4 @@
-"""`smt-bridge tune`: weights for the features of an n-best list that make BLEU high."""
+"""`smt-bridge tune`: weights for the features of an n-best list that make a metric best."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from smt_bridge.tuning.tune import TuningReport
 
 NAME = "tune"
-HELP = "find the weights of an n-best list's features that maximise BLEU"
+HELP = "find the weights of an n-best list's features that make BLEU, chrF or TER best"
 _EXAMPLE = """example:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
+  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner mira --metric chrf --output weights
+  smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --cross-validate 5 --ablate --report tuning.json > weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
 
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
@@ -33,16 +35,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="one line per id; repeatable")
     parser.add_argument("--features-dat", metavar="FILE", help="instead of the list: features of Moses' extractor")
     parser.add_argument("--scores-dat", metavar="FILE", help="and its BLEU counts")
-    parser.add_argument("--tuner", choices=["mert"], default="mert", help="how to search (mert)")
+    parser.add_argument("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
+    parser.add_argument("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
     parser.add_argument(
         "--start", metavar="WEIGHTS", help="weights to begin with, such as moses.ini (default: all equal)"
     )
     parser.add_argument("--features", metavar="A,B,...", help="tune these only; the others keep their start weight")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (1)")
     parser.add_argument(
-        "--runs", type=int, default=3, metavar="N", help="runs with seeds N, N+1, ...; the best counts (3)"
+        "--runs", type=int, default=3, metavar="N", help="runs with seeds N, N+1, ...; reported one by one (3)"
     )
-    parser.add_argument("--restarts", type=int, default=20, metavar="N", help="starting points of a run (20)")
+    parser.add_argument(
+        "--weights-of", choices=["best", "average"], default="best", help="weights of the best run, or of all (best)"
+    )
+    parser.add_argument("--restarts", type=int, default=20, metavar="N", help="starting points of a MERT run (20)")
+    parser.add_argument(
+        "--cross-validate", type=int, metavar="K", help="also tune on K-1 of K parts and score the rest, K times"
+    )
+    parser.add_argument("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
+    parser.add_argument("--report", metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`")
+    parser.add_argument(
+        "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat and PREFIX.scores.dat for Moses' tuners"
+    )
     parser.add_argument(
         "--tokenize",
         metavar="NAME",
@@ -56,9 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
+    import json
+
     from nmt_core.files import open_output
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.tuning.tune import TuningOptions, tune
+    from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, tune
 
     _check(args)
     start = read_weights(args.start) if args.start else None
@@ -66,16 +82,43 @@ def run(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    options = TuningOptions(features=features, seed=args.seed, runs=args.runs, restarts=args.restarts)
+    if args.write_dat:
+        _write_dat(args.write_dat, pool)
+    options = TuningOptions(
+        features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, keep=args.weights_of
+    )
     report = tune(pool, start, options, tuner=args.tuner)
     _say(
         f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
-    _say_report(report)
+    _say_report(report, args.metric)
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
+    searched = not report.note
+    validation = ablation = None
+    if args.cross_validate and searched:
+        validation = cross_validate(pool, start, options, tuner=args.tuner, folds=args.cross_validate)
+        tuned, held_out = _shown(validation.tuned, args.metric), _shown(validation.held_out, args.metric)
+        _say(f"cross-validation, {validation.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
+    if args.ablate and searched:
+        ablation = ablate(pool, start, options, tuner=args.tuner)
+        for name, score in sorted(ablation.items(), key=lambda item: item[1]):
+            _say(f"without {name}: {_shown(score, args.metric)} ({_sign(args.metric) * (score - report.score):+.2f})")
+    if args.report:
+        content = as_json(report, tuner=args.tuner, metric=args.metric, validation=validation, ablation=ablation)
+        with open_output(args.report) as stream:
+            stream.write(json.dumps(content, indent=1).encode() + b"\n")
     return 0
+
+
+def _write_dat(prefix: str, pool: NbestPool) -> None:
+    from nmt_core.files import open_output
+    from smt_bridge.tuning.moses_dat import features_dat, scores_dat
+
+    for name, lines in (("features", features_dat(pool)), ("scores", scores_dat(pool))):
+        with open_output(f"{prefix}.{name}.dat") as stream:
+            stream.writelines(lines)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -88,6 +131,12 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("give --nbest and --reference (or --features-dat and --scores-dat)")
     if any(moses) and (args.tokenize or args.detokenize):
         raise ConfigError("--scores-dat holds counts: --tokenize and --detokenize cannot change them")
+    if any(moses) and args.metric != "bleu":
+        raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
+    if args.write_dat and args.metric != "bleu":
+        raise ConfigError("--write-dat writes BLEU counts: leave out --metric")
+    if args.cross_validate is not None and args.cross_validate < 2:
+        raise ConfigError("--cross-validate needs at least 2 parts")
     if args.runs < 1 or args.restarts < 0 or args.seed < 0:
         raise ConfigError("--runs must be at least 1, --restarts and --seed at least 0")
     if args.tokenize and args.tokenize not in TOKENIZERS:
@@ -96,25 +145,42 @@ def _check(args: argparse.Namespace) -> None:
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:
     from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.metrics.metric import METRICS
     from smt_bridge.tuning.pool import list_statistics, pool_from_lists, pool_from_moses
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)
     with ordered_lists(args.nbest) as ordered:
         statistics = list_statistics(
-            args.reference, ordered.sentences, path=args.nbest, tokenize=args.tokenize, language=args.detokenize
+            args.reference,
+            ordered.sentences,
+            path=args.nbest,
+            tokenize=args.tokenize,
+            language=args.detokenize,
+            metric=METRICS[args.metric],
         )
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
-        return pool_from_lists(ordered.lists, statistics, path=args.nbest)
+        return pool_from_lists(ordered.lists, statistics, path=args.nbest, metric=METRICS[args.metric])
 
 
-def _say_report(report: TuningReport) -> None:
+def _say_report(report: TuningReport, metric: str) -> None:
     if report.note:
         _say(f"note: {report.note}")
-    runs = len(report.bleu_of_runs)
-    spread = f"; {runs} runs: mean {report.mean:.2f}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
-    _say(f"BLEU {report.bleu_at_start:.2f} at the start, {report.bleu:.2f} tuned{spread}")
+    runs = len(report.runs)
+    mean = _shown(report.mean, metric)
+    spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
+    names = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
+    start, end = _shown(report.score_at_start, metric), _shown(report.score, metric)
+    _say(f"{names[metric]} {start} at the start, {end} tuned{spread}")
+
+
+def _sign(metric: str) -> int:
+    return -1 if metric == "ter" else 1
+
+
+def _shown(score: float, metric: str) -> str:
+    return f"{_sign(metric) * score:.2f}"
 
 
 def _say(text: str) -> None:

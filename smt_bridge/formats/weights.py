@@ -89,25 +89,37 @@ def _mismatch(name: str, weights: tuple[float, ...] | None, values: int) -> Wiri
 def read_weights(path: str) -> Weights:
     """Read the ``[weight]`` section of ``path``; comments and other sections are passed by.
 
-    Raises FormatError for a malformed line, a repeated name or a file without weights.
+    Files without sections may also have the forms of Moses' tuners: ``name value`` (sparse weights), and
+    one line per value, the lines of a feature with several values one below the other (dense weights of
+    mert-moses.pl). Raises FormatError for a malformed line, a repeated name or a file without weights.
     """
     values: dict[str, tuple[float, ...]] = {}
-    section = SECTION
+    section, sections, last = SECTION, False, ""
     for number, raw in enumerate(read_lines(path), start=1):
         try:
             line = raw.decode("utf-8", "surrogateescape").partition("#")[0].strip(" \t\r")
             if line.startswith("["):
-                section = line[1:].partition("]")[0]
+                section, sections = line[1:].partition("]")[0], True
             elif line and section == SECTION:
-                name, weights = parse_weight_line(line)
-                if name in values:
+                name, weights = parse_weight_line(line if sections else _with_label(line))
+                further = name == last and len(weights) == 1 and not sections
+                if name in values and not further:
                     raise ValueError(f"the weights of {name} are given twice; keep one of the lines")
-                values[name] = weights
+                values[name] = values.get(name, ()) + weights
+                last = name
         except ValueError as error:
             raise FormatError(path, str(error), line=number) from error
     if not values:
         raise FormatError(path, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`")
     return Weights(values)
+
+
+def _with_label(line: str) -> str:
+    """``name value`` as ``name= value``; other lines as they are."""
+    tokens = line.replace("\t", " ").split(" ")
+    if len(tokens) == 2 and not tokens[0].endswith("=") and not _NUMBER.fullmatch(tokens[0]):
+        return f"{tokens[0]}= {tokens[1]}"
+    return line
 
 
 def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:

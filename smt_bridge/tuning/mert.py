@@ -26,12 +26,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.metrics.bleu import COLUMNS, Counts, bleu
+from smt_bridge.metrics.bleu import Counts
+from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.pool import Floats, NbestPool
 
-SEARCH_RANGE = 2.0  # in units of the largest scaled weight, of a first round
-_LOCAL_RANGE = 0.5  # of later rounds, which refine
+SEARCH_RANGE = 1e4  # times the largest scaled weight: beyond it the direction alone decides, so this is the whole line
 _NEAR = 0.05  # standard deviation of new starting points around the best one
 _TOGETHER = 5  # restarts that begin near the best point at the same time
 _CLIMB_STEPS = 120
@@ -42,11 +42,11 @@ _ROUNDS = 30
 Integers = npt.NDArray[np.intp]
 
 
-class MertResult(NamedTuple):
-    """Weights (D,) of all columns, L1 norm 1, and the BLEU (0..100) they reach on the pool."""
+class Tuned(NamedTuple):
+    """Weights (D,) of all columns, L1 norm 1, and the metric's score that they reach on the pool."""
 
     weights: Floats
-    bleu: float
+    score: float
 
 
 class Corners(NamedTuple):
@@ -198,13 +198,14 @@ def _hand_down(points: _Points, split: Integers, middle_slope: Floats, *, count:
 class _Search:
     """The state of R restarts that walk side by side: weights (R, D) in scaled units, scores (R, S, L)."""
 
-    def __init__(self, features: Floats, base: Floats, statistics: Counts, weights: Floats) -> None:
+    def __init__(self, features: Floats, base: Floats, statistics: Counts, weights: Floats, *, metric: Metric) -> None:
+        self._metric = metric
         self._features = features
         self._base = base
-        self._statistics = statistics.reshape(-1, COLUMNS).astype(np.int32)
+        self._statistics = statistics.reshape(-1, statistics.shape[-1]).astype(np.int32)
         self._sentences, self._entries = base.shape
         self.weights = weights
-        self.bleu = np.full(len(weights), -1.0)
+        self.best = np.full(len(weights), -np.inf)
         self._scores = np.empty((len(weights), *base.shape))
         for row in range(len(weights)):
             self._rescore(row)
@@ -226,8 +227,8 @@ class _Search:
         slopes = _combine(self._features, direction)
         moves = self._best_moves(rows, slopes, reach)
         for row, (move, score) in zip(rows, moves, strict=True):
-            if score > self.bleu[row] + _MINIMAL_GAIN:
-                self.bleu[row] = score
+            if score > self.best[row] + _MINIMAL_GAIN:
+                self.best[row] = score
                 self.weights[row] += move * direction
                 self._scores[row] += move * slopes
 
@@ -247,7 +248,9 @@ class _Search:
         bounds = np.searchsorted(owner, np.arange(len(rows) + 1))
         first = np.arange(self._sentences) * self._entries
         return [
-            _best_interval(self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], reach=reach)
+            _best_interval(
+                self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], self._metric, reach=reach
+            )
             for left, begin, end in zip(starts, bounds[:-1], bounds[1:], strict=True)
         ]
 
@@ -264,11 +267,11 @@ def _combine(features: Floats, direction: Floats) -> Floats:
     return slopes
 
 
-def _best_interval(start: Counts, at: Floats, change: Counts, *, reach: float) -> tuple[float, float]:
-    """The middle of the interval with the highest BLEU, and that BLEU."""
+def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric, *, reach: float) -> tuple[float, float]:
+    """The middle of the interval with the highest score, and that score."""
     totals = np.concatenate([start[None], change]).cumsum(axis=0, dtype=np.int64)
     borders = np.concatenate([[-reach], at, [reach]])
-    scores = np.where(np.diff(borders) > 1e-9, bleu(totals), -1.0)
+    scores = np.where(np.diff(borders) > 1e-9, metric.score(totals), -np.inf)
     best = int(scores.argmax())
     return 0.5 * (borders[best] + borders[best + 1]), float(scores[best])
 
@@ -281,19 +284,20 @@ def tune_mert(
     seed: int = 1,
     restarts: int = 20,
     random_directions: int = 4,
-) -> MertResult:
-    """Find weights of high corpus BLEU on ``pool``; BLEU is never below that of the start (D,).
+) -> Tuned:
+    """Find weights of high corpus score on ``pool``, never below that of the start (D,).
 
     Beside the start, the first five ``restarts`` begin at the start and at random points, of which one
-    for every ten restarts first climbs expected BLEU; the others begin near the best point so far. In
-    each round all coordinates and some random directions are searched, until a round brings no gain.
+    for every ten restarts first climbs expected BLEU (where BLEU is the metric); the others begin near the
+    best point so far. In each round all coordinates and some random directions are searched along the whole
+    line, until a round brings no gain.
     Columns outside ``tuned`` (D,) keep their start weight. The same seed gives the same weights,
     whatever the number of threads.
     """
     searched = pool.varying() if tuned is None else tuned & pool.varying()
     columns = np.flatnonzero(searched)
     if not len(columns):
-        return MertResult(normalised(start), float(bleu(pool.best_statistics(start))))
+        return Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
     generator = np.random.default_rng(seed)
     spreads = pool.spreads()
     start = _unit_spread(start, spreads)
@@ -301,8 +305,11 @@ def tune_mert(
     spreads = spreads[columns]
     features = pool.features[columns] / spreads[:, None, None]
     points = _starting_points(start[columns] * spreads, restarts, generator)
-    points = _climb(points, ExpectedBleu(features, base, pool.statistics), math.ceil(restarts / _RESTARTS_PER_CLIMB))
-    search = _Search(features, base, pool.statistics, points)
+    if pool.metric is BLEU:
+        points = _climb(
+            points, ExpectedBleu(features, base, pool.statistics), math.ceil(restarts / _RESTARTS_PER_CLIMB)
+        )
+    search = _Search(features, base, pool.statistics, points, metric=pool.metric)
     walk = _Walk(search, generator, random_directions)
     walk.from_points()
     for _ in range(math.ceil((restarts - _TOGETHER) / _TOGETHER)):
@@ -324,9 +331,9 @@ class _Walk:
         self._round(active, SEARCH_RANGE)
         active = active[self._by_bleu(active)][: max(2, len(active) // 3)]
         for _ in range(_ROUNDS):
-            before = self._search.bleu[active]
-            self._round(active, _LOCAL_RANGE)
-            active = active[self._search.bleu[active] > before + _MINIMAL_GAIN]
+            before = self._search.best[active]
+            self._round(active, SEARCH_RANGE)
+            active = active[self._search.best[active] > before + _MINIMAL_GAIN]
             if not len(active):
                 return
 
@@ -337,10 +344,10 @@ class _Walk:
         search.normalise(order[:1])
         steps = self._generator.normal(0.0, _NEAR, (len(rows), search.weights.shape[1]))
         search.weights[rows] = search.weights[order[0]] + steps
-        search.bleu[rows] = -1.0
-        self._round(rows, _LOCAL_RANGE)
+        search.best[rows] = -np.inf
+        self._round(rows, SEARCH_RANGE)
         rows = rows[self._by_bleu(rows)][: max(1, len(rows) // 2)]
-        self._round(rows, _LOCAL_RANGE)
+        self._round(rows, SEARCH_RANGE)
 
     def _round(self, rows: Integers, reach: float) -> None:
         self._search.normalise(rows)
@@ -348,7 +355,7 @@ class _Walk:
             self._search.step(rows, direction, reach)
 
     def _by_bleu(self, rows: Integers) -> Integers:
-        return np.argsort(-self._search.bleu[rows], kind="stable")
+        return np.argsort(-self._search.best[rows], kind="stable")
 
 
 def _unit_spread(weights: Floats, spreads: Floats) -> Floats:
@@ -381,16 +388,16 @@ def _directions(columns: int, random_directions: int, generator: np.random.Gener
     return np.concatenate([coordinates, generator.normal(size=(random_directions, columns))])
 
 
-def _best_of(search: _Search, pool: NbestPool, start: Floats, *, columns: Integers, spreads: Floats) -> MertResult:
+def _best_of(search: _Search, pool: NbestPool, start: Floats, *, columns: Integers, spreads: Floats) -> Tuned:
     """Scale back, and judge by the weights as they will be used; the start stays if nothing beats it."""
-    best = MertResult(normalised(start), float(bleu(pool.best_statistics(start))))
-    for row in np.argsort(-search.bleu, kind="stable")[:3]:
+    best = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
+    for row in np.argsort(-search.best, kind="stable")[:3]:
         weights = start.copy()
         weights[columns] = search.weights[row] / spreads
         weights = normalised(weights)
-        score = float(bleu(pool.best_statistics(weights)))
-        if score > best.bleu:
-            best = MertResult(weights, score)
+        score = float(pool.metric.score(pool.best_statistics(weights)))
+        if score > best.score:
+            best = Tuned(weights, score)
     return best
 
 

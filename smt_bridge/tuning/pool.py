@@ -18,8 +18,9 @@ from nmt_core.errors import InputError
 from nmt_core.files import read_lines, read_text_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
-from smt_bridge.metrics.bleu import COLUMNS, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts, References, sacrebleu_tokenizer
+from smt_bridge.metrics.bleu import COLUMNS, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
 from smt_bridge.metrics.detokenize import detokenizer
+from smt_bridge.metrics.metric import BLEU, Metric, counter
 
 Floats = npt.NDArray[np.float64]
 MAXIMAL_COLUMNS = 500
@@ -35,14 +36,15 @@ class Column(NamedTuple):
 class NbestPool(NamedTuple):
     """All hypotheses of a development set.
 
-    ``features`` (D, S, L) float64, ``statistics`` (S, L, 10) BLEU counts, ``padding`` (S, L) zero for
-    entries and -inf for padding.
+    ``features`` (D, S, L) float64, ``statistics`` (S, L, C) counts of ``metric`` (ten for BLEU), ``padding``
+    (S, L) zero for entries and -inf for padding.
     """
 
     columns: tuple[Column, ...]
     features: Floats
     statistics: Counts
     padding: Floats
+    metric: Metric = BLEU
 
     @property
     def entries(self) -> int:
@@ -58,10 +60,18 @@ class NbestPool(NamedTuple):
         return scores
 
     def best_statistics(self, weights: Floats) -> Counts:
-        """Summed BLEU counts (10,) of the best entry of every sentence; of equals the earliest."""
+        """Summed counts (C,) of the best entry of every sentence; of equals the earliest."""
         best = self.scores(weights).argmax(axis=1)
         total: Counts = self.statistics[np.arange(len(best)), best].sum(axis=0)
         return total
+
+    def of_sentences(self, sentences: npt.NDArray[np.intp]) -> NbestPool:
+        """The pool of some of the sentences."""
+        return self._replace(
+            features=np.ascontiguousarray(self.features[:, sentences]),
+            statistics=self.statistics[sentences],
+            padding=self.padding[sentences],
+        )
 
     def varying(self) -> npt.NDArray[np.bool_]:
         """Which columns (D,) tell hypotheses of one sentence apart at all."""
@@ -81,21 +91,23 @@ class NbestPool(NamedTuple):
 
 
 class _Rows(NamedTuple):
-    """One list: feature rows (N, d) and BLEU counts (N, 10)."""
+    """One list: feature rows (N, d) and counts (N, C)."""
 
     features: Floats
     statistics: Counts
 
 
-def pool_from_lists(lists: Iterable[NbestList], statistics: Callable[[NbestList], Counts], *, path: str) -> NbestPool:
-    """Build a pool; ``statistics`` gives the BLEU counts (N, 10) of a list.
+def pool_from_lists(
+    lists: Iterable[NbestList], statistics: Callable[[NbestList], Counts], *, path: str, metric: Metric = BLEU
+) -> NbestPool:
+    """Build a pool; ``statistics`` gives the counts (N, C) of a list for ``metric``.
 
     A name with ``_`` is a sparse feature and 0 where it is missing, as Moses has it. Raises FormatError,
     with the line, when another feature is missing or has another number of values than before.
     """
     layout = _Layout(path)
     rows = [_Rows(layout.rows(group.entries), statistics(group)) for group in lists]
-    return _pad(layout.columns, rows)
+    return _pad(layout.columns, rows, metric)
 
 
 class _Layout:
@@ -156,17 +168,17 @@ class _Layout:
         self.columns.extend(Column(name, index) for index in range(arity))
 
 
-def _pad(columns: Sequence[Column], rows: Sequence[_Rows]) -> NbestPool:
+def _pad(columns: Sequence[Column], rows: Sequence[_Rows], metric: Metric = BLEU) -> NbestPool:
     longest = max(len(part.features) for part in rows)
     features = np.zeros((len(columns), len(rows), longest))
-    statistics = np.zeros((len(rows), longest, COLUMNS), dtype=np.int64)
+    statistics = np.zeros((len(rows), longest, metric.columns), dtype=np.int64)
     padding = np.full((len(rows), longest), -np.inf)
     for sentence, part in enumerate(rows):
         count, width = part.features.shape
         features[:width, sentence, :count] = part.features.T
         statistics[sentence, :count] = part.statistics
         padding[sentence, :count] = 0.0
-    return NbestPool(tuple(columns), features, statistics, padding)
+    return NbestPool(tuple(columns), features, statistics, padding, metric)
 
 
 def pool_from_moses(features_path: str, scores_path: str) -> NbestPool:
@@ -237,21 +249,26 @@ def _counts_of_moses(rows: Floats) -> Counts:
 
 
 def list_statistics(
-    references: Sequence[str], sentences: int, *, path: str, tokenize: str | None, language: str | None
+    references: Sequence[str],
+    sentences: int,
+    *,
+    path: str,
+    tokenize: str | None,
+    language: str | None,
+    metric: Metric = BLEU,
 ) -> Callable[[NbestList], Counts]:
-    """Return a function that counts for BLEU the hypotheses of a list against its lines of ``references`` (paths).
+    """Return a function that counts for ``metric`` a list's hypotheses against its lines of ``references`` (paths).
 
-    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` defaults to "13a" for
-    plain text and to "none" for tokenised text. Raises InputError for a reference file with fewer lines
-    than ``sentences``.
+    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` is for BLEU and defaults
+    to "13a" for plain text and to "none" for tokenised text. Raises InputError for a reference file with
+    fewer lines than ``sentences``.
     """
     texts = [read_references(reference, sentences, path=path) for reference in references]
-    tokenizer = sacrebleu_tokenizer(tokenize or ("13a" if language else "none"))
+    count_all = counter(metric, tokenize or ("13a" if language else "none"))
     prepare = detokenizer(language) if language else None
 
     def count(group: NbestList) -> Counts:
-        known = References([text[group.sentence] for text in texts], tokenizer, prepare)
-        return known.statistics([entry.text for entry in group.entries])
+        return count_all([text[group.sentence] for text in texts], [entry.text for entry in group.entries], prepare)
 
     return count
 

@@ -1,77 +1,175 @@
-"""From a pool to weights: which tuner, how many seeds, and what came of them."""
+"""From a pool to weights: which tuner, how many seeds, what came of them, and whether it would hold elsewhere."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import WiringError
-from smt_bridge.metrics.bleu import bleu
-from smt_bridge.tuning.mert import MertResult, tune_mert
+from smt_bridge.tuning.mert import Tuned, normalised, tune_mert
+from smt_bridge.tuning.mira import tune_mira
 from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.pro import tune_pro
+
+Weights = dict[str, tuple[float, ...]]
+_Mask = npt.NDArray[np.bool_]
 
 
 class TuningOptions(NamedTuple):
-    """``features`` limits the search to these names (None: all); runs use seeds ``seed``, ``seed`` + 1, ..."""
+    """``features`` limits the search to these names (None: all); runs use seeds ``seed``, ``seed`` + 1, ...
+
+    ``keep`` says which weights are the result: those of the best run, or the mean of all runs' (Clark et
+    al. 2011 ask to look at several runs in any case). ``restarts`` is for MERT.
+    """
 
     features: Sequence[str] | None = None
     seed: int = 1
     runs: int = 3
     restarts: int = 20
+    keep: Literal["best", "average"] = "best"
 
 
 class TuningReport(NamedTuple):
-    """The best weights found, BLEU (0..100) at the start and of every run, and why nothing was searched, if so."""
+    """The weights, their score on the pool, the score at the start, and every run's weights and score.
 
-    weights: dict[str, tuple[float, ...]]
-    bleu: float
-    bleu_at_start: float
-    bleu_of_runs: tuple[float, ...]
+    Scores are the metric's, higher is better (TER is negative). ``note`` says why nothing was searched, if so.
+    """
+
+    weights: Weights
+    score: float
+    score_at_start: float
+    runs: tuple[tuple[Weights, float], ...]
     note: str = ""
 
     @property
+    def scores(self) -> tuple[float, ...]:
+        """Scores of the runs."""
+        return tuple(score for _, score in self.runs)
+
+    @property
     def mean(self) -> float:
-        """Mean BLEU of the runs."""
-        return statistics.fmean(self.bleu_of_runs)
+        """Mean score of the runs."""
+        return statistics.fmean(self.scores)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of BLEU between runs, 0 for a single one."""
-        return statistics.stdev(self.bleu_of_runs) if len(self.bleu_of_runs) > 1 else 0.0
+        """Standard deviation of the score between runs, 0 for a single one."""
+        return statistics.stdev(self.scores) if len(self.runs) > 1 else 0.0
 
 
-_Tuner = Callable[[NbestPool, Floats, npt.NDArray[np.bool_], int, int], MertResult]
+class CrossValidation(NamedTuple):
+    """Mean score on what was tuned on, and the score of all held-out parts put together."""
+
+    folds: int
+    tuned: float
+    held_out: float
 
 
-def _mert(pool: NbestPool, start: Floats, tuned: npt.NDArray[np.bool_], seed: int, restarts: int) -> MertResult:
-    return tune_mert(pool, start, tuned=tuned, seed=seed, restarts=restarts)
+_Tuner = Callable[[NbestPool, Floats, _Mask, int, int], Tuned]
 
-
-TUNERS: dict[str, _Tuner] = {"mert": _mert}
+TUNERS: dict[str, _Tuner] = {
+    "mert": lambda pool, start, tuned, seed, restarts: tune_mert(
+        pool, start, tuned=tuned, seed=seed, restarts=restarts
+    ),
+    "mira": lambda pool, start, tuned, seed, restarts: tune_mira(pool, start, tuned=tuned, seed=seed),
+    "pro": lambda pool, start, tuned, seed, restarts: tune_pro(pool, start, tuned=tuned, seed=seed),
+}
 
 
 def tune(
     pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
 ) -> TuningReport:
-    """Run a tuner with several seeds and keep the best; L1 norm of the result is 1.
+    """Run a tuner with several seeds; L1 norm of the result is 1.
 
     ``start`` maps names to weights; names that it lacks begin at 0, without it all begin equal. Raises
     WiringError where start weights or the names of ``options.features`` do not fit the list.
     """
     weights = start_weights(pool, start)
     tuned = _tuned_columns(pool, options.features)
-    at_start = float(bleu(pool.best_statistics(weights)))
+    at_start = _score(pool, weights)
     note = _why_not(pool, tuned)
     if note:
-        return TuningReport(_by_name(pool, weights), at_start, at_start, (at_start,), note)
+        kept = _by_name(pool, weights)
+        return TuningReport(kept, at_start, at_start, ((kept, at_start),), note)
     seeds = range(options.seed, options.seed + options.runs)
     results = [TUNERS[tuner](pool, weights, tuned, seed, options.restarts) for seed in seeds]
-    best = max(results, key=lambda result: result.bleu)
-    return TuningReport(_by_name(pool, best.weights), best.bleu, at_start, tuple(result.bleu for result in results))
+    best = max(results, key=lambda result: result.score)
+    if options.keep == "average":
+        mean = normalised(np.mean([result.weights for result in results], axis=0))
+        best = Tuned(mean, _score(pool, mean))
+    runs = tuple((_by_name(pool, result.weights), result.score) for result in results)
+    return TuningReport(_by_name(pool, best.weights), best.score, at_start, runs)
+
+
+def cross_validate(
+    pool: NbestPool,
+    start: Mapping[str, Sequence[float]] | None,
+    options: TuningOptions,
+    *,
+    tuner: str = "mert",
+    folds: int = 5,
+) -> CrossValidation:
+    """Tune on all but every ``folds``-th sentence, in turn, and score what was left out: how much is over-fitting."""
+    sentences = np.arange(len(pool.padding))
+    folds = min(folds, len(sentences))
+    if folds < 2:
+        raise WiringError("cross-validation needs at least two sentences and two folds")
+    weights, tuned = start_weights(pool, start), _tuned_columns(pool, options.features)
+    inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
+    for fold in range(folds):
+        part = pool.of_sentences(sentences[sentences % folds != fold])
+        found = TUNERS[tuner](part, weights, tuned, options.seed, options.restarts)
+        inside.append(found.score)
+        outside += pool.of_sentences(sentences[sentences % folds == fold]).best_statistics(found.weights)
+    return CrossValidation(folds, statistics.fmean(inside), float(pool.metric.score(outside)))
+
+
+def ablate(
+    pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
+) -> dict[str, float]:
+    """For every tuned feature the score that is reached without it, tuned anew (one run)."""
+    weights, tuned = start_weights(pool, start), _tuned_columns(pool, options.features)
+    names = np.array([column.name for column in pool.columns])
+    found: dict[str, float] = {}
+    for name in dict.fromkeys(names[tuned].tolist()):
+        without = np.where(names == name, 0.0, weights)
+        if not without.any():
+            without = np.where(names == name, 0.0, 1.0)
+        searched = tuned & (names != name)
+        if searched.any():
+            found[name] = TUNERS[tuner](pool, without, searched, options.seed, options.restarts).score
+    return found
+
+
+def as_json(
+    report: TuningReport,
+    *,
+    tuner: str,
+    metric: str,
+    validation: CrossValidation | None = None,
+    ablation: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """The report for other programs (docs/tuning.md)."""
+    return {
+        "tuner": tuner,
+        "metric": metric,
+        "weights": {name: list(values) for name, values in report.weights.items()},
+        "score": report.score,
+        "score_at_start": report.score_at_start,
+        "mean": report.mean,
+        "deviation": report.deviation,
+        "note": report.note,
+        "runs": [
+            {"score": score, "weights": {name: list(values) for name, values in weights.items()}}
+            for weights, score in report.runs
+        ],
+        "cross_validation": None if validation is None else validation._asdict(),
+        "ablation": None if ablation is None else dict(ablation),
+    }
 
 
 def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> Floats:
@@ -93,7 +191,11 @@ def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) 
     return weights
 
 
-def _tuned_columns(pool: NbestPool, features: Sequence[str] | None) -> npt.NDArray[np.bool_]:
+def _score(pool: NbestPool, weights: Floats) -> float:
+    return float(pool.metric.score(pool.best_statistics(weights)))
+
+
+def _tuned_columns(pool: NbestPool, features: Sequence[str] | None) -> _Mask:
     names = [column.name for column in pool.columns]
     if features is None:
         return np.ones(len(names), dtype=np.bool_)
@@ -104,7 +206,7 @@ def _tuned_columns(pool: NbestPool, features: Sequence[str] | None) -> npt.NDArr
     return np.array([name in features for name in names])
 
 
-def _why_not(pool: NbestPool, tuned: npt.NDArray[np.bool_]) -> str:
+def _why_not(pool: NbestPool, tuned: _Mask) -> str:
     """Why there is nothing to search, or nothing."""
     if pool.padding.shape[1] == 1:
         return "every list has one hypothesis: there is nothing to choose, the start weights stay"
@@ -116,7 +218,7 @@ def _why_not(pool: NbestPool, tuned: npt.NDArray[np.bool_]) -> str:
     return ""
 
 
-def _by_name(pool: NbestPool, weights: Floats) -> dict[str, tuple[float, ...]]:
+def _by_name(pool: NbestPool, weights: Floats) -> Weights:
     table: dict[str, list[float]] = {}
     for column, weight in zip(pool.columns, weights, strict=True):
         table.setdefault(column.name, []).append(float(weight))

@@ -35,7 +35,7 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("LM0= nan\n", 1, "plain number"),
         ("LM0= 1_0\n", 1, "plain number"),
         ("LM0=\n", 1, "expected"),
-        ("A= 1\nA= 2\n", 2, "given twice"),
+        ("[weight]\nA= 1\nA= 2\n", 3, "given twice"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
     ],
 )
@@ -91,3 +91,13 @@ def test_dot_refuses_features_that_do_not_fit(features: dict[str, tuple[float, .
 def test_replaced_keeps_the_order() -> None:
     weights = Weights({"A": (1,), "B": (2,)}).replaced({"C": (3,), "A": (4,)})
     assert list(weights.items()) == [("A", (4,)), ("B", (2,)), ("C", (3,))]
+
+
+def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
+    (tmp_path / "dense").write_text("LM0= 0.5\nTM0= 0.25\nTM0= -0.125\nWP0= 1\n")
+    assert dict(read_weights(str(tmp_path / "dense"))) == {"LM0": (0.5,), "TM0": (0.25, -0.125), "WP0": (1.0,)}
+    (tmp_path / "sparse").write_text("wt_a~b 0.5\nwt_c~d\t-1e-3\n")
+    assert dict(read_weights(str(tmp_path / "sparse"))) == {"wt_a~b": (0.5,), "wt_c~d": (-0.001,)}
+    (tmp_path / "apart").write_text("TM0= 0.25\nLM0= 0.5\nTM0= -0.125\n")
+    with pytest.raises(FormatError, match="given twice"):
+        read_weights(str(tmp_path / "apart"))

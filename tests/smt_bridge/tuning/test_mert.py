@@ -55,7 +55,7 @@ def test_one_direction_finds_what_a_fine_grid_finds() -> None:
     start = np.array([1.0, 0.3])
     found = tune_mert(pool, start, tuned=np.array([False, True]), restarts=0)
     grid = [float(bleu(pool.best_statistics(np.array([1.0, weight])))) for weight in np.linspace(-3, 3, 6001)]
-    assert found.bleu >= max(grid) - 1e-9
+    assert found.score >= max(grid) - 1e-9
     assert found.weights[0] > 0
 
 
@@ -64,8 +64,8 @@ def test_reported_bleu_is_that_of_the_weights(seed: int) -> None:
     pool = random_pool(seed)
     start = np.full(4, 0.25)
     result = tune_mert(pool, start, seed=seed)
-    assert result.bleu == float(bleu(pool.best_statistics(result.weights)))
-    assert result.bleu > float(bleu(pool.best_statistics(start)))
+    assert result.score == float(bleu(pool.best_statistics(result.weights)))
+    assert result.score > float(bleu(pool.best_statistics(start)))
     assert np.abs(result.weights).sum() == pytest.approx(1.0, abs=1e-5)
 
 
@@ -103,16 +103,16 @@ def test_bleu_is_at_least_that_of_moses(shared: Path) -> None:
     moses = np.array(list(map(float, (folder / "run1.weights.txt").read_text().split())))
     assert float(bleu(pool.best_statistics(moses))) == pytest.approx(56.9652, abs=0.02)
     start = np.array(list(map(float, (folder / "run1.init.opt").read_text().split("\n")[0].split())))
-    assert tune_mert(pool, start).bleu >= 56.97
+    assert tune_mert(pool, start).score >= 56.97
 
 
 def test_fixed_columns_are_taken_into_account() -> None:
     pool = random_pool(11)
     start = np.array([0.5, 0.1, 0.1, 0.3])
     found = tune_mert(pool, start, tuned=np.array([False, True, True, False]))
-    assert found.bleu > float(bleu(pool.best_statistics(start)))
+    assert found.score > float(bleu(pool.best_statistics(start)))
 
 
 def test_without_restarts_only_the_start_is_searched() -> None:
     pool, start = random_pool(12), np.full(4, 0.25)
-    assert tune_mert(pool, start, restarts=0).bleu >= float(bleu(pool.best_statistics(start)))
+    assert tune_mert(pool, start, restarts=0).score >= float(bleu(pool.best_statistics(start)))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.pool import Column, Floats, NbestPool
-from smt_bridge.tuning.tune import TuningOptions, tune
+from smt_bridge.tuning.moses_dat import features_dat, scores_dat
+from smt_bridge.tuning.pool import Column, Floats, NbestPool, pool_from_moses
+from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, tune
 
 
 def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:
@@ -25,10 +29,10 @@ GOOD = [[[1.0, 2.0], [0.0, 1.0]], [[0.0, 0.0], [1.0, 0.0]], [[3.0, 0.0], [2.0, 0
 
 def test_best_of_all_runs_is_kept() -> None:
     report = tune(pool_of(GOOD), {"A": (0.0, 0.0), "B": (1.0,)}, TuningOptions(runs=2, restarts=4))
-    assert report.bleu_at_start == 0.0
-    assert report.bleu == pytest.approx(100.0)
-    assert report.bleu == max(report.bleu_of_runs)
-    assert len(report.bleu_of_runs) == 2
+    assert report.score_at_start == 0.0
+    assert report.score == pytest.approx(100.0)
+    assert report.score == max(report.scores)
+    assert len(report.runs) == 2
     assert set(report.weights) == {"A", "B"}
     assert len(report.weights["A"]) == 2
     assert sum(abs(weight) for values in report.weights.values() for weight in values) == pytest.approx(1.0, abs=1e-5)
@@ -58,3 +62,57 @@ def test_start_of_another_system_is_refused() -> None:
 def test_unknown_name_among_features_is_refused() -> None:
     with pytest.raises(WiringError, match=r"no feature X; it has A, B"):
         tune(pool_of(GOOD), None, TuningOptions(features=["A", "X"]))
+
+
+def bigger() -> NbestPool:
+    generator = np.random.default_rng(4)
+    features = generator.normal(size=(3, 30, 6))
+    statistics = np.zeros((30, 6, 10), dtype=np.int64)
+    quality = np.clip(np.round(4 + features[0] + 0.3 * features[1]), 0, 9).astype(np.int64)
+    for order in range(4):
+        statistics[..., order] = np.maximum(quality - order, 0)
+        statistics[..., 4 + order] = 10 - order
+    statistics[..., 8:] = 10
+    columns = (Column("A", 0), Column("B", 0), Column("C", 0))
+    return NbestPool(columns, features, statistics, np.zeros((30, 6)))
+
+
+def test_the_mean_of_all_runs_may_be_asked_for() -> None:
+    report = tune(bigger(), None, TuningOptions(runs=3, restarts=2, keep="average"))
+    for name, values in report.weights.items():
+        mean = sum(weights[name][0] for weights, _ in report.runs) / 3
+        assert values[0] == pytest.approx(mean, abs=0.05)
+
+
+@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+def test_cross_validation_scores_what_was_held_out(tuner: str) -> None:
+    found = cross_validate(bigger(), None, TuningOptions(restarts=2), tuner=tuner, folds=3)
+    assert found.folds == 3
+    assert found.held_out <= found.tuned + 2.0
+    with pytest.raises(WiringError, match="two"):
+        cross_validate(bigger().of_sentences(np.array([0])), None, TuningOptions(), folds=3)
+
+
+def test_ablation_shows_which_feature_matters() -> None:
+    found = ablate(bigger(), None, TuningOptions(restarts=2))
+    assert list(found) == ["A", "B", "C"]
+    assert found["A"] < found["B"] - 1
+    assert found["A"] < found["C"] - 1
+
+
+def test_the_report_is_json_with_all_runs() -> None:
+    report = tune(bigger(), None, TuningOptions(runs=2, restarts=1))
+    found = json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu")))
+    assert found["score"] == max(run["score"] for run in found["runs"])
+    assert set(found["weights"]) == {"A", "B", "C"}
+    assert found["cross_validation"] is None
+
+
+def test_moses_files_come_back_as_they_went(tmp_path: Path) -> None:
+    pool = bigger()
+    (tmp_path / "f").write_bytes(b"".join(features_dat(pool)))
+    (tmp_path / "s").write_bytes(b"".join(scores_dat(pool)))
+    again = pool_from_moses(str(tmp_path / "f"), str(tmp_path / "s"))
+    assert again.columns == pool.columns
+    np.testing.assert_allclose(again.features, pool.features, rtol=1e-8)
+    assert (again.statistics == pool.statistics).all()

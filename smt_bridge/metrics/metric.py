@@ -1,0 +1,95 @@
+"""Metrics as tuners see them: counts that add up, and a score of sums; BLEU, chrF and TER as sacrebleu has them.
+
+Higher is better for every metric here, so that TER, an error rate, is negative.
+
+Shapes: N hypotheses, C counts of a hypothesis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from smt_bridge.metrics import bleu as bleu_counts
+from smt_bridge.metrics.bleu import Counts, Tokenize, sacrebleu_tokenizer
+
+Floats = npt.NDArray[np.float64]
+_CHARACTERS = 6  # orders of chrF2
+_BETA = 2.0
+
+
+@dataclass(frozen=True)
+class Metric:
+    """How a metric counts.
+
+    ``columns`` is C; ``score`` turns sums (..., C) into numbers up to 100; ``size`` is the column that
+    holds the length of the references.
+    """
+
+    name: str
+    columns: int
+    size: int
+    score: Callable[[npt.ArrayLike], Floats]
+
+
+def chrf(statistics: npt.ArrayLike) -> Floats:
+    """Corpus chrF2 in 0..100 of summed counts (..., 18): hypothesis, reference, matches of each order."""
+    counts = np.asarray(statistics, dtype=np.float64)
+    hypothesis, reference, matches = counts[..., 0::3], counts[..., 1::3], counts[..., 2::3]
+    usable = (hypothesis > 0) & (reference > 0)
+    orders = np.maximum(usable.sum(axis=-1), 1)
+    precision = np.where(usable, matches / np.where(usable, hypothesis, 1.0), 0.0).sum(axis=-1) / orders
+    recall = np.where(usable, matches / np.where(usable, reference, 1.0), 0.0).sum(axis=-1) / orders
+    below = _BETA**2 * precision + recall
+    found: Floats = np.where(below > 0, (1 + _BETA**2) * precision * recall / np.where(below > 0, below, 1.0), 0.0)
+    return 100.0 * found
+
+
+def negative_ter(statistics: npt.ArrayLike) -> Floats:
+    """Minus the corpus TER in percent of summed counts (..., 2): edits, reference words (or as many times both)."""
+    counts = np.asarray(statistics, dtype=np.float64)
+    edits, length = counts[..., 0], counts[..., 1]
+    found: Floats = np.where(length > 0, edits / np.where(length > 0, length, 1.0), np.where(edits > 0, 1.0, 0.0))
+    return -100.0 * found
+
+
+BLEU = Metric("bleu", bleu_counts.COLUMNS, bleu_counts.REFERENCE_LENGTH, bleu_counts.bleu)
+CHRF = Metric("chrf", 3 * _CHARACTERS, 1, chrf)
+TER = Metric("ter", 2, 1, negative_ter)
+METRICS = {metric.name: metric for metric in (BLEU, CHRF, TER)}
+
+
+def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[str], Tokenize | None], Counts]:
+    """A function of references, hypotheses of one sentence and what to do to these first, to counts (N, C).
+
+    ``tokenize`` is sacrebleu's name of a tokeniser, for BLEU. The counts of chrF and TER are sacrebleu's own.
+    """
+    if metric is BLEU:
+        tokenizer = sacrebleu_tokenizer(tokenize)
+        return lambda references, hypotheses, prepare: bleu_counts.References(
+            references, tokenizer, prepare
+        ).statistics(hypotheses)
+    judge = _sacrebleu_metric(metric)
+
+    def count(references: Sequence[str], hypotheses: Sequence[str], prepare: Tokenize | None) -> Counts:
+        known = judge._cache_references([[reference] for reference in references])[0]
+        found: dict[str, Sequence[float]] = {}
+        for hypothesis in dict.fromkeys(hypotheses):
+            text = judge._preprocess_segment((prepare(hypothesis) if prepare else hypothesis).rstrip())
+            found[hypothesis] = judge._compute_segment_statistics(text, known)
+        rows = np.array([found[hypothesis] for hypothesis in hypotheses], dtype=np.float64)
+        # TER's length is the mean over the references: times their number it is whole again
+        times = len(references) if metric is TER else 1
+        return np.rint(rows * times).astype(np.int64).reshape(-1, metric.columns)
+
+    return count
+
+
+def _sacrebleu_metric(metric: Metric) -> Any:
+    import sacrebleu
+
+    return sacrebleu.CHRF() if metric is CHRF else sacrebleu.TER()
