@@ -10,14 +10,15 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 
 _NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
+_MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
 
 
 class Reranker:
     """Totals of entries under ``weights`` (feature name to one weight per value).
 
     ``path`` and ``weights_path`` are for errors. A feature without weight, or a weight without feature
-    (Moses' unknown word penalty apart), is a WiringError; with ``lenient`` they count 0, as sparse
-    features (``_`` in the name) always do.
+    (Moses' unknown word penalty apart), is a WiringError, and a line with other features than the first is
+    a FormatError; with ``lenient`` what is missing counts 0, as sparse features (``_`` in the name) always do.
     """
 
     def __init__(
@@ -28,6 +29,7 @@ class Reranker:
         self._weights_path = weights_path
         self._lenient = lenient
         self._rows: dict[tuple[str, ...], tuple[float, ...]] = {}
+        self._dense: frozenset[str] | None = None
 
     def total(self, entry: NbestEntry) -> float:
         """The dot product of weights and features."""
@@ -51,11 +53,23 @@ class Reranker:
         row = self._rows.get(names)
         if row is None:
             if not self._lenient:
-                self._check_names(names)
+                self._check_dense(entry)
+            if len(self._rows) >= _MOST_ROWS:
+                self._rows.clear()
             absent = {name: (0.0,) * len(entry.features[name]) for name in names if name not in self._weights}
             row = tuple(chain.from_iterable(absent.get(name) or self._weights[name] for name in names))
             self._rows[names] = row
         return row
+
+    def _check_dense(self, entry: NbestEntry) -> None:
+        dense = frozenset(name for name in entry.features if "_" not in name)
+        if self._dense is None:
+            self._check_names(tuple(entry.features))
+            self._dense = dense
+        if dense != self._dense:
+            missing, new = sorted(self._dense - dense), sorted(dense - self._dense)
+            problem = f"feature {missing[0]} is missing here but stands" if missing else f"feature {new[0]} is not"
+            raise FormatError(self._path, f"{problem} in the first line; are these two lists?", line=entry.line)
 
     def _check_names(self, names: Sequence[str]) -> None:
         unweighted = [name for name in names if name not in self._weights and "_" not in name]

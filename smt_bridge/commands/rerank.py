@@ -4,95 +4,159 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import itertools
 import sys
-from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
+    from smt_bridge.commands.rerank_judgement import Choice, Choices, Judgement, Setting
     from smt_bridge.formats.nbest import NbestEntry, NbestList
+    from smt_bridge.formats.nbest_check import Glimpse
+    from smt_bridge.formats.nbest_order import OrderedLists
+    from smt_bridge.metrics.bleu import Counts
     from smt_bridge.rerank import Reranker
 
 NAME = "rerank"
 HELP = "choose the best hypothesis of every n-best list by weighted features"
 _EXAMPLE = """example:
   smt-bridge rerank --nbest test.rich.gz --weights weights --source test.tok.en --detokenize fr \\
-      --reference test.fr > test.hyp.fr
+      --reference test.fr --report rerank.json > test.hyp.fr
 
 One line per source line comes out, blank where the list has no hypothesis. With --detokenize the text and
-the reference are plain; without it both are tokenised. Without --source, as many lines as the highest id asks for."""
+the reference are plain; without it both are tokenised. Without --source, as many lines as the highest id asks for.
+
+With --reference, on stderr: BLEU, chrF and TER before (the first of each list) and after with sacrebleu's signatures,
+95 % confidence intervals and p-values; BLEU of the best choice and of a choice by chance; BLEU by length of the source
+and, with --known-words, on sentences without unknown words."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--nbest", required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin")
+    add_format_argument(parser)
     parser.add_argument("--weights", required=True, metavar="FILE", help="weights of `tune`, or a moses.ini")
-    parser.add_argument("--source", metavar="FILE", help="source text: says how many lines there must be")
-    parser.add_argument(
-        "--reference",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="report BLEU and chrF before and after on stderr; repeatable",
-    )
+    parser.add_argument("--source", metavar="FILE", help="tokenised source text: says how many lines there must be")
     parser.add_argument("--output", default="-", metavar="FILE", help="where the best hypotheses go ('-')")
     parser.add_argument("--nbest-output", metavar="FILE", help="also write the list, best first, with new totals")
     parser.add_argument("--detokenize", metavar="LANG", help="write plain text, joined as LANG is written")
-    parser.add_argument(
+    parser.add_argument("--lenient", action="store_true", help="features without weight, and the reverse, count 0")
+    judged = parser.add_argument_group("judging")
+    judged.add_argument(
+        "--reference", action="append", default=[], metavar="FILE", help="report scores on stderr; repeatable"
+    )
+    judged.add_argument(
         "--significance",
         choices=["bs", "ar", "none"],
         default="bs",
         help="paired bootstrap, approximate randomisation or none (bs)",
     )
-    parser.add_argument("--samples", type=int, default=0, metavar="N", help="samples of the test (sacrebleu's default)")
-    parser.add_argument("--lenient", action="store_true", help="features without weight, and the reverse, count 0")
-
-
-class _Chosen(NamedTuple):
-    """Texts of the system's own first entries and of ours, one per line of the output."""
-
-    before: list[str]
-    after: list[str]
+    judged.add_argument("--samples", type=int, default=0, metavar="N", help="samples of the test (sacrebleu's default)")
+    judged.add_argument("--report", metavar="FILE", help="write all of it, with every sentence, as JSON")
+    judged.add_argument(
+        "--known-words",
+        nargs=2,
+        metavar=("SOURCE", "TARGET"),
+        help="vocabularies, a word a line: also score the sentences whose words they all hold",
+    )
+    judged.add_argument(
+        "--length-bounds", metavar="N,N,...", help="highest lengths of the parts (10,20,30,40,50,60)", default=""
+    )
+    judged.add_argument(
+        "--no-oracle", action="store_true", help="leave out the best choice and chance, which take the longest"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stream the lists; keep the chosen texts only where they are to be judged."""
+    """Stream the lists; keep the chosen entries only where they are to be judged."""
+    from smt_bridge.formats.nbest_dialects import check_dialect
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.rerank import Reranker
-    from smt_bridge.tuning.pool import read_references
 
-    if args.output == "-" and args.nbest_output == "-":
-        raise ConfigError("--output and --nbest-output cannot both be standard output")
+    check_dialect(args.nbest_format)
+    _check(args)
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights, lenient=args.lenient)
-    with ordered_lists(args.nbest) as ordered:
+    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
-        lines = _count_lines(args, ordered.sentences)
-        references = [read_references(path, lines, path=args.source or args.nbest) for path in args.reference]
-        chosen = _write(args, _with_gaps(ordered.lists, lines), reranker)
-    if references:
-        _judge(args, chosen, [reference[:lines] for reference in references])
-        longer = [path for path, text in zip(args.reference, references, strict=True) if len(text) > lines]
-        if longer:
-            _say(f"{longer[0]} has more lines than the {lines} of the output; give --source to count the missing ones")
+        source, lines = _read_source(args, ordered)
+        setting = _setting(args, source, lines) if args.reference else None
+        lists = _watched(args, _with_gaps(ordered.lists, lines), source)
+        choices = _write(args, lists, reranker, setting)
+    if setting is not None:
+        _judge(args, choices, setting, weights)
     return 0
 
 
-def _count_lines(args: argparse.Namespace, sentences: int) -> int:
+def _check(args: argparse.Namespace) -> None:
+    if args.output == "-" and args.nbest_output == "-":
+        raise ConfigError("--output and --nbest-output cannot both be standard output")
+    if (args.report or args.known_words) and not args.reference:
+        raise ConfigError("--report and --known-words need --reference")
+    if args.known_words and not args.source:
+        raise ConfigError("--known-words needs --source, whose words must be known too")
+    _bounds(args)
+
+
+def _bounds(args: argparse.Namespace) -> tuple[int, ...]:
+    from smt_bridge.metrics.by_length import LENGTH_BOUNDS
+
+    if not args.length_bounds:
+        return LENGTH_BOUNDS
+    numbers = [number.strip() for number in args.length_bounds.split(",")]
+    if not all(number.isascii() and number.isdigit() and int(number) > 0 for number in numbers):
+        raise ConfigError(f"--length-bounds must be whole numbers from 1, not '{args.length_bounds}'")
+    return tuple(sorted({int(number) for number in numbers}))
+
+
+def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[bytes] | None, int]:
+    """The source lines (only as many as are looked at where nothing is judged), and how many lines go out."""
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT
 
     if args.source is None:
-        return sentences
-    lines = sum(1 for _ in read_lines(args.source))
-    if sentences > lines:
-        problem = f"has ids up to {sentences - 1} but {args.source} has only {lines} lines (ids begin at 0)"
-        raise FormatError(args.nbest, problem)
-    return lines
+        return None, ordered.sentences
+    stream = read_lines(args.source)
+    source = list(itertools.islice(stream, None if args.reference else MOST_LOOKED_AT))
+    lines = len(source) + sum(1 for _ in stream)
+    if ordered.sentences > lines:
+        problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {lines} lines (ids begin at 0)"
+        first = next(group.entries[0].line for group in ordered.lists if group.sentence >= lines)
+        raise FormatError(args.nbest, problem, line=first)
+    return source, lines
+
+
+def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: int) -> Setting:
+    """Read the references and say what looks wrong with them."""
+    from smt_bridge.commands.rerank_judgement import Setting
+    from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.tuning.pool import read_references
+
+    references = [read_references(path, lines, path=args.source or args.nbest) for path in args.reference]
+    for path, text in zip(args.reference, references, strict=True):
+        _remark_on_reference(args, path, text, lines)
+    texts = None if source is None else [words_as_text(line.removesuffix(b"\r")) for line in source]
+    kept = [text[:lines] for text in references]
+    tokenize = "13a" if args.detokenize else "none"
+    return Setting(kept, texts, tokenize, args.significance, args.samples, _bounds(args))
+
+
+def _remark_on_reference(args: argparse.Namespace, path: str, text: Sequence[str], lines: int) -> None:
+    blank = [str(number) for number, line in enumerate(text[:lines], start=1) if not line.strip()]
+    if blank:
+        shown = ", ".join(blank[:5]) + (f" and {len(blank) - 5} more" if len(blank) > 5 else "")
+        _say(f"{path}:{blank[0]}: blank lines ({shown}); whatever is translated there counts as wrong")
+    if len(text) > lines:
+        _say(f"{path} has {len(text)} lines but the output has {lines}; give --source to count the missing ones")
+    if args.detokenize and any("&apos;" in line or "&quot;" in line for line in text):
+        _say(f"{path} has Moses' escapes, but with --detokenize it must be plain text: scores will be too low")
 
 
 def _with_gaps(lists: Iterator[NbestList], lines: int) -> Iterator[NbestList]:
@@ -109,12 +173,38 @@ def _with_gaps(lists: Iterator[NbestList], lines: int) -> Iterator[NbestList]:
         yield NbestList(sentence, [])
 
 
-def _write(args: argparse.Namespace, lists: Iterator[NbestList], reranker: Reranker) -> _Chosen:
+def _watched(
+    args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
+) -> Iterator[NbestList]:
+    """The same lists; at their end, say what speaks against them."""
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, glimpse, looks_unrelated
+
+    glimpses: list[Glimpse] = []
+    several, differ = 0, False
+    for group in lists:
+        if source is not None and group.entries and len(glimpses) < MOST_LOOKED_AT and group.sentence < len(source):
+            glimpses.append(glimpse(source[group.sentence].removesuffix(b"\r"), group.entries[0]))
+        several += len(group.entries) > 1
+        differ = differ or any(entry.hypothesis != group.entries[0].hypothesis for entry in group.entries)
+        yield group
+    reason = looks_unrelated(glimpses)
+    if reason is not None:
+        _say(f"is {args.nbest} a list of another source than {args.source}? {reason}")
+    if not differ:
+        what = "the hypotheses of every list are equal" if several else "no list has more than one hypothesis"
+        _say(f"{args.nbest}: {what}; there is nothing to choose")
+
+
+def _write(
+    args: argparse.Namespace, lists: Iterator[NbestList], reranker: Reranker, setting: Setting | None
+) -> Choices:
     from nmt_core.files import open_output
+    from smt_bridge.commands.rerank_judgement import Choices
     from smt_bridge.metrics.detokenize import detokenizer
 
     plain = detokenizer(args.detokenize) if args.detokenize else None
-    chosen = _Chosen([], [])
+    choices = Choices()
+    count = _counter(setting, plain) if setting is not None and not args.no_oracle else None
     with contextlib.ExitStack() as stack:
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
@@ -124,12 +214,38 @@ def _write(args: argparse.Namespace, lists: Iterator[NbestList], reranker: Reran
                 output.write(b"\n")
             else:
                 output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
-            if args.reference:
-                texts = [entry.text if entry else "" for entry in (group.entries[0] if group.entries else None, best)]
-                before, after = [plain(text) for text in texts] if plain else texts
-                chosen.before.append(before)
-                chosen.after.append(after)
-    return chosen
+            if setting is not None:
+                choices.sentences.append(_choice(group, best, reranker, plain))
+            if count is not None:
+                choices.statistics.append(count(group))
+    return choices
+
+
+def _counter(setting: Setting, plain: Callable[[str], str] | None) -> Callable[[NbestList], Counts]:
+    """A function that counts a list for BLEU."""
+    from smt_bridge.metrics.bleu import References, sacrebleu_tokenizer
+
+    tokenizer = sacrebleu_tokenizer(setting.tokenize)
+
+    def count(group: NbestList) -> Counts:
+        references = [reference[group.sentence] for reference in setting.references]
+        return References(references, tokenizer, plain).statistics([entry.text for entry in group.entries])
+
+    return count
+
+
+def _choice(
+    group: NbestList, best: NbestEntry | None, reranker: Reranker, plain: Callable[[str], str] | None
+) -> Choice:
+    from smt_bridge.commands.rerank_judgement import Choice
+
+    if best is None:
+        return Choice(None, None, "", "")
+    first = group.entries[0]
+    before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
+    place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
+    totals = reranker.total(first), reranker.total(best)
+    return Choice(first, best, before, after, *totals, place, len(group.entries))
 
 
 def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> NbestEntry | None:
@@ -145,16 +261,38 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
     return ranked[0][1]
 
 
-def _judge(args: argparse.Namespace, chosen: _Chosen, references: list[list[str]]) -> None:
-    from smt_bridge.metrics.significance import compare
+def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights: Any) -> None:
+    from smt_bridge.commands.rerank_judgement import judge, known_by_feature, known_by_vocabulary, lines_of
 
-    if args.detokenize and any("&apos;" in line or "&quot;" in line for line in references[0]):
-        _say("the reference has Moses' escapes, but with --detokenize it must be plain text: BLEU will be too low")
-    tokenize = "13a" if args.detokenize else "none"
-    for comparison in compare(
-        chosen.before, chosen.after, references, tokenize=tokenize, test=args.significance, samples=args.samples
-    ):
-        _say(str(comparison))
+    vocabularies = args.known_words
+    known = known_by_vocabulary(vocabularies, setting, args.detokenize) if vocabularies else known_by_feature(choices)
+    judgement = judge(choices, setting, known)
+    for line in lines_of(judgement, by_source=setting.source is not None):
+        _say(line)
+    if args.report:
+        _write_report(args, choices, judgement, setting, weights)
+
+
+def _write_report(
+    args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any
+) -> None:
+    import json
+
+    from nmt_core.errors import InputError
+    from nmt_core.files import open_output
+    from nmt_core.version import VERSION
+    from smt_bridge.commands.rerank_judgement import report_of
+    from smt_bridge.signature import find_sidecar
+
+    sidecar = None
+    with contextlib.suppress(InputError):
+        sidecar = find_sidecar(args.nbest)
+    signatures = {name: str(signature) for name, signature in sidecar.columns.items()} if sidecar else {}
+    files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
+    more = {"made_by": f"hybridmt {VERSION}", "files": files, "detokenize": args.detokenize, "signatures": signatures}
+    report = report_of(choices, judgement, setting, weights, **more)
+    with open_output(args.report) as stream:
+        stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
 
 
 def _say(text: str) -> None:

@@ -40,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start", metavar="WEIGHTS", help="weights to begin with, such as moses.ini (default: all equal)"
     )
-    parser.add_argument("--features", metavar="A,B,...", help="tune these only; the others keep their start weight")
+    parser.add_argument(
+        "--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (1)")
     parser.add_argument(
         "--runs", type=int, default=3, metavar="N", help="runs with seeds N, N+1, ...; reported one by one (3)"

@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest import SEPARATOR, NbestList, parse_id, read_entries, runs_of_sentence
+from smt_bridge.formats.nbest import NbestList, read_entries, runs_of_sentence
+from smt_bridge.formats.nbest_dialects import AUTO, read_dialect_ids
 
 
 class OrderedLists(NamedTuple):
@@ -28,11 +29,11 @@ class OrderedLists(NamedTuple):
 
 
 @contextlib.contextmanager
-def ordered_lists(path: str) -> Iterator[OrderedLists]:
-    """Open an n-best list for reading by ascending id; raises FormatError as ``read_entries`` does."""
+def ordered_lists(path: str, *, dialect: str = AUTO) -> Iterator[OrderedLists]:
+    """Open an n-best list of any dialect for reading by ascending id; raises FormatError as ``read_entries`` does."""
     with _readable_twice(path) as readable:
-        sentences, ascending = _scan_ids(readable, shown=path)
-        lists = runs_of_sentence(read_entries(readable, shown=path))
+        sentences, ascending = _scan_ids(readable, shown=path, dialect=dialect)
+        lists = runs_of_sentence(read_entries(readable, shown=path, dialect=dialect))
         yield OrderedLists(lists if ascending else iter(join_lists(lists)), sentences, not ascending)
 
 
@@ -44,11 +45,10 @@ def join_lists(lists: Iterable[NbestList]) -> list[NbestList]:
     return [joined[sentence] for sentence in sorted(joined)]
 
 
-def _scan_ids(path: str, *, shown: str) -> tuple[int, bool]:
+def _scan_ids(path: str, *, shown: str, dialect: str) -> tuple[int, bool]:
     """The highest id plus one, and whether ids never go down."""
     highest, previous, ascending = -1, -1, True
-    for number, line in enumerate(read_lines(path), start=1):
-        sentence = parse_id(line.split(SEPARATOR, 1)[0], path=shown, number=number)
+    for sentence in read_dialect_ids(path, shown=shown, dialect=dialect):
         ascending = ascending and sentence >= previous
         previous, highest = sentence, max(highest, sentence)
     if highest < 0:

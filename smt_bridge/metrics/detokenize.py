@@ -1,4 +1,4 @@
-"""From Moses-tokenised text back to plain text, with sacremoses."""
+"""From Moses-tokenised text to plain text and back, with sacremoses."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ def detokenizer(language: str) -> Callable[[str], str]:
         return str(moses.detokenize(line.split(" "))) if line else ""
 
     return detokenize
+
+
+def moses_tokenizer(language: str) -> Callable[[str], str]:
+    """Return a function that puts spaces between the words of plain text and escapes them as Moses does.
+
+    Raises NmtError when sacremoses is not installed.
+    """
+    try:
+        from sacremoses import MosesTokenizer
+    except ImportError as error:
+        raise NmtError("words of plain text need sacremoses: pip install sacremoses") from error
+    moses = MosesTokenizer(lang=language)
+
+    def tokenize(line: str) -> str:
+        return str(moses.tokenize(line, return_str=True, escape=True)) if line else ""
+
+    return tokenize

@@ -85,11 +85,12 @@ def tune(
 ) -> TuningReport:
     """Run a tuner with several seeds; L1 norm of the result is 1.
 
-    ``start`` maps names to weights; names that it lacks begin at 0, without it all begin equal. Raises
-    WiringError where start weights or the names of ``options.features`` do not fit the list.
+    ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
+    the others at 0. Raises WiringError where start weights or the names of ``options.features`` do not fit
+    the list.
     """
-    weights = start_weights(pool, start)
     tuned = _tuned_columns(pool, options.features)
+    weights = _start(pool, start, tuned)
     at_start = _score(pool, weights)
     note = _why_not(pool, tuned)
     if note:
@@ -118,7 +119,8 @@ def cross_validate(
     folds = min(folds, len(sentences))
     if folds < 2:
         raise WiringError("cross-validation needs at least two sentences and two folds")
-    weights, tuned = start_weights(pool, start), _tuned_columns(pool, options.features)
+    tuned = _tuned_columns(pool, options.features)
+    weights = _start(pool, start, tuned)
     inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
     for fold in range(folds):
         part = pool.of_sentences(sentences[sentences % folds != fold])
@@ -132,7 +134,8 @@ def ablate(
     pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
 ) -> dict[str, float]:
     """For every tuned feature the score that is reached without it, tuned anew (one run)."""
-    weights, tuned = start_weights(pool, start), _tuned_columns(pool, options.features)
+    tuned = _tuned_columns(pool, options.features)
+    weights = _start(pool, start, tuned)
     names = np.array([column.name for column in pool.columns])
     found: dict[str, float] = {}
     for name in dict.fromkeys(names[tuned].tolist()):
@@ -172,10 +175,8 @@ def as_json(
     }
 
 
-def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> Floats:
+def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floats:
     """Weights (D,) in the order of the pool's columns."""
-    if start is None:
-        return np.full(len(pool.columns), 1.0 / len(pool.columns))
     weights = np.zeros(len(pool.columns))
     arity = {column.name: column.component + 1 for column in pool.columns}
     for place, column in enumerate(pool.columns):
@@ -189,6 +190,10 @@ def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) 
     if not weights.any():
         raise WiringError("the start weights give no feature of the list a weight; are they of another system?")
     return weights
+
+
+def _start(pool: NbestPool, start: Mapping[str, Sequence[float]] | None, tuned: _Mask) -> Floats:
+    return start_weights(pool, start) if start is not None else tuned / max(int(tuned.sum()), 1)
 
 
 def _score(pool: NbestPool, weights: Floats) -> float:

@@ -1,0 +1,55 @@
+"""`smt-bridge doctor`: what does not fit together, before anything crashes."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from nmt_core.errors import ConfigError
+
+NAME = "doctor"
+HELP = "look at moses.ini, tables, lists, weights, models together and name every mismatch"
+_EXAMPLE = """examples:
+  smt-bridge doctor moses.ini
+  smt-bridge doctor nmt.ini --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\
+      --scorer runs/search --lm lm.fr.arpa.gz
+
+Each finding is a line on stdout: `error` or `warning`, the file (and line), the problem, the remedy. Exit code 0
+without errors, 1 with some, 2 when a file cannot be read at all."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("ini", nargs="?", default="", metavar="MOSES.INI", help="configuration; the files it names too")
+    for option, said in (
+        ("--table", "a phrase table"),
+        ("--nbest", "an n-best list"),
+        ("--weights", "weights for the list"),
+        ("--source", "the tokenised source of the list"),
+        ("--reference", "its reference"),
+        ("--lm", "a KenLM language model"),
+    ):
+        parser.add_argument(option, default="", metavar="FILE", help=said)
+    parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder")
+    parser.add_argument("--lines", type=int, default=200_000, metavar="N", help="of each file, 0 for all (200000)")
+    parser.add_argument("--json", action="store_true", help="findings as JSON, one a line")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Examine and print."""
+    from smt_bridge.doctor.examination import Files, examine
+
+    files = Files(
+        args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm, args.lines
+    )
+    if not any(files[:-1]):
+        raise ConfigError("give a moses.ini or other files to look at")
+    errors = warnings = 0
+    for finding in examine(files):
+        print(json.dumps(finding._asdict(), ensure_ascii=False) if args.json else finding, flush=True)
+        errors += finding.level == "error"
+        warnings += finding.level == "warning"
+    print(f"{NAME}: {errors} errors, {warnings} warnings", file=sys.stderr)
+    return 1 if errors else 0

@@ -1,0 +1,134 @@
+"""`smt-bridge report`: an HTML page about a reranking, or about a rescored phrase table."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError, InputError
+
+if TYPE_CHECKING:
+    from nmt_core.interfaces import PairScorer
+
+NAME = "report"
+HELP = "write an HTML page that shows what reranking or rescoring did"
+_EXAMPLE = """examples:
+  smt-bridge report --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\
+      --detokenize fr --tuning tuning.json --scorer runs/search --output report.html
+  smt-bridge report --table nmt-table.gz --output table.html
+
+The page is one file that needs no network and no scripts. --tuning is what `tune --report` wrote: it adds the
+spread of the weights and the ablation. --scorer adds every word's neural score and the attention."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument("--nbest", metavar="FILE", help="annotated n-best list")
+    parser.add_argument("--weights", metavar="FILE", help="weights of `tune`, or a moses.ini")
+    parser.add_argument("--source", metavar="FILE", help="tokenised source text, one line per id")
+    parser.add_argument("--reference", metavar="FILE", help="reference, one line per id")
+    parser.add_argument("--detokenize", metavar="LANG", help="the reference is plain text, as LANG is written")
+    parser.add_argument("--tuning", metavar="FILE", help="what `tune --report` wrote")
+    parser.add_argument("--scorer", metavar="SPEC", help="model whose word scores and attention are shown")
+    parser.add_argument("--details", type=int, default=20, metavar="N", help="sentences explained (20)")
+    parser.add_argument(
+        "--significance", choices=["bs", "ar", "none"], default="bs", help="test of the difference (bs)"
+    )
+    parser.add_argument("--table", metavar="FILE", help="instead: a table that `rescore-table` made")
+    parser.add_argument("--output", required=True, metavar="FILE", help="the page")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Make one of the two pages."""
+    from nmt_core.files import open_output
+
+    needed = (args.nbest, args.weights, args.source, args.reference)
+    if bool(args.table) == any(needed) or not (args.table or all(needed)):
+        raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
+    content = _table_page(args) if args.table else _reranking_page(args)
+    with open_output(args.output) as stream:
+        stream.write(content.encode("utf-8", "replace"))
+    print(f"{NAME}: {args.output} has {len(content) >> 10} KiB", file=sys.stderr)
+    return 0
+
+
+def _table_page(args: argparse.Namespace) -> str:
+    from smt_bridge.report.phrase_table import read_record, survey, table_page
+
+    path = args.table + ".json"
+    if not os.path.isfile(path):
+        raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
+    try:
+        record = read_record(path)
+    except ValueError as error:
+        raise InputError(path, str(error)) from error
+    return table_page(survey(args.table, before=record["scores_before"]), record, path=args.table)
+
+
+def _reranking_page(args: argparse.Namespace) -> str:
+    from nmt_core.files import read_text_lines
+    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.formats.weights import read_weights
+    from smt_bridge.metrics.detokenize import detokenizer
+    from smt_bridge.metrics.significance import compare
+    from smt_bridge.report.reranking import collect, reranking_page
+    from smt_bridge.rerank import Reranker
+    from smt_bridge.tuning.pool import list_statistics, read_references
+
+    weights = read_weights(args.weights)
+    reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
+    sources = list(read_text_lines(args.source, errors="replace"))
+    with ordered_lists(args.nbest) as ordered:
+        if ordered.sentences > len(sources):
+            problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {len(sources)} lines"
+            raise InputError(args.nbest, problem)
+        reference = read_references(args.reference, ordered.sentences, path=args.nbest)
+        count = list_statistics(
+            [args.reference], ordered.sentences, path=args.nbest, tokenize=None, language=args.detokenize
+        )
+        sentences = collect(list(ordered.lists), reranker, sources, reference, count)
+    plain = detokenizer(args.detokenize) if args.detokenize else str
+    comparisons = compare(
+        [plain(one.before.text) for one in sentences],
+        [plain(one.after.text) for one in sentences],
+        [[one.reference for one in sentences]],
+        tokenize="13a" if args.detokenize else "none",
+        test=args.significance,
+    )
+    return reranking_page(
+        sentences,
+        comparisons,
+        weights,
+        tuning=_tuning(args.tuning),
+        scorer=_scorer(args.scorer),
+        signatures=_signatures(args.nbest),
+        details=args.details,
+        subtitle=f"{args.nbest}, {len(sentences)} sentences",
+    )
+
+
+def _tuning(path: str | None) -> dict[str, Any] | None:
+    from smt_bridge.report.reranking import read_tuning
+
+    if path is None:
+        return None
+    try:
+        return read_tuning(path)
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"cannot be read as a report of `tune --report` ({error})") from error
+
+
+def _scorer(spec: str | None) -> PairScorer | None:
+    from smt_bridge.scorers import open_scorer
+
+    return open_scorer(spec) if spec else None
+
+
+def _signatures(nbest: str) -> dict[str, str]:
+    from smt_bridge.signature import find_sidecar
+
+    found = find_sidecar(nbest)
+    return {name: str(signature) for name, signature in found.columns.items()} if found else {}

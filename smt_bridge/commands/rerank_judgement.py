@@ -1,0 +1,233 @@
+"""What `smt-bridge rerank --reference` finds out: scores before and after, and what the list could have given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from smt_bridge.formats.nbest import NbestEntry
+    from smt_bridge.metrics.bleu import Counts
+    from smt_bridge.metrics.by_length import Part, PartScore
+    from smt_bridge.metrics.oracle import Chance, Oracle
+    from smt_bridge.metrics.significance import Comparison
+
+REPORT_FORMAT = "hybridmt rerank report"
+REPORT_VERSION = 1
+NEURAL_UNKNOWN = "NMTunk"  # name (with or without a number) of the feature that counts unknown words
+_METRICS = ("BLEU", "chrF", "TER")
+
+
+class Choice(NamedTuple):
+    """One sentence: the system's own first entry and ours, their texts as judged, their totals under the weights.
+
+    ``place`` is that of our entry in the list, from 1; ``size`` the length of the list, 0 for a gap.
+    """
+
+    before: NbestEntry | None
+    after: NbestEntry | None
+    before_text: str
+    after_text: str
+    before_total: float = 0.0
+    after_total: float = 0.0
+    place: int = 0
+    size: int = 0
+
+
+@dataclass
+class Choices:
+    """All sentences in order; ``statistics`` are the BLEU counts of the lists, empty where no oracle is asked for."""
+
+    sentences: list[Choice] = field(default_factory=list)
+    statistics: list[Counts] = field(default_factory=list)
+
+    @property
+    def before(self) -> list[str]:
+        """The system's own output."""
+        return [choice.before_text for choice in self.sentences]
+
+    @property
+    def after(self) -> list[str]:
+        """Our output."""
+        return [choice.after_text for choice in self.sentences]
+
+
+class Setting(NamedTuple):
+    """What scores depend on: ``references`` one sequence per file, ``source`` lines or None, both by sentence."""
+
+    references: Sequence[Sequence[str]]
+    source: Sequence[str] | None
+    tokenize: str
+    test: str
+    samples: int
+    bounds: Sequence[int]
+
+
+class Judgement(NamedTuple):
+    """Everything that is said at the end; ``parts`` are the sentences with and without unknown words."""
+
+    comparisons: list[Comparison]
+    oracle: Oracle | None
+    chance: Chance | None
+    by_length: list[PartScore]
+    parts: list[PartScore]
+
+
+def judge(choices: Choices, setting: Setting, known: Part | None) -> Judgement:
+    """Score the choices; ``known`` are the sentences without unknown words where that is known."""
+    from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
+    from smt_bridge.metrics.significance import compare, sacrebleu_metric
+
+    before, after, references = choices.before, choices.after, setting.references
+    comparisons = compare(
+        before,
+        after,
+        references,
+        tokenize=setting.tokenize,
+        test=setting.test,
+        samples=setting.samples,
+        metrics=_METRICS,
+    )
+    bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
+    lengths = [sum(1 for word in text.split(" ") if word) for text in setting.source or references[0]]
+    by_length = score_parts(parts_by_length(lengths, setting.bounds), before, after, references, metric=bleu)
+    parts = [] if known is None else [Part("all", tuple(range(len(before)))), known]
+    scored = score_parts(parts, before, after, references, metric=bleu)
+    return Judgement(comparisons, *_reach(choices, setting), by_length, scored)
+
+
+def _reach(choices: Choices, setting: Setting) -> tuple[Oracle | None, Chance | None]:
+    """The oracle and chance; sentences without a list count as empty output."""
+    from smt_bridge.metrics.bleu import References, sacrebleu_tokenizer
+    from smt_bridge.metrics.oracle import chance, oracle
+
+    if not choices.statistics:
+        return None, None
+    tokenizer = sacrebleu_tokenizer(setting.tokenize)
+    gaps = [
+        References([reference[place] for reference in setting.references], tokenizer).statistics([""])[0]
+        for place, choice in enumerate(choices.sentences)
+        if choice.size == 0
+    ]
+    missing = sum(gaps) if gaps else None
+    return oracle(choices.statistics, missing), chance(choices.statistics, missing)
+
+
+def known_by_vocabulary(paths: Sequence[str], setting: Setting, language: str | None) -> Part:
+    """The sentences whose words are all in the vocabularies of source and target.
+
+    The first reference speaks for the target; plain text of a ``language`` is tokenised for this.
+    """
+    from nmt_core.files import read_text_lines
+    from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.metrics.by_length import without_unknown
+    from smt_bridge.metrics.detokenize import moses_tokenizer
+
+    known = [{line.partition("\t")[0] for line in read_text_lines(path)} for path in paths]
+    tokenize = moses_tokenizer(language) if language else None
+    reference = [tokenize(line) if tokenize else words_as_text(line.encode()) for line in setting.references[0]]
+    return without_unknown("no unknown words", [setting.source or [], reference], known)
+
+
+def known_by_feature(choices: Choices) -> Part | None:
+    """The sentences in whose two hypotheses the neural model knows all words, where the list has its counts."""
+    from smt_bridge.metrics.by_length import Part
+
+    entries = [(choice.before, choice.after) for choice in choices.sentences]
+    names = {name for pair in entries for entry in pair if entry for name in entry.features}
+    counts = sorted(name for name in names if name.rstrip("0123456789") == NEURAL_UNKNOWN)
+    if not counts:
+        return None
+    name = counts[0]
+    known = [
+        place
+        for place, pair in enumerate(entries)
+        if all(entry is not None and not any(entry.features.get(name, (1.0,))) for entry in pair)
+    ]
+    return Part(f"no unknown words ({name})", tuple(known))
+
+
+def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
+    """What is said on stderr."""
+    lines = [str(comparison) for comparison in judgement.comparisons]
+    if judgement.oracle and judgement.chance:
+        luck = judgement.chance
+        lines.append(
+            f"BLEU of the list: {judgement.oracle.bleu:.2f} for the best choice (oracle), {luck.mean:.2f}"
+            f" (deviation {luck.deviation:.2f}) for a choice by chance"
+        )
+    counted = "source" if by_source else "reference"
+    for title, parts in ((f"words in the {counted}", judgement.by_length), ("", judgement.parts)):
+        for part in parts:
+            change = f"{part.before:.2f} -> {part.after:.2f}"
+            lines.append(f"BLEU {change} on {part.sentences} sentences, {title + ' ' if title else ''}{part.name}")
+    return lines
+
+
+def report_of(
+    choices: Choices, judgement: Judgement, setting: Setting, weights: Mapping[str, Sequence[float]], **more: Any
+) -> dict[str, Any]:
+    """The report as JSON has it; ``more`` are further members. The keys are explained in docs/reranking.md."""
+    from smt_bridge.metrics.sentence import sentence_scorer
+
+    scorer = sentence_scorer(setting.tokenize)
+    places = judgement.oracle.chosen if judgement.oracle else ()
+    return {
+        "format": REPORT_FORMAT,
+        "version": REPORT_VERSION,
+        **more,
+        "tokenize": setting.tokenize,
+        "test": {"name": setting.test, "samples": setting.samples or None},
+        "weights": {name: list(values) for name, values in weights.items()},
+        "metrics": [_comparison(comparison) for comparison in judgement.comparisons],
+        "oracle": {"BLEU": judgement.oracle.bleu} if judgement.oracle else None,
+        "random": judgement.chance._asdict() if judgement.chance else None,
+        "by_length": {
+            "of": "reference" if setting.source is None else "source",
+            "bounds": list(setting.bounds),
+            "parts": [part._asdict() for part in judgement.by_length],
+        },
+        "known_words": [part._asdict() for part in judgement.parts],
+        "sentences": [
+            _sentence(place, choice, setting, places, scorer.score) for place, choice in enumerate(choices.sentences)
+        ],
+    }
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    found = comparison._asdict()
+    for name in ("before_interval", "after_interval"):
+        found[name] = found[name]._asdict() if found[name] else None
+    return {**found, "change": comparison.after - comparison.before, "higher_is_better": comparison.metric != "TER"}
+
+
+def _sentence(
+    place: int, choice: Choice, setting: Setting, oracle: Sequence[int], score: Callable[[str, Sequence[str]], Any]
+) -> dict[str, Any]:
+    references = [reference[place] for reference in setting.references]
+    before = score(choice.before_text, references)
+    after = before if choice.after_text == choice.before_text else score(choice.after_text, references)
+    return {
+        "id": place,
+        "source": None if setting.source is None else setting.source[place],
+        "references": references,
+        "hypotheses": choice.size,
+        "place": choice.place,
+        "oracle_place": oracle[place] + 1 if oracle else None,
+        "before": _side(choice.before, choice.before_text, choice.before_total, before),
+        "after": _side(choice.after, choice.after_text, choice.after_total, after),
+    }
+
+
+def _side(entry: NbestEntry | None, text: str, total: float, scores: Any) -> dict[str, Any]:
+    return {
+        "text": text,
+        "words": entry.text if entry else "",
+        "total": total,
+        "system_total": entry.total if entry else None,
+        "features": {name: list(values) for name, values in entry.features.items()} if entry else {},
+        "BLEU": scores.bleu,
+        "chrF": scores.chrf,
+        "TER": scores.ter,
+    }

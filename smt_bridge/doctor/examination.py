@@ -1,0 +1,178 @@
+"""All files of a pipeline together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from nmt_core.errors import InputError, NmtError
+from smt_bridge.doctor import language_model, lists, words
+from smt_bridge.doctor.findings import Finding, error, warning
+from smt_bridge.doctor.table import Table
+from smt_bridge.formats.moses_ini import Feature, MosesIni, is_phrase_table, read_ini
+from smt_bridge.formats.weights import Weights, read_weights
+
+
+class Files(NamedTuple):
+    """What is to be looked at; empty names are left out. ``most`` lines of each are read, 0 for all."""
+
+    ini: str = ""
+    table: str = ""
+    nbest: str = ""
+    weights: str = ""
+    source: str = ""
+    reference: str = ""
+    scorer: str = ""
+    lm: str = ""
+    most: int = 200_000
+
+
+def examine(files: Files) -> Iterator[Finding]:
+    """Every finding, in the order in which the files are used."""
+    ini = read_ini(files.ini) if files.ini else None
+    tables = {path: Table(path, most=files.most) for path in _tables(files, ini)}
+    for table in tables.values():
+        yield from table.findings
+        yield from _examine_record(table.path, files.scorer)
+    if ini is not None:
+        yield from _examine_ini(ini, tables)
+    for path, stated in _language_models(files, ini):
+        model, findings = language_model.look_at(path)
+        yield from findings
+        if model.kind:
+            yield from language_model.examine_order(path, model, stated, ini=files.ini)
+    for path, tokenised in ((files.source, True), (files.reference, False)):
+        if path:
+            yield from words.examine_text(path, most=files.most, tokenised=tokenised)
+    yield from _examine_list(files, tables)
+    yield from _examine_words(files, tables)
+
+
+def _tables(files: Files, ini: MosesIni | None) -> list[str]:
+    named = [_path(ini.path, feature) for feature in ini.features if is_phrase_table(feature)] if ini else []
+    return list(dict.fromkeys([*([files.table] if files.table else []), *(path for path in named if path)]))
+
+
+def _language_models(files: Files, ini: MosesIni | None) -> list[tuple[str, int | None]]:
+    found: list[tuple[str, int | None]] = [(files.lm, None)] if files.lm else []
+    for feature in ini.features if ini else ():
+        path = _path(ini.path, feature) if ini else ""
+        if feature.kind.upper().startswith("KENLM") and path:
+            order = feature.options.get("order", "")
+            found = [(known, stated) for known, stated in found if known != path]
+            found.append((path, int(order) if order.isdecimal() else None))
+    return found
+
+
+def _path(ini: str, feature: Feature) -> str:
+    """The file of a feature; where it is not found from here, it may be beside the ini."""
+    path = feature.options.get("path", "")
+    beside = os.path.join(os.path.dirname(ini), path)
+    return beside if path and not os.path.exists(path) and os.path.exists(beside) else path
+
+
+def _examine_ini(ini: MosesIni, tables: dict[str, Table]) -> Iterator[Finding]:
+    for feature in ini.features:
+        place = f"{ini.path}:{feature.line}"
+        path = feature.options.get("path", "")
+        here = _path(ini.path, feature)
+        if path and not any(os.path.exists(here + suffix) for suffix in ("", ".gz", ".minphr", ".minlexr")):
+            yield error(place, f"{feature.name} wants {path}, which is not there", "correct the path")
+        elif path and here != path:
+            problem = f"{path} is found beside this file, but not from the folder in which this was started"
+            yield warning(place, problem, "start Moses in the folder of the ini, or write whole paths")
+        table = tables.get(here)
+        if table is not None and table.scores not in (None, feature.num_features):
+            problem = f"num-features={feature.num_features}, but {here} has {table.scores} scores in a line"
+            yield error(place, problem, f"write num-features={table.scores} and as many weights")
+    weights = read_weights(ini.path)
+    arity = {feature.name: feature.num_features for feature in ini.features}
+    single = {name: 1 if name.startswith(_SINGLE) else arity[name] for name in arity}
+    wanted = {
+        feature.name: single[feature.name]
+        for feature in ini.features
+        if feature.options.get("tuneable", "true") != "false" or feature.name in weights
+    }
+    yield from lists.examine_weights(wanted, weights, place="[feature]", path=ini.path)
+
+
+_SINGLE = ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion", "LM")
+
+
+def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
+    if not files.nbest:
+        return
+    look = lists.NbestLook(files.nbest, most=files.most)
+    yield from look.findings
+    yield from _examine_record(files.nbest, files.scorer)
+    for path in (files.source, files.reference):
+        if path:
+            yield from lists.examine_ids(look, path)
+    if files.weights and look.arity:
+        weights = _weights(files.weights)
+        if isinstance(weights, Finding):
+            yield weights
+        else:
+            yield from lists.examine_weights(look.arity, weights, place=files.nbest, path=files.weights)
+    for table in tables.values():
+        yield from lists.examine_words(look, table.target)
+
+
+def _weights(path: str) -> Weights | Finding:
+    try:
+        return read_weights(path)
+    except InputError as problem:
+        return error(str(problem), "the weights cannot be read", "correct the line")
+
+
+def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
+    source = words.words_of_file(files.source, most=files.most) if files.source else None
+    for table in tables.values():
+        if source is not None:
+            yield from words.examine_escapes(source, table.source)
+    if not files.scorer or files.scorer.startswith("grpc:"):
+        return
+    for folder in files.scorer.split(","):
+        sides = [words.read_vocabulary(folder, side) for side in ("source", "target")]
+        if None in sides:
+            yield error(folder, "is not a model folder", "give the folder that `nmt-core train` wrote")
+            continue
+        for text, side in ((source, 0), *((one.source, 0) for one in tables.values()),
+                           *((one.target, 1) for one in tables.values())):  # fmt: skip
+            vocabulary = sides[side]
+            if text is not None and vocabulary is not None:
+                yield from words.examine_coverage(text, vocabulary, model=folder)
+
+
+def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
+    """Whether the record beside a file is of this file, and of this model."""
+    record = path + ".json"
+    if not os.path.isfile(record):
+        return
+    try:
+        with open(record, "rb") as stream:
+            content: Any = json.load(stream)
+    except ValueError:
+        yield warning(record, "is not JSON", "it is not a record of ours: remove or rename it")
+        return
+    if os.path.getmtime(record) < os.path.getmtime(path) - 60:
+        yield warning(record, f"is older than {path}", "was the file made again by something else?")
+    if scorer and not scorer.startswith("grpc:") and isinstance(content, dict):
+        yield from _examine_fingerprint(record, content, scorer)
+
+
+def _examine_fingerprint(record: str, content: dict[str, Any], scorer: str) -> Iterator[Finding]:
+    from smt_bridge.scorers import open_scorer
+
+    said = json.dumps(content)
+    try:
+        signature = open_scorer(scorer).signature
+    except NmtError:
+        return
+    prints = [part.removeprefix("model:") for part in signature.split("|") if part.startswith("model:")]
+    if "model:" in said and prints and prints[0] not in said:
+        yield warning(
+            record, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
+        )

@@ -1,0 +1,87 @@
+"""What may be wrong with an n-best list and its weights."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+from nmt_core.errors import InputError
+from nmt_core.files import read_lines
+from smt_bridge.doctor.findings import Finding, error, warning
+from smt_bridge.doctor.words import Words, words_of
+from smt_bridge.formats.nbest import read_entries
+
+_LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
+_UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
+
+
+class NbestLook:
+    """A look at the first lines of a list: its features with their number of values, highest id, and words."""
+
+    def __init__(self, path: str, *, most: int) -> None:
+        self.path = path
+        self.arity: dict[str, int] = {}
+        self.highest = -1
+        self.findings: list[Finding] = []
+        self.target = words_of(path, ())
+        empty = 0
+        positive = 0
+        try:
+            for entry in islice(read_entries(path), most or None):
+                self.highest = max(self.highest, entry.sentence)
+                self.target.counts.update(word for word in entry.text.split(" ") if word)
+                empty += not entry.hypothesis
+                for name, values in entry.features.items():
+                    known = self.arity.setdefault(name, len(values))
+                    if known != len(values) and "_" not in name:
+                        problem = f"{name} has {len(values)} values here and {known} before"
+                        self.findings.append(error(f"{path}:{entry.line}", problem, "make the list anew"))
+                        return
+                    if _LOG_PROBABILITY.fullmatch(name):
+                        positive += all(0 < value <= 1 for value in values)
+        except InputError as wrong:
+            self.findings.append(error(str(wrong), "the list cannot be used", "correct the line"))
+            return
+        if empty:
+            self.findings.append(warning(path, f"{empty} translations are empty", "make sure that this is meant"))
+        if positive > 100:
+            problem = f"{positive} log-probabilities are between 0 and 1"
+            self.findings.append(warning(path, problem, "are they probabilities? features must be logarithms"))
+
+
+def examine_ids(look: NbestLook, path: str) -> Iterator[Finding]:
+    """Whether a source or reference has a line for every id."""
+    lines = sum(1 for _ in read_lines(path))
+    if look.highest >= lines:
+        problem = f"has ids up to {look.highest}, but {path} has {lines} lines (ids begin at 0)"
+        yield error(look.path, problem, "take the file that was translated")
+
+
+def examine_weights(
+    features: Mapping[str, int], weights: Mapping[str, Sequence[float]], *, place: str, path: str
+) -> Iterator[Finding]:
+    """Whether every feature (name to number of values) has its weights, and the reverse."""
+    for name, arity in features.items():
+        if name not in weights:
+            if "_" not in name:
+                yield error(
+                    path, f"no weight for {name} of {place}", f"add `{name}= ...` (0 leaves it out), or tune again"
+                )
+        elif len(weights[name]) != arity:
+            problem = f"{name} has {len(weights[name])} weights for {arity} values of {place}"
+            yield error(path, problem, "tune again, or correct the line")
+    for name in weights:
+        if name not in features and not name.startswith(_UNTUNED) and "_" not in name:
+            yield error(
+                path, f"a weight for {name}, which {place} does not have", "delete the line, or take the other file"
+            )
+
+
+def examine_words(look: NbestLook, target: Words) -> Iterator[Finding]:
+    """Whether the list is written in the words of the table."""
+    if look.target.total and target.total:
+        foreign = look.target.unknown(frozenset(target.counts))
+        if foreign > 0.5:
+            problem = f"{foreign:.0%} of its words are not in {target.place}"
+            yield warning(look.path, problem, "is it a list of this system, tokenised and escaped alike?")

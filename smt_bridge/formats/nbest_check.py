@@ -1,0 +1,110 @@
+"""Whether an n-best list belongs to a source file at all, from what both show on their faces.
+
+A list of another file, or one that has slipped by a line, can be read, scored and tuned without any error; only the
+numbers are poor. Three things tell: alignments that point behind the end of the source, lengths that do
+not go together (long sentences have long translations, in every pair of languages), and rare words and numbers that are
+copied no more often than between sentences that do not belong together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from math import log, sqrt
+from typing import NamedTuple
+
+from smt_bridge.formats.nbest_entry import NbestEntry, words_as_text
+
+_ALIGNMENT = re.compile(rb"[ \t]*(?:[0-9]+-[0-9]+[ \t]*)+")
+_POINT = re.compile(rb"([0-9]+)-[0-9]+")
+_FEWEST = 20  # sentences for lengths and words to say anything
+MOST_LOOKED_AT = 2000  # sentences looked at
+_CORRELATED = 0.6  # of the logarithms of lengths: translations have 0.8 and more
+_BETTER = 0.2  # than when sources get the hypotheses of other sentences nearby, which follow the order of the file
+_NEIGHBOURS = (1, 2, 3, -1, -2, -3)
+_VARIED = 0.01  # variance of a logarithm of length below which lengths say nothing
+_RATIO = 5.0  # of the numbers of characters
+_OUTSIDE = 0.05  # share of sentences with alignments behind the end
+_COPIED = 2.0  # times as often as among strangers
+
+
+class Glimpse(NamedTuple):
+    """A source sentence, the first hypothesis of its list, and the last source word that its alignment names."""
+
+    source: str
+    hypothesis: str
+    last_aligned: int = -1
+
+
+def glimpse(source: bytes | str, entry: NbestEntry) -> Glimpse:
+    """What the check wants to know of one list."""
+    text = words_as_text(source) if isinstance(source, bytes) else source
+    for field in entry.fields[2:]:
+        if _ALIGNMENT.fullmatch(field):
+            return Glimpse(text, entry.text, max(int(point) for point in _POINT.findall(field)))
+    return Glimpse(text, entry.text)
+
+
+def looks_unrelated(glimpses: Iterable[Glimpse]) -> str | None:
+    """Why the hypotheses cannot be translations of these sources, in a few words; None where nothing speaks for it."""
+    pairs = [pair for pair, _ in zip(glimpses, range(MOST_LOOKED_AT), strict=False) if pair.source and pair.hypothesis]
+    outside = sum(pair.last_aligned > len(pair.source.split(" ")) for pair in pairs)  # charts count <s> too
+    if outside > _OUTSIDE * len(pairs):
+        return f"alignments of {outside} of {len(pairs)} sentences point behind the end of their source"
+    if len(pairs) < _FEWEST:
+        return None
+    ratios = sorted(len(pair.hypothesis) / len(pair.source) for pair in pairs)
+    middle = ratios[len(ratios) // 2]
+    if not 1 / _RATIO < middle < _RATIO:
+        return f"half of the hypotheses have {middle:.2g} times the characters of their source"
+    correlation = _correlation_of_lengths(pairs)
+    if correlation is None or correlation >= _CORRELATED or _copies_show_relation(pairs):
+        return None
+    strangers = {shift: _correlation_of_lengths(_shifted(pairs, shift)) or -1.0 for shift in _NEIGHBOURS}
+    closest = max(strangers, key=lambda shift: strangers[shift])
+    if correlation > strangers[closest] + _BETTER:
+        return None
+    if strangers[closest] >= _CORRELATED:
+        place = "lower" if closest > 0 else "higher"
+        return f"the hypotheses fit sources whose ids are {abs(closest)} {place}; was a line lost or added?"
+    return f"long sources do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
+
+
+def _shifted(pairs: Sequence[Glimpse], shift: int) -> list[Glimpse]:
+    """Sources with the hypotheses of their neighbours."""
+    return [
+        pair._replace(hypothesis=pairs[(index + shift) % len(pairs)].hypothesis) for index, pair in enumerate(pairs)
+    ]
+
+
+def _correlation_of_lengths(pairs: Sequence[Glimpse]) -> float | None:
+    """Of words or of characters, whichever is higher; None where lengths hardly differ."""
+    words = [(log(1 + pair.source.count(" ")), log(1 + pair.hypothesis.count(" "))) for pair in pairs]
+    characters = [(log(len(pair.source)), log(len(pair.hypothesis))) for pair in pairs]
+    found = [_correlation([a for a, _ in lengths], [b for _, b in lengths]) for lengths in (words, characters)]
+    known = [value for value in found if value is not None]
+    return max(known) if known else None
+
+
+def _correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    count = len(first)
+    means = sum(first) / count, sum(second) / count
+    here = [value - means[0] for value in first]
+    there = [value - means[1] for value in second]
+    spread = sum(value * value for value in here), sum(value * value for value in there)
+    if min(spread) < _VARIED * count:
+        return None
+    return sum(a * b for a, b in zip(here, there, strict=True)) / sqrt(spread[0] * spread[1])
+
+
+def _copies_show_relation(pairs: Sequence[Glimpse]) -> bool:
+    """Whether rare words stand on both sides more often than when every source gets its neighbour's hypothesis."""
+    sources = [frozenset(pair.source.split(" ")) for pair in pairs]
+    targets = [frozenset(pair.hypothesis.split(" ")) for pair in pairs]
+    frequency = Counter(word for words in (*sources, *targets) for word in words)
+    limit = max(2, len(pairs) // 10)
+    rare = [frozenset(word for word in words if frequency[word] <= limit) for words in sources]
+    together = sum(len(words & other) for words, other in zip(rare, targets, strict=True))
+    apart = sum(len(words & other) for words, other in zip(rare, targets[1:] + targets[:1], strict=True))
+    return together >= _FEWEST // 4 and together > _COPIED * apart

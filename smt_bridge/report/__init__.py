@@ -1,0 +1,1 @@
+"""Reports one can look at: self-contained HTML pages of what reranking and rescoring did."""

@@ -1,0 +1,156 @@
+"""Small charts as inline SVG; every mark has a title that says its number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from smt_bridge.report.page import text
+
+_WIDTH = 640
+_LABELS = 190  # for the names of bars
+
+
+class Bar(NamedTuple):
+    """A bar from 0 to ``value``, with whiskers of ``deviation`` to both sides."""
+
+    label: str
+    value: float
+    deviation: float = 0.0
+
+
+class Line(NamedTuple):
+    """Values at the positions of the axis; None leaves a gap."""
+
+    label: str
+    values: Sequence[float | None]
+
+
+def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) -> str:
+    """Horizontal bars, positive ones to the right."""
+    if not entries:
+        return ""
+    low = min(0.0, *(bar.value - bar.deviation for bar in entries))
+    high = max(0.0, *(bar.value + bar.deviation for bar in entries))
+    scale = (_WIDTH - _LABELS - 120) / ((high - low) or 1.0)
+    zero = _LABELS + 10 - low * scale
+    parts = []
+    for row, bar in enumerate(entries):
+        top, end = 6 + 22 * row, zero + bar.value * scale
+        kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
+        number = f"{bar.value:.3g}" + (f" ± {bar.deviation:.2g}" if bar.deviation else "")
+        parts.append(
+            f'<text x="{_LABELS}" y="{top + 12}" text-anchor="end">{text(bar.label)}</text>'
+            f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
+            f' height="15"><title>{text(bar.label)}: {number}</title></rect>'
+        )
+        if bar.deviation:
+            left, right = (zero + (bar.value + sign * bar.deviation) * scale for sign in (-1, 1))
+            parts.append(f'<path class="whisker" d="M{left:.1f} {top + 7}H{right:.1f}"/>')
+        after = max(end, zero + (bar.value + bar.deviation) * scale, zero) + 5
+        parts.append(f'<text class="faint" x="{after:.1f}" y="{top + 12}">{number}</text>')
+    height = 22 * len(entries) + 8
+    parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
+    return _svg(_WIDTH, height, title, parts)
+
+
+def lines(axis: Sequence[str], first: Line, second: Line, *, title: str, unit: str) -> str:
+    """Two lines over named positions."""
+    known = [value for line in (first, second) for value in line.values if value is not None]
+    if not known:
+        return ""
+    low, high = math.floor(min(known) / 5) * 5, math.ceil(max(known) / 5) * 5 or 5
+    high = max(high, low + 5)
+    left, top, bottom = 46, 14, 250
+    step = (_WIDTH - left - 30) / max(len(axis) - 1, 1)
+
+    def y(value: float) -> float:
+        return bottom - (value - low) / (high - low) * (bottom - top)
+
+    parts = []
+    for tick in np.linspace(low, high, 6):
+        parts.append(
+            f'<path class="rule" d="M{left} {y(tick):.1f}H{_WIDTH - 20}"/>'
+            f'<text class="faint" x="{left - 6}" y="{y(tick) + 4:.1f}" text-anchor="end">{tick:g}</text>'
+        )
+    for place, name in enumerate(axis):
+        x = left + place * step
+        parts.append(f'<text class="faint" x="{x:.1f}" y="{bottom + 18}" text-anchor="middle">{text(name)}</text>')
+    for kind, line in (("first", first), ("second", second)):
+        points = [(left + place * step, value) for place, value in enumerate(line.values) if value is not None]
+        path = "L".join(f"{x:.1f} {y(value):.1f}" for x, value in points)
+        parts.append(f'<path class="line-{kind}" d="M{path}"/>')
+        parts += [
+            f'<circle class="{kind}" cx="{x:.1f}" cy="{y(value):.1f}" r="4">'
+            f"<title>{text(line.label)}: {value:.2f} {text(unit)}</title></circle>"
+            for x, value in points
+        ]
+    for place, (kind, line) in enumerate((("first", first), ("second", second))):
+        x = left + 10 + place * 220
+        parts.append(f'<rect class="{kind}" x="{x}" y="{bottom + 30}" width="14" height="10"/>')
+        parts.append(f'<text x="{x + 20}" y="{bottom + 40}">{text(line.label)}</text>')
+    return _svg(_WIDTH, bottom + 50, title, parts)
+
+
+def density(
+    counts: npt.NDArray[np.int64],
+    *,
+    low: tuple[float, float],
+    high: tuple[float, float],
+    title: str,
+    names: tuple[str, str],
+) -> str:
+    """A two-dimensional histogram (X, Y), darker where more points fall."""
+    columns, rows = counts.shape
+    left, top, side = 60, 10, 420
+    width, height = side / columns, side / rows
+    most = math.log1p(int(counts.max())) or 1.0
+    parts = [f'<rect x="{left}" y="{top}" width="{side}" height="{side}" fill="none" class="rule"/>']
+    for column, row in zip(*np.nonzero(counts), strict=True):
+        count = int(counts[column, row])
+        parts.append(
+            f'<rect class="second" x="{left + column * width:.1f}" y="{top + side - (row + 1) * height:.1f}"'
+            f' width="{width:.1f}" height="{height:.1f}" opacity="{0.12 + 0.88 * math.log1p(count) / most:.2f}">'
+            f"<title>{count:,} pairs</title></rect>"
+        )
+    for part in np.linspace(0, 1, 5):
+        x, y = left + part * side, top + side - part * side
+        across, up = (low[axis] + part * (high[axis] - low[axis]) for axis in (0, 1))
+        parts.append(f'<text class="faint" x="{x:.0f}" y="{top + side + 16}" text-anchor="middle">{across:.3g}</text>')
+        parts.append(f'<text class="faint" x="{left - 6}" y="{y + 4:.0f}" text-anchor="end">{up:.3g}</text>')
+    parts.append(f'<text x="{left + side / 2}" y="{top + side + 36}" text-anchor="middle">{text(names[0])}</text>')
+    parts.append(
+        f'<text transform="translate(14 {top + side / 2}) rotate(-90)" text-anchor="middle">{text(names[1])}</text>'
+    )
+    return _svg(left + side + 20, top + side + 46, title, parts)
+
+
+def heat(weights: Sequence[Sequence[float]], across: Sequence[str], down: Sequence[str], *, title: str) -> str:
+    """Attention: one row for each target word, one column for each source word."""
+    cell, left = 22, 12 + 8 * max((len(word) for word in down), default=0)
+    top = 12 + 6 * max((len(word) for word in across), default=0)
+    parts = []
+    for column, word in enumerate(across):
+        x = left + column * cell + 15
+        parts.append(f'<text transform="translate({x} {top - 5}) rotate(-60)">{text(word)}</text>')
+    for row, word in enumerate(down):
+        parts.append(f'<text x="{left - 6}" y="{top + row * cell + 15}" text-anchor="end">{text(word)}</text>')
+        for column, weight in enumerate(weights[row]):
+            parts.append(
+                f'<rect class="second" x="{left + column * cell}" y="{top + row * cell}" width="{cell - 1}"'
+                f' height="{cell - 1}" opacity="{max(weight, 0.03):.2f}">'
+                f"<title>{text(word)} / {text(across[column])}: {weight:.2f}</title></rect>"
+            )
+    return _svg(left + cell * len(across) + 60, top + cell * len(down) + 6, title, parts)
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+    return (
+        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" aria-label="{text(title)}">'
+        + "".join(parts)
+        + "</svg>"
+    )

@@ -1,0 +1,81 @@
+"""HTML pages that need nothing but themselves: no network, no scripts, readable in light and dark, and on paper."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Iterable, Sequence
+
+_STYLE = """
+:root { --paper: #ffffff; --ink: #1d2733; --faint: #66727f; --rule: #d7dde3; --panel: #f4f6f8; --first: #8595a6;
+  --second: #1565c0; --good: #1b7f4b; --bad: #b3372f; --mark: #ffe8a3; }
+@media (prefers-color-scheme: dark) { :root { --paper: #14181d; --ink: #e3e8ee; --faint: #98a4b1; --rule: #343c46;
+  --panel: #1d232a; --first: #76869a; --second: #6fb1ff; --good: #5cc48d; --bad: #f0837a; --mark: #5b4a13; } }
+* { box-sizing: border-box; }
+body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto;
+  max-width: 68rem; padding: 1.5rem 1rem 4rem; }
+h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
+h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; } p { margin: .4rem 0; max-width: 46rem; }
+.faint, caption, .signature { color: var(--faint); } .signature { font: .78rem/1.4 ui-monospace, monospace; word-break: break-all; }
+.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
+td.number, th.number { text-align: right; } svg { display: block; height: auto; max-width: 100%; }
+svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .faint { fill: var(--faint); }
+svg .rule { stroke: var(--rule); } .first { fill: var(--first); } .second { fill: var(--second); }
+.good { fill: var(--good); } .bad { fill: var(--bad); } svg .line-first { stroke: var(--first); fill: none; stroke-width: 2; }
+svg .line-second { stroke: var(--second); fill: none; stroke-width: 2; } svg .whisker { stroke: var(--ink); }
+details { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; padding: .5rem .8rem; }
+details[open] { background: var(--panel); } summary { cursor: pointer; }
+.gain { color: var(--good); font-weight: 600; } .loss { color: var(--bad); font-weight: 600; }
+ins, del { background: var(--mark); text-decoration: none; border-radius: 3px; padding: 0 .15em; }
+del { text-decoration: line-through; } .words span { border-radius: 3px; display: inline-block; margin: 0 .25em .25em 0;
+  padding: 0 .3em; text-align: center; } .words small { color: var(--faint); display: block; font-size: .7rem; }
+.pair { display: grid; gap: .2rem .8rem; grid-template-columns: max-content 1fr; } .pair dt { color: var(--faint); }
+.pair dd { margin: 0; } .columns { display: flex; flex-wrap: wrap; gap: 1.5rem; }
+@media (max-width: 36rem) { .pair { grid-template-columns: 1fr; } body { padding: 1rem .7rem 3rem; } }
+@media print { details { break-inside: avoid; } body { max-width: none; } }
+"""
+
+
+def page(title: str, subtitle: str, sections: Iterable[str]) -> str:
+    """A whole page; ``sections`` are HTML, the titles are text."""
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{text(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        f'<h1>{text(title)}</h1>\n<p class="faint">{text(subtitle)}</p>\n'
+        + "\n".join(sections)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def text(value: object) -> str:
+    """Anything as text that HTML leaves alone, also inside attributes."""
+    return html.escape(str(value), quote=True)
+
+
+def section(title: str, *parts: str, remark: str = "") -> str:
+    """A heading, a sentence that says what is to be seen, and the parts (HTML)."""
+    said = f'<p class="faint">{text(remark)}</p>\n' if remark else ""
+    return f"<section>\n<h2>{text(title)}</h2>\n{said}" + "\n".join(parts) + "\n</section>"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table of texts and numbers; numbers stand right, with two decimals where they are not whole."""
+    head = "".join(f"<th{_kind(column, head=True)}>{text(column)}</th>" for column in columns)
+    body = "".join(
+        "<tr>" + "".join(f"<td{_kind(cell)}>{_shown(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
+    )
+    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
+
+
+def pairs(entries: Iterable[tuple[str, str]]) -> str:
+    """Names (text) with what they stand for (HTML)."""
+    return '<dl class="pair">' + "".join(f"<dt>{text(name)}</dt><dd>{value}</dd>" for name, value in entries) + "</dl>"
+
+
+def _kind(cell: object, *, head: bool = False) -> str:
+    return ' class="number"' if isinstance(cell, int | float) and not head else ""
+
+
+def _shown(cell: object) -> str:
+    return text(f"{cell:,.2f}" if isinstance(cell, float) else f"{cell:,}" if isinstance(cell, int) else cell)

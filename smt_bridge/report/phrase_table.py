@@ -1,0 +1,147 @@
+"""The page about a rescored phrase table: neural against translation-model scores (Cho et al. 2014, section 4.4)."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from smt_bridge.fields import text_of
+from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
+from smt_bridge.report import charts
+from smt_bridge.report.page import page, pairs, section, table, text
+
+_CELLS = 60
+_LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the picture
+_LONG = 3  # words: half of the examples are phrases of at least so many
+_DIRECT = 2  # phi(target|source) in the order in which Moses writes its scores
+_TOP = 3
+
+
+class Source(NamedTuple):
+    """A source phrase with the targets that either score likes best."""
+
+    lines: int
+    phrase: str
+    by_table: list[str]
+    by_model: list[str]
+
+
+class Survey(NamedTuple):
+    """What one pass through a table found: a 2-D histogram of logarithms, their correlation, and examples."""
+
+    lines: int
+    histogram: npt.NDArray[np.int64]
+    correlation: float
+    sources: list[Source]
+
+
+def survey(path: str, *, before: int, examples: int = 12) -> Survey:
+    """Look at the whole table in constant memory; the first new score is number ``before`` (from 0)."""
+    histogram = np.zeros((_CELLS, _CELLS), dtype=np.int64)
+    sums = np.zeros(6)
+    chosen: tuple[list[tuple[int, int, Source]], ...] = ([], [])
+    lines = 0
+    for window in read_windows(path):
+        columns = split_window(window)
+        logs = _logarithms(columns, (min(_DIRECT, before - 1), before))
+        cells = np.clip((1.0 - logs / np.array(_LOWEST)) * _CELLS, 0, _CELLS - 1).astype(np.int64)
+        np.add.at(histogram, (cells[:, 0], cells[:, 1]), 1)
+        x, y = logs.T
+        sums += [len(x), x.sum(), y.sum(), (x * x).sum(), (y * y).sum(), (x * y).sum()]
+        for source in _sources(columns, logs):
+            kept = chosen[source.phrase.count(" ") + 1 >= _LONG]
+            heapq.heappush(kept, (source.lines, lines, source))
+            if len(kept) > examples // 2:
+                heapq.heappop(kept)
+            lines += source.lines
+    best = [source for kept in chosen for _, _, source in sorted(kept, key=lambda item: (-item[0], item[1]))]
+    return Survey(lines, histogram, _correlation(sums), best)
+
+
+def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
+    """The whole page; ``record`` is what ``rescore-table`` wrote beside the table."""
+    added = list(record.get("added", []))
+    picture = charts.density(
+        found.histogram,
+        low=_LOWEST,
+        high=(0.0, 0.0),
+        title="neural against translation-model score",
+        names=("ln phi(target|source) of the table", f"ln {added[0] if added else 'new score'}"),
+    )
+    counts = record.get("counts", {})
+    parts = [
+        section(
+            "Neural against translation-model score",
+            picture,
+            remark=f"Every pair of the table; correlation {found.correlation:.3f}. Darker is more pairs; what is"
+            f" below {_LOWEST[0]:g} or {_LOWEST[1]:g} lies in the border cells (Cho et al. 2014, Figure 3).",
+        ),
+        section(
+            "The targets that either score likes best",
+            table(
+                ("source", "targets", "by the table", "by the model"),
+                [(one.phrase, one.lines, " · ".join(one.by_table), " · ".join(one.by_model)) for one in found.sources],
+            ),
+            remark="The source phrases with the most targets, short ones and long ones (Cho et al. 2014, Table 2).",
+        ),
+        section("What was counted", pairs(_counted(found, counts))),
+        section("What the columns are", pairs([(name, _signed(name, record)) for name in added])),
+    ]
+    return page("What rescoring did", path, parts)
+
+
+def read_record(path: str) -> dict[str, Any]:
+    """The record beside a table; raises ValueError when it is something else."""
+    with open(path, "rb") as stream:
+        content = json.load(stream)
+    if not isinstance(content, dict) or not isinstance(content.get("scores_before"), int):
+        raise ValueError("is not a record of `smt-bridge rescore-table`")
+    return content
+
+
+def _logarithms(columns: Columns, places: Sequence[int]) -> npt.NDArray[np.float64]:
+    rows = [scores.split() for scores in columns.scores]
+    values = np.array([[row[place] for place in places] for row in rows], dtype=np.float64)
+    logs: npt.NDArray[np.float64] = np.log(np.maximum(values, 1e-300))
+    return logs
+
+
+def _sources(columns: Columns, logs: npt.NDArray[np.float64]) -> Iterator[Source]:
+    for phrase, rows in groupby(range(len(columns.sources)), key=columns.sources.__getitem__):
+        places = list(rows)
+        yield Source(len(places), text_of(phrase), *(_best(columns.targets, logs[:, axis], places) for axis in (0, 1)))
+
+
+def _best(targets: Sequence[bytes], scores: npt.NDArray[np.float64], places: Iterable[int]) -> list[str]:
+    return [text_of(targets[place]) for place in heapq.nlargest(_TOP, places, key=scores.__getitem__)]
+
+
+def _correlation(sums: npt.NDArray[np.float64]) -> float:
+    count, x, y, xx, yy, xy = sums.tolist()
+    spread = (xx - x * x / count) * (yy - y * y / count)
+    return (xy - x * y / count) / math.sqrt(spread) if spread > 0 else math.nan
+
+
+def _counted(found: Survey, counts: Mapping[str, float]) -> list[tuple[str, str]]:
+    entries = [("lines", f"{found.lines:,}")]
+    if counts:
+        entries += [
+            ("distinct pairs", f"{counts['pairs']:,}"),
+            ("probabilities at the floor", f"{counts['floored']:,}"),
+            ("source words unknown to the model", f"{counts['unknown_source']:,} of {counts['source_words']:,}"),
+            ("target words unknown to the model", f"{counts['unknown_target']:,} of {counts['target_words']:,}"),
+        ]
+    return entries
+
+
+def _signed(name: str, record: Mapping[str, Any]) -> str:
+    signatures = record.get("signatures", {})
+    kind = "reverse_scorer" if "source|target" in name else "scorer"
+    return f'<span class="signature">{text(signatures.get(kind, ""))}</span>'

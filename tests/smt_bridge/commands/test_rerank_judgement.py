@@ -1,0 +1,230 @@
+"""rerank on lists of other tools, on files that do not fit together, and what it finds out with a reference."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+
+from nmt_core.errors import ConfigError, InputError
+from smt_bridge.commands import rerank
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.nbest import read_entries
+
+NBEST = """0 ||| the cat sat on a mat ||| A= 2 B= 0 NMTunk0= 0 ||| 2
+0 ||| the cat sat on the mat ||| A= 1 B= 1 NMTunk0= 0 ||| 1
+2 ||| it is a very big house indeed ||| A= 2 B= 0 NMTunk0= 1 ||| 2
+2 ||| it is a very small house ||| A= 1 B= 1 NMTunk0= 0 ||| 1
+"""
+BEFORE = ["the cat sat on a mat", "", "it is a very big house indeed"]
+AFTER = ["the cat sat on the mat", "", "it is a very small house"]
+REFERENCE = ["the cat sat on the mat", "no one is here", "it is a very small house"]
+
+
+def call(*arguments: str | Path) -> int:
+    parser = argparse.ArgumentParser()
+    rerank.add_arguments(parser)
+    return rerank.run(parser.parse_args([str(argument) for argument in arguments]))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "nbest").write_text(NBEST)
+    (tmp_path / "reference").write_text("\n".join(REFERENCE) + "\n")
+    (tmp_path / "source").write_text("das katze sass auf matte\nniemand\nes ist ein sehr kleines haus heute und hier\n")
+    (tmp_path / "weights").write_text("[weight]\nA= 0.25\nB= 0.75\nNMTunk0= 0\n")
+    return tmp_path
+
+
+def arguments(files: Path, *more: str | Path) -> list[str | Path]:
+    given: list[str | Path] = ["--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out"]
+    return [*given, "--source", files / "source", *more]
+
+
+def judged(files: Path, *more: str | Path) -> dict[str, Any]:
+    call(*arguments(files, "--reference", files / "reference", "--samples", "30", "--report", files / "r.json", *more))
+    report: dict[str, Any] = json.loads((files / "r.json").read_text())
+    return report
+
+
+def test_report_holds_the_numbers_of_sacrebleu(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    report = judged(files, "--length-bounds", "5,8")
+    assert (report["format"], report["version"]) == ("hybridmt rerank report", 1)
+    metrics = {metric["metric"]: metric for metric in report["metrics"]}
+    bleu = sacrebleu.BLEU(tokenize="none", force=True)
+    for name, judge in (("BLEU", bleu), ("chrF2", sacrebleu.CHRF()), ("TER", sacrebleu.TER())):
+        assert metrics[name]["before"] == judge.corpus_score(BEFORE, [REFERENCE]).score
+        assert metrics[name]["after"] == judge.corpus_score(AFTER, [REFERENCE]).score
+        assert metrics[name]["higher_is_better"] == (name != "TER")
+        assert metrics[name]["before_interval"]["half_width"] >= 0
+        assert 0 < metrics[name]["p_value"] <= 1
+    assert report["oracle"]["BLEU"] == pytest.approx(metrics["BLEU"]["after"])
+    assert (report["random"]["exact"], report["random"]["draws"]) == (True, 4)
+    assert [(part["name"], part["sentences"]) for part in report["by_length"]["parts"]] == [("1-5", 2), ("9+", 1)]
+    assert report["by_length"]["parts"][0]["after"] == bleu.corpus_score(AFTER[:2], [REFERENCE[:2]]).score
+    assert report["weights"] == {"A": [0.25], "B": [0.75], "NMTunk0": [0.0]}
+    said = capsys.readouterr().err
+    for word in ("BLEU", "chrF2", "TER", "95 %", "p = ", "oracle", "by chance", "words in the source 9+"):
+        assert word in said
+
+
+def test_report_explains_every_sentence(files: Path) -> None:
+    first, gap, last = judged(files)["sentences"]
+    assert first["source"] == "das katze sass auf matte"
+    assert (first["references"], first["place"], first["oracle_place"], first["hypotheses"]) == (
+        [REFERENCE[0]],
+        2,
+        2,
+        2,
+    )
+    assert (first["before"]["text"], first["after"]["text"]) == (BEFORE[0], AFTER[0])
+    assert first["before"]["features"] == {"A": [2.0], "B": [0.0], "NMTunk0": [0.0]}
+    assert (first["before"]["total"], first["after"]["total"]) == (0.5, 1.0)
+    assert first["before"]["system_total"] == 2.0
+    assert first["after"]["BLEU"] == pytest.approx(100)
+    assert first["before"]["TER"] == sacrebleu.sentence_ter(BEFORE[0], [REFERENCE[0]]).score
+    assert (gap["id"], gap["hypotheses"], gap["place"], gap["after"]["text"]) == (1, 0, 0, "")
+    assert last["after"]["text"] == AFTER[2]
+
+
+def test_sentences_without_unknown_words_by_vocabulary_or_feature(files: Path) -> None:
+    by_feature = judged(files)["known_words"]
+    assert [(part["name"], part["sentences"]) for part in by_feature] == [("all", 3), ("no unknown words (NMTunk0)", 1)]
+    (files / "s.vocab").write_text(
+        "</s>\t3\nniemand\t1\n" + "\n".join(["es ist ein sehr kleines haus".replace(" ", "\n")])
+    )
+    (files / "t.vocab").write_text("no\none\nis\nhere\n")
+    known = judged(files, "--known-words", files / "s.vocab", files / "t.vocab")["known_words"]
+    assert [(part["name"], part["sentences"]) for part in known] == [("all", 3), ("no unknown words", 1)]
+
+
+def test_several_references_and_no_test(files: Path) -> None:
+    (files / "second").write_text("a cat sat on the mat\n\nit is a tiny house\n")
+    report = judged(files, "--reference", files / "second", "--significance", "none", "--no-oracle")
+    second = (files / "second").read_text().split("\n")[:3]
+    bleu = sacrebleu.BLEU(tokenize="none", force=True)
+    assert report["metrics"][0]["after"] == bleu.corpus_score(AFTER, [REFERENCE, second]).score
+    assert (report["oracle"], report["random"], report["metrics"][0]["p_value"]) == (None, None, None)
+    assert report["sentences"][0]["references"] == [REFERENCE[0], second[0]]
+
+
+def test_blank_reference_line_is_named(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (files / "reference").write_text(REFERENCE[0] + "\n \n" + REFERENCE[2] + "\n")
+    judged(files)
+    assert "reference:2: blank lines (2)" in capsys.readouterr().err
+
+
+def test_id_without_a_source_is_named(files: Path) -> None:
+    (files / "source").write_text("one\ntwo\n")
+    with pytest.raises(FormatError, match=r"nbest:3: has ids up to 2 but .*source has only 2 lines"):
+        call(*arguments(files))
+    assert not (files / "out").exists()
+
+
+def test_id_without_a_reference_is_named(files: Path) -> None:
+    (files / "reference").write_text("one\ntwo\n")
+    with pytest.raises(InputError, match=r"reference: has 2 lines but .* 3 lines are needed"):
+        call(*arguments(files, "--reference", files / "reference"))
+
+
+@pytest.mark.parametrize(
+    ("features", "said"), [("A= 1 B= 1", "NMTunk0 is missing"), ("A= 1 B= 1 C= 1 NMTunk0= 1", "C is not")]
+)
+def test_line_with_other_features_is_named(files: Path, features: str, said: str) -> None:
+    (files / "nbest").write_text(NBEST + f"2 ||| x ||| {features} ||| 1\n")
+    with pytest.raises(FormatError, match=rf"nbest:5: feature {said}"):
+        call(*arguments(files))
+    assert call(*arguments(files, "--lenient")) == 0
+
+
+@pytest.mark.parametrize("value", ["nan", "-inf"])
+def test_feature_that_is_not_finite_is_named(files: Path, value: str) -> None:
+    (files / "nbest").write_text(NBEST.replace("2 B= 0 NMTunk0= 1", f"2 B= {value} NMTunk0= 1"))
+    with pytest.raises(FormatError, match=r"nbest:3: feature B is not a finite number"):
+        call(*arguments(files))
+
+
+def test_nothing_to_choose_is_said(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    line = "{} ||| same ||| A= {} B= 0 NMTunk0= 0 ||| 1\n"
+    (files / "nbest").write_text("".join(line.format(place // 2, place) for place in range(6)))
+    report = judged(files)
+    assert "the hypotheses of every list are equal" in capsys.readouterr().err
+    assert all(metric["p_value"] == 1.0 for metric in report["metrics"])
+    (files / "nbest").write_text(line.format(0, 1) + line.format(1, 1))
+    call(*arguments(files))
+    assert "no list has more than one hypothesis" in capsys.readouterr().err
+
+
+def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lengths = [random.Random(place).randint(2, 30) for place in range(40)]
+    line = "{} ||| {} ||| A= 1 B= 1 NMTunk0= 0 ||| 1\n"
+    (files / "nbest").write_text("".join(line.format(i, "x " * n) for i, n in enumerate(lengths)))
+    for sources, suspected in ((lengths, False), (sorted(lengths), True)):
+        (files / "source").write_text("".join("y " * n + "\n" for n in sources))
+        assert call(*arguments(files)) == 0
+        assert ("another source" in capsys.readouterr().err) == suspected
+
+
+@pytest.mark.parametrize("more", [["--report", "r"], ["--known-words", "a", "b"], ["--length-bounds", "x"]])
+def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
+    with pytest.raises(ConfigError):
+        call(*arguments(files, *more))
+    with pytest.raises(ConfigError, match="--nbest-format"):
+        call(*arguments(files, "--nbest-format", "x"))
+
+
+def test_json_lines_are_reranked_and_stay_json(files: Path) -> None:
+    entries = read_entries(str(files / "nbest"))
+    lines = [
+        {"id": e.sentence, "text": e.text, "features": {n: v[0] for n, v in e.features.items()}, "mine": "é"}
+        for e in entries
+    ]
+    (files / "nbest").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    assert call(*arguments(files, "--nbest-output", files / "list")) == 0
+    assert (files / "out").read_text().split("\n") == [*AFTER, ""]
+    best = json.loads((files / "list").read_text().split("\n")[0])
+    assert best == {**lines[1], "total": 1}
+
+
+def test_lines_of_joeynmt_are_taken_by_count(files: Path) -> None:
+    (files / "nbest").write_text("a b\nc\nd\ne\n\nf\n")
+    assert call(*arguments(files, "--nbest-format", "joeynmt:2", "--lenient")) == 0
+    assert (files / "out").read_text() == "a b\nd\n\n"
+
+
+def test_memory_does_not_grow_with_the_list(files: Path) -> None:
+    import tracemalloc
+
+    peaks = []
+    for sentences in (200, 2000):
+        words = "word " * 20
+        with open(files / "nbest", "w") as stream:
+            for sentence in range(sentences):
+                for rank in range(5):
+                    stream.write(
+                        f"{sentence} ||| {words}{rank} ||| A= {rank} B= 0 s_{sentence}x{rank}= 1 NMTunk0= 0 ||| 1\n"
+                    )
+        (files / "source").write_text("word\n" * sentences)
+        tracemalloc.start()
+        call(*arguments(files, "--nbest-output", files / "list"))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < peaks[0] + 4_000_000
+
+
+def test_real_list_gets_better_and_quickly(shared: Path, tmp_path: Path) -> None:
+    moses, data = shared / "moses/en-fr", shared / "data/multi30k"
+    call(
+        "--nbest", moses / "val.first20.nbest10.with-alignment.gz", "--weights", moses / "moses.ini",
+        "--reference", data / "val.tok.fr.gz", "--report", tmp_path / "r.json", "--output", tmp_path / "out",
+        "--samples", "20",
+    )  # fmt: skip
+    report = json.loads((tmp_path / "r.json").read_text())
+    bleu = report["metrics"][0]
+    assert report["random"]["mean"] < bleu["after"] < report["oracle"]["BLEU"]
+    assert len(report["sentences"]) == 20

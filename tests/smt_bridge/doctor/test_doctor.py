@@ -1,0 +1,149 @@
+# ruff: noqa: E501
+"""Every mismatch is named with its remedy; a healthy system has none."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.commands.main import main
+from smt_bridge.doctor.examination import Files, examine
+
+INI = """[feature]
+UnknownWordPenalty
+WordPenalty
+PhraseDictionaryMemory name=TM0 num-features=2 path={folder}/table
+KENLM name=LM0 order=2 path={folder}/lm.arpa
+
+[weight]
+UnknownWordPenalty0= 1
+WordPenalty0= -1
+TM0= 0.2 0.2
+LM0= 0.5
+"""
+TABLE = (
+    "a house ||| une maison ||| 0.5 0.5 ||| 0-0\nthe ||| la ||| 0.5 0.25 ||| 0-0\nthe ||| l&apos; ||| 0.5 0.2 ||| 0-0\n"
+)
+ARPA = "\\data\\\nngram 1=3\nngram 2=1\n\n\\1-grams:\n-1 <unk>\n-99 <s> -0.5\n-1 </s>\n\n\\2-grams:\n-1 <s> </s>\n\n\\end\\\n"
+NBEST = "0 ||| la maison ||| TM0= -1 -1 LM0= -5 WordPenalty0= -2 ||| -3\n1 ||| une maison ||| TM0= -1 -1 LM0= -5 WordPenalty0= -2 ||| -3\n"  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "moses.ini").write_text(INI.format(folder=tmp_path))
+    (tmp_path / "table").write_text(TABLE)
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    (tmp_path / "nbest").write_text(NBEST)
+    (tmp_path / "weights").write_text("TM0= 0.2 0.2\nLM0= 0.5\nWordPenalty0= -1\n")
+    (tmp_path / "source").write_text("the house\na house\n")
+    (tmp_path / "reference").write_text("la maison\nune maison\n")
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "source.vocab").write_text("</s>\n<unk>\na\nhouse\nthe\n")
+    (model / "target.vocab").write_text("</s>\n<unk>\nune\nmaison\nla\nl&apos;\n")
+    return tmp_path
+
+
+def findings(folder: Path) -> list[str]:
+    names = ("ini", "table", "nbest", "weights", "source", "reference", "scorer", "lm")
+    files = ("moses.ini", "table", "nbest", "weights", "source", "reference", "model", "lm.arpa")
+    return [str(found) for found in examine(Files(**{n: str(folder / f) for n, f in zip(names, files, strict=True)}))]
+
+
+def test_nothing_is_wrong_with_what_fits(folder: Path) -> None:
+    assert findings(folder) == []
+
+
+def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
+    def apply(folder: Path) -> None:
+        (folder / name).write_text(change((folder / name).read_text()))
+
+    return apply
+
+
+@pytest.mark.parametrize(
+    ("harm", "level", "words"),
+    [
+        (edit("moses.ini", lambda t: t.replace("num-features=2", "num-features=4")), "error", "has 2 scores in a line"),
+        (edit("moses.ini", lambda t: t.replace("TM0= 0.2 0.2", "TM0= 0.2")), "error", "TM0 has 1 weights for 2 values"),
+        (edit("moses.ini", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
+        (edit("moses.ini", lambda t: t + "NMT0= 1\n"), "error", "a weight for NMT0, which [feature] does not have"),
+        (edit("moses.ini", lambda t: t.replace("/table", "/nowhere")), "error", "which is not there"),
+        (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),
+        (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
+        (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 scores, but the first line has 2"),
+        (edit("table", lambda t: t.replace("0.5 0.25", "0.5  0.25")), "warning", "two blanks between scores"),
+        (edit("table", lambda t: "z ||| z ||| 1 1 |||\n" + t), "warning", "sort it (LC_ALL=C sort)"),
+        (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pairs come twice"),
+        (edit("table", lambda t: t.replace("0.5", "7").replace("0.2", "3")), "warning", "scores are above 1"),
+        (edit("lm.arpa", lambda t: t.replace("\\end\\\n", "")), "error", "it was cut off"),
+        (edit("lm.arpa", lambda t: "nothing\n"), "error", "neither an ARPA file nor a KenLM binary"),
+        (
+            edit("lm.arpa", lambda t: "mmap lm http://kheafield.com/code format version 4\n"),
+            "error",
+            "format version 4",
+        ),
+        (edit("nbest", lambda t: t.replace("LM0= -5", "LM0= nan")), "error", "nan"),
+        (edit("nbest", lambda t: t.replace("1 |||", "7 |||", 1)), "error", "has ids up to 7"),
+        (
+            edit("nbest", lambda t: t.replace("maison", "casa").replace("la", "il")),
+            "warning",
+            "of its words are not in",
+        ),
+        (edit("nbest", lambda t: t.replace("la maison", "")), "warning", "1 translations are empty"),
+        (edit("weights", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
+        (edit("weights", lambda t: t + "KENLM0= 1\n"), "error", "a weight for KENLM0"),
+        (edit("weights", lambda t: "LM0 0,5\n"), "error", "plain number"),
+        (edit("source", lambda t: t.replace("\n", "\r\n")), "warning", "carriage return"),
+        (edit("source", lambda t: "\ufeff" + t), "warning", "byte order mark"),
+        (edit("source", lambda t: "The House.\nA house, the house.\n"), "warning", "is not tokenised"),
+        (edit("source", lambda t: "THE HOUSE\nA HOUSE\n"), "warning", "lower-case it"),
+        (edit("source", lambda t: "das haus\nein haus\n"), "warning", "are unknown to"),
+        (edit("reference", lambda t: "la maison\n\n"), "warning", "1 lines are blank"),
+        (
+            edit("model/target.vocab", lambda t: t.replace("l&apos;", "l'").replace("la\n", "")),
+            "warning",
+            "unescape it",
+        ),
+        (lambda folder: (folder / "model" / "source.vocab").unlink(), "error", "is not a model folder"),
+        (lambda folder: (folder / "table.json").write_text("{"), "warning", "is not JSON"),
+    ],
+)
+def test_each_mismatch_is_named_with_its_remedy(
+    folder: Path, harm: Callable[[Path], None], level: str, words: str
+) -> None:
+    harm(folder)
+    found = findings(folder)
+    assert any(line.startswith(f"{level}: ") and words in line for line in found), found
+    assert all(line.count("; ") >= 1 for line in found)
+
+
+def test_exit_codes_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", str(folder / "moses.ini")]) == 0
+    assert main(["doctor"]) == 2
+    (folder / "moses.ini").write_text(INI.format(folder=folder).replace("LM0= 0.5\n", ""))
+    capsys.readouterr()
+    assert main(["doctor", str(folder / "moses.ini"), "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["level"] == "error"
+
+
+def test_the_real_system_is_healthy(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = shared / "data" / "multi30k"
+    monkeypatch.chdir(shared / "moses" / "en-fr")
+    files = Files("moses.ini", "", "val.nbest100.gz", "moses.ini", str(data / "val.tok.en.gz"), most=20_000)
+    assert list(examine(files)) == []
+
+
+def test_the_example_is_healthy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(Path(__file__).parents[3] / "examples" / "en-fr" / "moses")
+    assert list(examine(Files("moses.ini", nbest="dev.nbest50.gz", weights="moses.ini"))) == []
+
+
+def test_a_truncated_table_is_named(folder: Path) -> None:
+    content = gzip.compress(TABLE.encode() * 100)
+    (folder / "table").write_bytes(content[: len(content) // 2])
+    assert any("the gzip data ends too early" in line for line in findings(folder))

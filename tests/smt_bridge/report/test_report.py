@@ -1,0 +1,183 @@
+"""The pages: well-formed, self-contained, with the numbers that were measured, and without errors in a browser."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import ConfigError, InputError
+from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest_order import ordered_lists
+from smt_bridge.formats.weights import Weights
+from smt_bridge.metrics.significance import compare
+from smt_bridge.report.reranking import collect, reranking_page
+from smt_bridge.rerank import Reranker
+from smt_bridge.tuning.pool import list_statistics
+from tests.fakes import LengthPairScorer
+
+_VOID = {"meta", "rect", "path", "circle"}
+
+SOURCES = ["the house", "a <b> & c", "no one here", "the end of it"]
+REFERENCES = ["la maison", "un <b> & c", "personne ici", "la fin de cela"]
+NBEST = """0 ||| maison la ||| A= -1 B= 0.5 ||| 0
+0 ||| la maison ||| A= -2 B= 2.5 ||| 0
+1 ||| un b & c ||| A= -1 B= 0 ||| 0
+1 ||| un <b> & c ||| A= -1 B= 4 ||| 0
+3 ||| la fin de cela ||| A= -1 B= 0 ||| 0
+3 ||| fin ||| A= -9 B= 1 ||| 0
+"""
+
+
+class Reader(HTMLParser):
+    """Checks that every element is closed, and collects text, attributes and addresses."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text: list[str] = []
+        self.addresses: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in _VOID:
+            self.open.append(tag)
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href", "action")]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def read(page: str) -> str:
+    """The text of a page that is well formed and loads nothing."""
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    assert reader.addresses == []
+    assert "<script" not in page
+    assert "http" not in page.lower().replace("http-equiv", "")
+    return " ".join(" ".join(reader.text).split())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "source").write_text("\n".join(SOURCES) + "\n")
+    (tmp_path / "reference").write_text("\n".join(REFERENCES) + "\n")
+    (tmp_path / "nbest").write_text(NBEST)
+    (tmp_path / "weights").write_text("A= 0.2\nB= 0.5\n")
+    return tmp_path
+
+
+def report(folder: Path, *options: str) -> str:
+    given = ["--nbest", "nbest", "--weights", "weights", "--source", "source", "--reference", "reference"]
+    paths = [str(folder / part) if not part.startswith("--") else part for part in given]
+    assert main(["report", *paths, "--output", str(folder / "page.html"), *options]) == 0
+    return (folder / "page.html").read_text()
+
+
+def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
+    page = read(report(folder, "--significance", "none"))
+    chosen = ["la maison", "un <b> & c", "la fin de cela"]
+    first = ["maison la", "un b & c", "la fin de cela"]
+    goal = [REFERENCES[index] for index in (0, 1, 3)]
+    for one in compare(first, chosen, [goal], tokenize="none", test="none"):
+        assert f"{one.before:.2f}" in page
+        assert f"{one.after:.2f}" in page
+        assert one.signature in page
+    assert "chosen for 2 of 3 sentences" in page
+    assert "un <b> & c" in page
+    assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
+
+
+def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
+    with ordered_lists(str(folder / "nbest")) as ordered:
+        count = list_statistics([str(folder / "reference")], 4, path="n", tokenize=None, language=None)
+        weights = Weights({"A": (0.2,), "B": (0.5,)})
+        reranker = Reranker(weights, path="n", weights_path="w")
+        sentences = collect(list(ordered.lists), reranker, SOURCES, REFERENCES, count)
+    page = read(reranking_page(sentences, [], weights, scorer=LengthPairScorer(0.5)))
+    assert "log p of every word, after: -1.51" in page
+
+
+def test_the_tuning_report_adds_spread_ablation_and_cross_validation(folder: Path) -> None:
+    arguments = ["--nbest", str(folder / "nbest"), "--reference", str(folder / "reference"), "--runs", "2"]
+    arguments += ["--restarts", "1", "--cross-validate", "2", "--ablate", "--report", str(folder / "tuning.json")]
+    assert main(["tune", *arguments, "--output", str(folder / "weights")]) == 0
+    page = read(report(folder, "--tuning", str(folder / "tuning.json")))
+    content = json.loads((folder / "tuning.json").read_bytes())
+    assert f"mean {content['mean']:.2f}" in page
+    assert "Cross-validation" in page
+    assert "What each feature is worth" in page
+
+
+def test_bad_input_is_one_clear_line(folder: Path) -> None:
+    (folder / "wrong.json").write_text("[]")
+    base = ["--nbest", str(folder / "nbest"), "--weights", str(folder / "weights"), "--output", str(folder / "p")]
+    full = [*base, "--source", str(folder / "source"), "--reference", str(folder / "reference")]
+    from smt_bridge.commands import report as command
+
+    def run(arguments: list[str]) -> int:
+        import argparse
+
+        parser = argparse.ArgumentParser()
+        command.add_arguments(parser)
+        return command.run(parser.parse_args(arguments))
+
+    with pytest.raises(ConfigError, match="together, or --table alone"):
+        run(base)
+    with pytest.raises(InputError, match=r"wrong\.json"):
+        run([*full, "--tuning", str(folder / "wrong.json")])
+    (folder / "source").write_text("one\n")
+    with pytest.raises(InputError, match="has only 1 lines"):
+        run(full)
+    with pytest.raises(InputError, match="no such record"):
+        run(["--table", str(folder / "nbest"), "--output", str(folder / "p")])
+    assert not (folder / "p").exists()
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    lines = [f"s{index // 4} x ||| t{index % 4} <&> ||| 0.1 0.2 0.{index % 9 + 1} 0.3 0.0{index % 7 + 1} ||| 0-0\n"
+             for index in range(40)]  # fmt: skip
+    (tmp_path / "table").write_text("".join(lines))
+    counts = {
+        "pairs": 40,
+        "floored": 3,
+        "unknown_source": 1,
+        "source_words": 80,
+        "unknown_target": 2,
+        "target_words": 80,
+    }
+    record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:x"}, "counts": counts}
+    (tmp_path / "table.json").write_text(json.dumps(record))
+    return tmp_path / "table"
+
+
+def test_the_page_about_a_table_has_its_counts_and_best_targets(table: Path) -> None:
+    output = table.parent / "page.html"
+    assert main(["report", "--table", str(table), "--output", str(output)]) == 0
+    page = read(output.read_text())
+    for part in ("40", "3", "1 of 80", "2 of 80", "fake:x", "t3 <&>", "correlation"):
+        assert part in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [420, 1200])
+def test_a_browser_opens_the_page_without_errors(folder: Path, width: int) -> None:
+    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium here")
+    report(folder)
+    command = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"]
+    command += [f"--window-size={width},900", "--dump-dom", f"file://{folder / 'page.html'}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0
+    assert "What reranking did" in done.stdout
+    assert "CONSOLE" not in done.stderr
