@@ -11,11 +11,12 @@ from nmt_core.errors import ConfigError
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-ModelConfig = Annotated[RNNencdecConfig | RNNsearchConfig, Field(discriminator="type")]
+ModelConfig = Annotated[RNNencdecConfig | RNNsearchConfig | RNNLMConfig, Field(discriminator="type")]
 
-PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig] = {
+PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig | RNNLMConfig] = {
     # Cho et al. 2014: the phrase model, 15,000 words
     "rnnencdec-cho2014": RNNencdecConfig(
         embedding=100, output_rank=100, summary="tanh", reset="context", order="conditional"
@@ -23,10 +24,12 @@ PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig] = {
     # Bahdanau et al. 2015: baseline and RNNsearch, 30,000 words
     "rnnencdec": RNNencdecConfig(),
     "rnnsearch": RNNsearchConfig(),
+    # a language model of the target of the same sizes
+    "rnnlm": RNNLMConfig(),
 }
 
 
-def preset(name: str) -> RNNencdecConfig | RNNsearchConfig:
+def preset(name: str) -> RNNencdecConfig | RNNsearchConfig | RNNLMConfig:
     """The settings of a paper by name. Raises ConfigError for an unknown name."""
     try:
         return PRESETS[name]
@@ -41,17 +44,21 @@ def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return rest if name is None else {**preset(str(name)).to_mapping(), **rest}
 
 
-def build_model(config: RNNencdecConfig | RNNsearchConfig, source_words: int, target_words: int) -> TranslationModel:
+def build_model(
+    config: RNNencdecConfig | RNNsearchConfig | RNNLMConfig, source_words: int, target_words: int
+) -> TranslationModel:
     """A model for vocabularies of these sizes; its parameters are not initialised."""
     match config:
         case RNNencdecConfig():
             return RNNencdec(config, source_words, target_words)
         case RNNsearchConfig():
             return RNNsearch(config, source_words, target_words)
+        case RNNLMConfig():
+            return RNNLM(config, source_words, target_words)
 
 
 def new_model(
-    config: RNNencdecConfig | RNNsearchConfig, source_words: int, target_words: int, *, seed: int
+    config: RNNencdecConfig | RNNsearchConfig | RNNLMConfig, source_words: int, target_words: int, *, seed: int
 ) -> TranslationModel:
     """An untrained model with first values as its config says."""
     model = build_model(config, source_words, target_words)

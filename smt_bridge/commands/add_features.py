@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
@@ -48,6 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument("--source", required=True, metavar="FILE", help="tokenised source text, one line per id from 0")
     parser.add_argument("--nbest", required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin")
+    add_format_argument(parser)
     parser.add_argument(
         "--scorer",
         action="append",
@@ -105,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
     if args.shards or args.restart:
         raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
     worker = _open_worker(args, False, 0)
-    pieces = _stream(args, worker, read_entries(args.nbest), sidecar)
+    pieces = _stream(args, worker, read_entries(args.nbest, dialect=args.nbest_format), sidecar)
     _write_record(args, sidecar, worker.description, before, pieces)
     return 0
 
@@ -159,17 +161,17 @@ def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int
         "input": args.nbest,
         "bytes of the input": os.path.getsize(args.nbest),
         "bytes of the source": os.path.getsize(args.source) if os.path.isfile(args.source) else None,
-        "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax")},
+        "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax", "nbest_format")},
     }
-    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window), _shard_of)
+    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, args.nbest_format), _shard_of)
     return Job(args.output, description, source, progress=tell, record=sidecar or args.output + ".json")
 
 
-def _read_windows(path: str, size: int) -> Iterator[list[NbestList]]:
+def _read_windows(path: str, size: int, dialect: str) -> Iterator[list[NbestList]]:
     """So many lists at a time."""
     from smt_bridge.formats.nbest import read_entries, runs_of_sentence
 
-    lists = runs_of_sentence(read_entries(path))
+    lists = runs_of_sentence(read_entries(path, dialect=dialect))
     while window := list(itertools.islice(lists, size)):
         yield window
 
@@ -284,6 +286,7 @@ def _columns_before(nbest: str) -> dict[str, Signature]:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from smt_bridge.commands.parts import progress_bar
+    from smt_bridge.commands.nbest_format import add_format_argument
+from smt_bridge.commands.parts import progress_bar
 
     return progress_bar(NAME, " hyp", quiet=quiet)

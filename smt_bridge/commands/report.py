@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
     from nmt_core.interfaces import PairScorer
@@ -27,6 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--nbest", metavar="FILE", help="annotated n-best list")
+    add_format_argument(parser)
     parser.add_argument("--weights", metavar="FILE", help="weights of `tune`, or a moses.ini")
     parser.add_argument("--source", metavar="FILE", help="tokenised source text, one line per id")
     parser.add_argument("--reference", metavar="FILE", help="reference, one line per id")
@@ -81,7 +83,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
     sources = list(read_text_lines(args.source, errors="replace"))
-    with ordered_lists(args.nbest) as ordered:
+    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
         if ordered.sentences > len(sources):
             problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {len(sources)} lines"
             raise InputError(args.nbest, problem)

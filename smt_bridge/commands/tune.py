@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.pool import NbestPool
@@ -32,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--nbest", metavar="FILE", help="n-best list of a development set, plain or gzip, '-' for stdin"
     )
+    add_format_argument(parser)
     parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="one line per id; repeatable")
     parser.add_argument("--features-dat", metavar="FILE", help="instead of the list: features of Moses' extractor")
     parser.add_argument("--scores-dat", metavar="FILE", help="and its BLEU counts")
@@ -152,7 +154,7 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)
-    with ordered_lists(args.nbest) as ordered:
+    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
         statistics = list_statistics(
             args.reference,
             ordered.sentences,

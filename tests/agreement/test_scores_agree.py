@@ -19,11 +19,12 @@ from nmt_core.models.interface import NO_WORD
 WORDS = [f"w{number}" for number in range(30)]
 
 
-@pytest.fixture(scope="module", params=["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])
+@pytest.fixture(scope="module", params=["rnnsearch", "rnnencdec", "rnnencdec-cho2014", "rnnlm"])
 def models(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[LoadedModel]:
     folder = tmp_path_factory.mktemp("models")
     (folder / "v").write_text("\n".join(["</s>", "<unk>", *WORDS]) + "\n")
-    overrides = ["hidden=12", "embedding=6", "maxout=8", "initialisation=glorot"]
+    overrides = ["hidden=12", "embedding=6", "initialisation=glorot"]
+    overrides += [] if request.param == "rnnlm" else ["maxout=8"]
     for seed in ("1", "2"):
         arguments = ["--source-vocab", str(folder / "v"), "--target-vocab", str(folder / "v"), "--seed", seed]
         arguments += [argument for override in overrides for argument in ("--set", f"model.{override}")]

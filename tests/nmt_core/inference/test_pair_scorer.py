@@ -18,6 +18,7 @@ from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, Vocabulary
 
@@ -27,6 +28,7 @@ CONFIGS = {
     "rnnsearch": RNNsearchConfig(alignment=7, **SIZES),
     "rnnsearch-conditional": RNNsearchConfig(alignment=7, order="conditional", tied=True, **SIZES),
     "rnnencdec": RNNencdecConfig(**SIZES),
+    "rnnlm": RNNLMConfig(embedding=6, hidden=10, initialisation="glorot", tied=True),
     "rnnencdec-cho2014": RNNencdecConfig(summary="tanh", reset="context", order="conditional", output_rank=3, **SIZES),
 }
 

@@ -125,3 +125,15 @@ def rnnencdec(
         if order == "look-generate-update":
             state = unit(p, "unit", gate_inputs(p, "word_inputs", embedded), state, here)
     return log_probs
+
+
+def rnnlm(p: Parameters, target: Sequence[int]) -> list[float]:
+    """log p of every target word of a recurrent language model."""
+    embedded = np.zeros_like(p["target_embedding.weight"][0])
+    state = np.zeros(p["unit.candidate"].shape[0])
+    log_probs = []
+    for word in target:
+        state = gated_unit(p, "unit", gate_inputs(p, "word_inputs", embedded), state)
+        log_probs.append(word_log_probs(p, state)[word])
+        embedded = p["target_embedding.weight"][word]
+    return log_probs

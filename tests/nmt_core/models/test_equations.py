@@ -13,6 +13,7 @@ from nmt_core.data.batching import pad_pairs
 from nmt_core.models.build import PRESETS, build_model, new_model
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 
 _spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
@@ -28,6 +29,7 @@ CONFIGS = {
     "rnnencdec": RNNencdecConfig(**SMALL),
     "rnnencdec-cho2014": PRESETS["rnnencdec-cho2014"].model_copy(update={**SMALL, "output_rank": 2}),
     "rnnencdec-conditional": RNNencdecConfig(order="conditional", **SMALL),
+    "rnnlm": RNNLMConfig(embedding=4, hidden=5, output_rank=3, initialisation="glorot"),
 }
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
 
@@ -52,6 +54,8 @@ def expected(
     words = [*source, 0], [*target, 0]
     if isinstance(config, RNNsearchConfig):
         return reference.rnnsearch(parameters, *words, order=config.order)
+    if isinstance(config, RNNLMConfig):
+        return reference.rnnlm(parameters, words[1])
     return reference.rnnencdec(parameters, *words, order=config.order, summary=config.summary, reset=config.reset)
 
 
@@ -136,7 +140,8 @@ def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
 
 def test_candidates_renormalise_over_themselves(config) -> None:
     model = make(config, torch.float64)
-    readout = torch.randn(3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    width = config.hidden if isinstance(config, RNNLMConfig) else config.maxout
+    readout = torch.randn(3, width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     every = model.log_probs(readout)
     torch.testing.assert_close(model.log_probs(readout, torch.arange(7)), every)
     chosen = torch.tensor([0, 4, 2])
