@@ -1,10 +1,14 @@
-"""Beam search at the paper's size beside JoeyNMT, and with a trained model beside the machine's limit.
+"""Beam search over real sentences, with a trained model or with random weights of the paper's size.
 
-    OMP_NUM_THREADS=1 python benchmarks/decoding.py [--cores 2] [--sentences 200] [--model DIR]
+    OMP_NUM_THREADS=1 python benchmarks/decoding.py --model runs/en-fr --input test.tok.en.gz
+    OMP_NUM_THREADS=1 python benchmarks/decoding.py --sizes paper [--sentences 100] [--words 14]
 
-The models of the first table are random, so every translation is made to have as many words as its
-source has on average; both programs follow the same number of hypotheses for as many steps. With --model
-a real model translates real sentences. *floor* is what the matrix products alone take.
+Every way of searching runs in a process of its own, one after the other and ``--repeat`` times over; the
+fastest run counts. *continuous* lets waiting sentences into the running batch, *in fixed batches* searches
+the same batches until all their sentences are done. *fill* is how much of ``--batch-tokens`` is live, over
+all steps. *floor* is the time that the matrix products alone take when they are made again with nothing
+between them. With random weights all translations have ``--words`` words, the peer's too
+(``benchmarks/make_peer``).
 """
 
 from __future__ import annotations
@@ -13,105 +17,180 @@ import argparse
 import itertools
 import multiprocessing
 import time
-from multiprocessing.synchronize import Barrier
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from common import Products, machine, parallel_text, peak_memory, peer, random_model, table
 
-from nmt_core.inference.beam_search import DecodingConfig
-from nmt_core.inference.translator import Translator
+from nmt_core.data.batching import group_by_tokens
+from nmt_core.files import read_text_lines
+from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Finished, Request, search_all
+from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.text.vocabulary import split_words
 
-COLUMNS = ("decoder", "sentences/s", "words/s", "times the peer", "of the floor", "mean words", "peak GiB")
-
-
-def open_model(folder: str | None, dtype: torch.dtype) -> LoadedModel:
-    """A real model, or a random one of the paper's size."""
-    return load_model(folder, dtype=dtype) if folder else random_model(preset("rnnsearch"), dtype)
+COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", "GFLOP/s", "of the floor", "peak GiB")
 
 
-def settings(beam: int, length: int | None) -> DecodingConfig:
-    """Any length, or exactly one."""
-    if length is None:
-        return DecodingConfig(beam=beam)
-    return DecodingConfig(beam=beam, min_length=length, max_length_ratio=0.0, max_length_extra=length)
+class Task(NamedTuple):
+    """What a process does. ``model`` is a folder, or empty for random weights; ``words`` fixes the lengths."""
+
+    model: str
+    lines: Sequence[str]
+    beam: int
+    continuous: bool
+    batch_tokens: int
+    words: int | None
+    dtype: torch.dtype
+    floor: int  # sentences whose products are made again
 
 
-def work(
-    barrier: Barrier, answers: Any, folder: str | None, dtype: torch.dtype, config: DecodingConfig, lines: list[str]
-) -> None:
-    """One core's share."""
+class Outcome(NamedTuple):
+    """What a process found out.
+
+    Seconds, words of the best translations (``</s>`` counts), mean rows and mean fill, operations and the
+    floor's seconds for one sentence, GiB.
+    """
+
+    seconds: float
+    words: int
+    rows: float
+    fill: float
+    operations: float
+    alone: float
+    memory: float
+
+
+class Watched(BeamSearch[int]):
+    """Adds up what the batch holds."""
+
+    steps = 0
+    sum_rows = 0
+    sum_tokens = 0.0
+
+    def step(self) -> list[Finished[int]]:
+        """Count, then search."""
+        self.steps += 1
+        self.sum_rows += self.rows
+        self.sum_tokens += self.tokens
+        return super().step()
+
+
+def measure(task: Task) -> Outcome:
+    """One search of all lines."""
     torch.set_num_threads(1)
-    translator = Translator([open_model(folder, dtype)], config=config)
-    translator.translate(lines[:8])
-    barrier.wait()
-    begin = time.monotonic()
-    words = sum(len(nbest[0].words) for nbest in translator.translate(lines))
-    answers.put((begin, time.monotonic(), words, peak_memory()))
-
-
-def ours(
-    folder: str | None, dtype: torch.dtype, config: DecodingConfig, lines: list[str], cores: int
-) -> tuple[float, int, float]:
-    """Seconds, words of the best translations, and memory of the largest process."""
-    context = multiprocessing.get_context("spawn")
-    barrier, answers = context.Barrier(cores), context.Queue()
-    cuts = [len(lines) * core // cores for core in range(cores + 1)]
-    jobs = [
-        context.Process(target=work, args=(barrier, answers, folder, dtype, config, lines[first:last]))
-        for first, last in itertools.pairwise(cuts)
-    ]
-    for job in jobs:
-        job.start()
-    begins, ends, words, memory = zip(*[answers.get() for _ in jobs], strict=True)
-    for job in jobs:
-        job.join()
-    return max(ends) - min(begins), sum(words), max(memory)
-
-
-def floor(folder: str | None, dtype: torch.dtype, config: DecodingConfig, lines: list[str]) -> float:
-    """Seconds of the matrix products of these lines alone, on one core."""
-    translator = Translator([open_model(folder, dtype)], config=config)
+    loaded = load_model(task.model, dtype=task.dtype) if task.model else random_model(preset("rnnsearch"), task.dtype)
+    predictor = ModelPredictor(loaded.model)
+    requests = ready(loaded, task)
+    for _ in decode(Watched(predictor), requests[: len(requests) // 8 + 1], task):
+        pass
+    search = Watched(predictor)
+    begin = time.perf_counter()
+    words = sum(len(done.hypotheses[0].words) + 1 for done in decode(search, requests, task))
+    seconds = time.perf_counter() - begin
+    memory = peak_memory()
+    some = requests[:: max(1, len(requests) // task.floor)] if task.floor else []
     with Products() as products:
-        translator.translate(lines)
-    return products.seconds_alone(dtype)
+        for _ in decode(Watched(predictor), some, task):
+            pass
+    return Outcome(
+        seconds,
+        words,
+        search.sum_rows / search.steps,
+        search.sum_tokens / search.steps / task.batch_tokens,
+        products.operations / max(len(some), 1),
+        products.seconds_alone(task.dtype) / max(len(some), 1),
+        memory,
+    )
+
+
+def ready(loaded: LoadedModel, task: Task) -> list[Request[int]]:
+    """The requests, the longest first."""
+    config = DecodingConfig(beam=task.beam)
+    if task.words is not None:
+        config = DecodingConfig(
+            beam=task.beam, max_length_ratio=0.0, max_length_extra=task.words, min_length=task.words
+        )
+    ids = sorted(map(loaded.source.encode, task.lines), key=len, reverse=True)
+    return [Request(number, sentence, config) for number, sentence in enumerate(ids)]
+
+
+def decode(search: BeamSearch[int], requests: Sequence[Request[int]], task: Task) -> Iterator[Finished[int]]:
+    """Search in the way of the task."""
+    if task.continuous:
+        yield from search_all(search, requests, batch_tokens=task.batch_tokens)
+        return
+    for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=task.batch_tokens):
+        search.enter(search.encode([requests[number] for number in group]))
+        while search.sentences:
+            yield from search.step()
+
+
+def alone(task: Task) -> Outcome:
+    """The same in a process of its own, so that memory is the task's."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (task,))
+
+
+def rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list[Any]]:
+    """Ours for one beam."""
+    ways = {"continuous": True, "in fixed batches": False}
+    dtype = getattr(torch, args.dtype)
+    words = args.words if args.sizes else None
+    runs: dict[str, list[Outcome]] = {name: [] for name in ways}
+    for turn, (name, continuous) in itertools.product(range(args.repeat), ways.items()):
+        floor = args.floor if turn == 0 else 0
+        runs[name].append(alone(Task(args.model, lines, beam, continuous, args.batch_tokens, words, dtype, floor)))
+    found = []
+    for name, outcomes in runs.items():
+        best, first = min(outcomes, key=lambda outcome: outcome.seconds), outcomes[0]
+        rate = len(lines) / best.seconds
+        found.append([name, str(beam), rate, best.words / best.seconds, best.words / len(lines), best.rows, best.fill,
+                      first.operations * rate / 1e9, first.alone * rate, best.memory])  # fmt: skip
+    return found
+
+
+def peer_rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list[Any]]:
+    """The peer's for one beam, where it is installed and the weights are random."""
+    if not args.sizes:
+        return []
+    pairs = [SentencePair(line, line) for line in lines]
+    options = {"beam": beam, "length": args.words + 1, "least": args.words, "batch": 64, "dtype": args.dtype}
+    theirs = peer("decode", pairs, threads=1, **options)
+    if theirs is None:
+        return []
+    rate, words = len(lines) / theirs["seconds"], theirs["words"]
+    speed = words / theirs["seconds"]
+    return [["JoeyNMT 2.3.0", str(beam), rate, speed, words / len(lines), "", "", "", "", theirs["memory"]]]
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--peer-sentences", type=int, default=64)
-    parser.add_argument("--beams", type=int, nargs="+", default=[12])
-    parser.add_argument("--model", metavar="DIR")
+    which = parser.add_mutually_exclusive_group(required=True)
+    which.add_argument("--model", default="", metavar="DIR")
+    which.add_argument("--sizes", choices=["paper"])
+    parser.add_argument("--input", metavar="FILE", help="source text (default: the beginning of the training text)")
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--beams", type=int, nargs="+", default=[12, 5, 1])
+    parser.add_argument("--batch-tokens", type=int, default=1000)
+    parser.add_argument("--words", type=int, default=14, help="of translations by random weights")
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--floor", type=int, default=100, help="sentences whose products are made again")
+    parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
-    pairs = parallel_text(args.sentences)
-    lines = [pair.source for pair in pairs]
-    length = None if args.model else round(sum(line.count(" ") + 1 for line in lines) / len(lines))
+    lines: list[str] = []
+    if args.input:
+        lines += itertools.islice((line for line in read_text_lines(args.input) if split_words(line)), args.sentences)
+    else:
+        lines += [pair.source for pair in parallel_text(args.sentences)]
     print(machine())
-    for beam in args.beams:
-        rows: list[list[Any]] = []
-        rate = float("nan")
-        if length is not None:
-            few = pairs[: args.peer_sentences]
-            theirs = peer("decode", few, threads=args.cores, beam=beam, length=length, least=length, batch=32)
-            if theirs:
-                rate = len(few) / theirs["seconds"]
-                mean = theirs["words"] / len(few)
-                rows.append([f"JoeyNMT 2.3.0, {args.cores} threads", rate, rate * mean, 1.0, "", mean,
-                             theirs["memory"]])  # fmt: skip
-        for dtype in (torch.float32, torch.bfloat16):
-            config = settings(beam, length)
-            seconds, words, memory = ours(args.model, dtype, config, lines, args.cores)
-            share = lines[: len(lines) // args.cores]
-            alone = floor(args.model, dtype, config, share)
-            speed = len(lines) / seconds
-            rows.append([str(dtype).removeprefix("torch."), speed, words / seconds, speed / rate, alone / seconds,
-                         words / len(lines), memory])  # fmt: skip
-        table(f"{args.model or 'rnnsearch, random'}, beam {beam}, {args.cores} cores", COLUMNS, rows)
+    found = [row for beam in args.beams for make in (rows, peer_rows) for row in make(args, lines, beam)]
+    name = args.model or f"rnnsearch of {args.sizes} size, random weights"
+    table(f"{name}, {len(lines):,} sentences, {args.dtype}, 1 core", COLUMNS, found)
 
 
 if __name__ == "__main__":

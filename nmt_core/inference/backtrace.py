@@ -1,125 +1,109 @@
-"""From the steps of a finished search back to whole hypotheses.
+"""From the steps of a running search back to whole hypotheses.
 
-The search keeps, step by step and for all sentences at once, which candidates it took and what they
-continue. Here the finished ones are followed back to the beginning, all together, step by step.
+Each step leaves a ``Moment``: the words it took, and what they continue. When a sentence is done its
+finished hypotheses are followed back to their beginning, all together, step by step. Moments before
+the beginning of the oldest sentence still searched are forgotten, so that a search may run for ever.
 
-Shapes: A sentences still searched at a step, K places of its beam, C candidates it kept,
-F finished hypotheses of all sentences, T steps.
+Shapes: N rows of a step, X words it kept, F finished hypotheses, T steps, S source positions.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from nmt_core.inference.hypothesis import Hypothesis, Matrix, make_hypothesis
+from nmt_core.inference.hypothesis import Matrix
 
 Integers = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Moment:
-    """One step of a search.
+class Moment(NamedTuple):
+    """One step: for each word kept the row it continues; for each row its word in the step before (-1: none)."""
 
-    ``log_probs_AC`` are those of the candidates' last words alone. ``parents_AC`` are the places
-    (of the K of this step) that the candidates continue; ``columns_AK`` says for each place which
-    candidate of the step before it is.
-    """
-
-    sentences: list[int]
-    words_AC: Tensor
-    log_probs_AC: Tensor
-    parents_AC: Tensor
-    finished_AC: Tensor
-    columns_AK: Tensor
-    attention_AKS: Tensor | None
+    words_X: Integers
+    log_probs_X: Floats
+    rows_X: Integers
+    origins_N: Integers
+    attention_NS: Matrix | None
 
 
-def trace(history: list[Moment], *, widths: list[int], length_normalization: float) -> list[list[Hypothesis]]:
-    """All finished hypotheses of each sentence, in the order they finished (of one step, the better first).
+class End(NamedTuple):
+    """Where a finished hypothesis ends: the step, and its ``</s>`` among the words that the step kept."""
 
-    ``widths`` are the sentences' numbers of source positions.
-    """
-    steps = [_Step.of(moment) for moment in history]
-    ends = [(sentence, time, column) for time, step in enumerate(steps) for sentence, column in step.finished]
-    paths = _follow(steps, np.array(ends, dtype=np.int64).reshape(-1, 3))
-    found: list[list[Hypothesis]] = [[] for _ in widths]
-    for number, (sentence, last, _) in enumerate(ends):
-        found[sentence].append(
-            make_hypothesis(
-                paths.words_FT[number, :last].tolist(),
-                paths.log_probs_FT[number, : last + 1].tolist(),
-                length_normalization=length_normalization,
-                attention=_attention(steps[: last + 1], sentence, paths.places_FT[number], widths[sentence]),
+    time: int
+    entry: int
+
+
+class Path(NamedTuple):
+    """A hypothesis' words (``</s>`` last), their log-probabilities, and where it looked (all source positions)."""
+
+    words: list[int]
+    log_probs: list[float]
+    attention: Matrix | None
+
+
+class History:
+    """The moments of a search; ``time`` counts its steps."""
+
+    def __init__(self) -> None:
+        self.time = 0
+        self._moments: deque[Moment] = deque()
+
+    def __len__(self) -> int:
+        """The number of steps remembered."""
+        return len(self._moments)
+
+    def add(self, moment: Moment) -> None:
+        """A further step."""
+        self._moments.append(moment)
+        self.time += 1
+
+    def forget(self, before: int) -> None:
+        """Drop the steps before a time."""
+        while self._moments and self.time - len(self._moments) < before:
+            self._moments.popleft()
+
+    def trace(self, ends: Sequence[End]) -> list[Path]:
+        """Walk back from all ends at once."""
+        if not ends:
+            return []
+        moments = list(self._moments)
+        first = self.time - len(moments)
+        last_F, entries_F = np.array(ends, dtype=np.int64).T
+        last_F, entries_F = last_F - first, entries_F.copy()
+        words_FT = np.zeros((len(ends), len(moments)), dtype=np.int64)
+        log_probs_FT, rows_FT = np.zeros(words_FT.shape), np.zeros_like(words_FT)
+        begins_F = last_F.copy()
+        for time in range(int(last_F.max()), -1, -1):
+            there = np.flatnonzero((last_F >= time) & (entries_F >= 0))
+            if not len(there):
+                break
+            moment, entries = moments[time], entries_F[there]
+            rows = moment.rows_X[entries]
+            words_FT[there, time], log_probs_FT[there, time] = moment.words_X[entries], moment.log_probs_X[entries]
+            rows_FT[there, time], begins_F[there] = rows, time
+            entries_F[there] = moment.origins_N[rows]
+        return [
+            Path(
+                words_FT[number, begin : last + 1].tolist(),
+                log_probs_FT[number, begin : last + 1].tolist(),
+                _looked(moments[begin : last + 1], rows_FT[number, begin : last + 1]),
             )
-        )
-    return found
+            for number, (begin, last) in enumerate(zip(begins_F.tolist(), last_F.tolist(), strict=True))
+        ]
 
 
-class _Step(NamedTuple):
-    """A moment on the host. ``row_of`` finds a sentence's row; ``finished`` lists (sentence, column)."""
-
-    row_of: Integers
-    words_AC: Integers
-    log_probs_AC: npt.NDArray[np.float64]
-    parents_AC: Integers
-    columns_AK: Integers
-    finished: list[tuple[int, int]]
-    attention_AKS: Matrix | None
-
-    @classmethod
-    def of(cls, moment: Moment) -> _Step:
-        row_of = np.full(max(moment.sentences) + 1, -1)
-        row_of[moment.sentences] = np.arange(len(moment.sentences))
-        rows, columns = moment.finished_AC.cpu().numpy().nonzero()
-        attention = moment.attention_AKS
-        return cls(
-            row_of=row_of,
-            words_AC=moment.words_AC.cpu().numpy(),
-            log_probs_AC=moment.log_probs_AC.double().cpu().numpy(),
-            parents_AC=moment.parents_AC.cpu().numpy(),
-            columns_AK=moment.columns_AK.cpu().numpy(),
-            finished=[(moment.sentences[row], column) for row, column in zip(rows, columns.tolist(), strict=True)],
-            attention_AKS=None if attention is None else attention.float().cpu().numpy(),
-        )
-
-
-class _Paths(NamedTuple):
-    """The words of hypotheses, their log-probabilities, and the places they came through."""
-
-    words_FT: Integers
-    log_probs_FT: npt.NDArray[np.float64]
-    places_FT: Integers
-
-
-def _follow(steps: list[_Step], ends_F3: Integers) -> _Paths:
-    """Walk back from all ends (sentence, time, column) at once."""
-    sentences_F, last_F, columns_F = ends_F3.T.copy()
-    shape = (len(ends_F3), len(steps))
-    paths = _Paths(np.zeros(shape, dtype=np.int64), np.zeros(shape), np.zeros(shape, dtype=np.int64))
-    for time in range(len(steps) - 1, -1, -1):
-        step = steps[time]
-        longer = np.flatnonzero(last_F > time)
-        if len(longer):
-            after = steps[time + 1]
-            columns_F[longer] = after.columns_AK[after.row_of[sentences_F[longer]], paths.places_FT[longer, time + 1]]
-        there = np.flatnonzero(last_F >= time)
-        at = step.row_of[sentences_F[there]], columns_F[there]
-        paths.words_FT[there, time] = step.words_AC[at]
-        paths.log_probs_FT[there, time] = step.log_probs_AC[at]
-        paths.places_FT[there, time] = step.parents_AC[at]
-    return paths
-
-
-def _attention(steps: list[_Step], sentence: int, places_T: Integers, width: int) -> Matrix | None:
-    """Where one hypothesis looked at each of its steps, padding cut off."""
+def _looked(moments: Sequence[Moment], rows_T: Integers) -> Matrix | None:
+    """Where one hypothesis looked at each of its steps; rows of the width of the widest."""
     rows = [
-        step.attention_AKS[step.row_of[sentence], place, :width]
-        for step, place in zip(steps, places_T, strict=False)
-        if step.attention_AKS is not None
+        moment.attention_NS[row] for moment, row in zip(moments, rows_T, strict=True) if moment.attention_NS is not None
     ]
-    return np.stack(rows) if rows else None
+    if not rows:
+        return None
+    width = max(map(len, rows))
+    return np.stack([np.pad(row, (0, width - len(row))) for row in rows])

@@ -15,17 +15,34 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.batching import Padded
+from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
+from nmt_core.inference.selection import block_maxima
 from nmt_core.models.interface import Rows, TranslationModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
+_IN_CACHE = 1 << 18  # scores: 1 MiB in float32
+_SAFE = 40.0  # scores of which exp, and sums of it, are far from the ends of float32
+
 
 class Advance(NamedTuple):
-    """One step: natural-log probabilities of the next word, the new state, and where the model looked (or None)."""
+    """One step: how likely every next word is, the new state, and where the model looked (or None).
 
-    log_probs_NV: Tensor
+    The natural-log probability of a word is its score less the row's normalizer. ``tops_NG`` are the
+    best scores of the blocks of words (``block_maxima``). The scores may be overwritten by the next
+    step, and whoever reads them may write into them.
+    """
+
+    scores_NV: Tensor
+    tops_NG: Tensor
+    normalizer_N: Tensor
     state: Rows
     attention_NS: Tensor | None
+
+    @property
+    def log_probs_NV(self) -> Tensor:
+        """Natural-log probabilities of the next word."""
+        return self.scores_NV - self.normalizer_N.unsqueeze(1)
 
 
 class Predictor(Protocol):
@@ -40,8 +57,11 @@ class Predictor(Protocol):
         """Memory of B sources, and the state of one hypothesis each before its first word."""
         ...
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any) -> Advance:
-        """Read the words produced last (``NO_WORD`` at the beginning) and look at the next."""
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """Read the words produced last (``NO_WORD`` at the beginning) and look at the next.
+
+        ``layout`` says whose the rows are where sentences have different numbers of them.
+        """
         ...
 
 
@@ -51,6 +71,7 @@ class ModelPredictor:
     def __init__(self, model: TranslationModel, source_ids: Sequence[int] | None = None) -> None:
         self.model = model
         self._source_ids = None if source_ids is None else torch.tensor(source_ids, device=model.device)
+        self._room: Tensor | None = None
 
     def __repr__(self) -> str:
         return f"ModelPredictor({type(self.model).__name__})"
@@ -67,10 +88,23 @@ class ModelPredictor:
         memory = self.model.encode(source)
         return memory, self.model.start(memory)
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any) -> Advance:
-        """One decoder step and the softmax over all words."""
-        step = self.model.step(previous_N, state, memory)
-        return Advance(self.model.log_probs(step.readout_NL), step.state, step.attention_NS)
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """One decoder step, the logits of all words and their normalizer."""
+        step = self.model.step(previous_N, state, memory, layout)
+        scores_NV = self._logits(step.readout_NL)
+        tops_NG = block_maxima(scores_NV)
+        return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), step.state, step.attention_NS)
+
+    def _logits(self, readout_NL: Tensor) -> Tensor:
+        """Logits in one place again and again: on a CPU, to ask for new memory takes as long as to fill it."""
+        output = getattr(self.model, "output", None)
+        if output is None or readout_NL.is_cuda or not torch.is_inference_mode_enabled():
+            return self.model.logits(readout_NL)
+        inputs_NK = readout_NL if output.low_rank is None else output.low_rank(readout_NL)
+        rows, words = inputs_NK.shape[0], output.weight.shape[0]
+        if self._room is None or self._room.shape[0] < rows:
+            self._room = inputs_NK.new_empty(rows, words)
+        return torch.addmm(output.bias, inputs_NK, output.weight.t(), out=self._room[:rows])
 
 
 @dataclass(frozen=True)
@@ -81,6 +115,10 @@ class Together(Rows):
 
     def _map(self, change: object) -> Together:
         return Together(tuple(member._map(change) for member in self.members))
+
+    def fit(self, rows: int, positions: int) -> Together:
+        """As ``Rows.fit``, member by member."""
+        return Together(tuple(member.fit(rows, positions) for member in self.members))
 
     def _values(self) -> list[Tensor | Rows | None]:
         return list(self.members)
@@ -115,23 +153,50 @@ class Ensemble:
         begun = [member.begin(source) for member in self.members]
         return Together(tuple(memory for memory, _ in begun)), Together(tuple(state for _, state in begun))
 
-    def advance(self, previous_N: Tensor, state: Any, memory: Any) -> Advance:
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
         """Every member advances; their answers are averaged."""
         steps = [
-            member.advance(previous_N, its_state, its_memory)
+            member.advance(previous_N, its_state, its_memory, layout)
             for member, its_state, its_memory in zip(self.members, state.members, memory.members, strict=True)
         ]
         attentions = [step.attention_NS for step in steps if step.attention_NS is not None]
+        scores_NV, normalizer_N = self._combine(steps)
         return Advance(
-            self._combine([step.log_probs_NV for step in steps]),
+            scores_NV,
+            block_maxima(scores_NV),
+            normalizer_N,
             Together(tuple(step.state for step in steps)),
             sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
         )
 
-    def _combine(self, log_probs: Sequence[Tensor]) -> Tensor:
+    def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
         if self.average == "probabilities":
-            return torch.stack(list(log_probs)).logsumexp(dim=0) - math.log(len(log_probs))
-        return sum(log_probs[1:], start=log_probs[0]) / len(log_probs)
+            log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
+            mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
+            return mixture_NV, mixture_NV.new_zeros(mixture_NV.shape[0])
+        normalizer_N = torch.stack([step.normalizer_N for step in steps]).mean(dim=0)
+        total_NV = steps[0].scores_NV.to(normalizer_N.dtype, copy=True)
+        for step in steps[1:]:
+            total_NV += step.scores_NV
+        return total_NV.div_(len(steps)), normalizer_N
+
+
+def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
+    """The log of the sum over V of exp(score), (N,) in float32 or better, with the help of the blocks' best scores.
+
+    On a CPU some rows at a time, that nothing of the size of the scores is written; and without
+    moving them into the range of exp where they are in it.
+    """
+    precise = torch.promote_types(scores_NV.dtype, torch.float32)
+    if scores_NV.is_cuda:
+        return torch.logsumexp(scores_NV.to(precise), dim=1)
+    shift_N1 = tops_NG.amax(dim=1, keepdim=True).to(precise)
+    rows = max(1, _IN_CACHE // scores_NV.shape[1])
+    parts = zip(scores_NV.split(rows), shift_N1.split(rows), strict=True)
+    if bool((shift_N1.abs() < _SAFE).all()):
+        return torch.cat([part_NV.to(precise).exp().sum(dim=1) for part_NV, _ in parts]).log_()
+    sums = [(part_NV - shift_R1).exp_().sum(dim=1) for part_NV, shift_R1 in parts]
+    return torch.cat(sums).log_().add_(shift_N1.squeeze(1))
 
 
 def joint_vocabulary(vocabularies: Sequence[Vocabulary]) -> Vocabulary:

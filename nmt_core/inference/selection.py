@@ -1,55 +1,90 @@
-"""The k best of many scores, without sorting them all, and with ties broken by index.
+"""The best continuations of every sentence's hypotheses, without sorting them all, ties broken by index.
 
 Search must find the same translation whatever else is in the batch, and low-precision models give
-exactly equal scores often. Equal scores are therefore ordered by index, not by the accidents of a
-partial sort.
+exactly equal scores often. Equal totals are therefore ordered by hypothesis and word, not by the
+accidents of a partial sort.
+
+Words are taken in blocks. The k best words of a sentence are in the k blocks of largest maximum, so
+that one fast pass for the maxima leaves a few hundred candidates to choose from.
+
+Shapes: N rows of hypotheses, A sentences, K hypotheses of the sentence that has most, V words,
+G blocks of words, X blocks chosen, C candidates asked for.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
-_BLOCK = 128  # scores that are first represented by their maximum
+BLOCK = 128  # words that are first represented by the best of them
 
 
-def top_scores(scores_AM: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The ``min(k, M)`` best scores of every row and their indices, (A, k), best first, equal ones by index."""
-    k = min(k, scores_AM.shape[1])
-    # One more than asked for: if it equals the last one asked for, the choice between them is not settled.
-    values, indices = _top(scores_AM, min(k + 1, scores_AM.shape[1]))
-    unsettled = (values[:, k - 1] == values[:, -1]) & (values[:, -1] > -torch.inf)
-    settled = values.shape[1] == k or not bool(unsettled.any())
-    values, indices = _by_score_then_index(values[:, :k], indices[:, :k])
-    if not settled:
-        for row in unsettled.nonzero().squeeze(1).tolist():
-            better = int((values[row] > values[row, -1]).sum())
-            equal = (scores_AM[row] == values[row, -1]).nonzero().squeeze(1)
-            indices[row, better:] = equal[: k - better]
-    return values, indices
+class Candidates(NamedTuple):
+    """Best first: totals, and ``row * V + word``. ``unsettled_A``: another one equals the last."""
+
+    totals_AC: Tensor
+    indices_AC: Tensor
+    unsettled_A: Tensor
 
 
-def _top(scores_AM: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """``topk``; many scores on a CPU are first thinned out block by block.
+def best_continuations(
+    scores_NV: Tensor, tops_NG: Tensor, offsets_N: Tensor, rows_AK: Tensor, missing_AK: Tensor, *, count: int
+) -> Candidates:
+    """The ``count`` best totals ``scores_NV[row] + offsets_N[row]`` among each sentence's rows.
 
-    The k best are in the k blocks of largest maximum. Finding maxima is one fast pass, whereas
-    ``topk`` on a CPU copies and compares every score.
+    ``tops_NG`` are the ``block_maxima`` of the scores.
+    ``rows_AK`` are ascending; where ``missing_AK`` they are any. What is not there has total -inf. The
+    choice between equal totals at the end of the list may be a wrong one where ``unsettled_A``; ``settle``
+    makes it right.
     """
-    rows, many = scores_AM.shape
-    if scores_AM.is_cuda or many < 2 * k * _BLOCK:
-        values, indices = scores_AM.topk(k, dim=1)
-        return values, indices
-    whole = many // _BLOCK * _BLOCK
-    blocks_AGB = scores_AM[:, :whole].view(rows, -1, _BLOCK)
-    best_AG = blocks_AGB.amax(dim=2).topk(k, dim=1).indices
-    thinned = blocks_AGB.gather(1, best_AG.unsqueeze(2).expand(-1, -1, _BLOCK)).flatten(1)
-    starts = (best_AG * _BLOCK).unsqueeze(2) + torch.arange(_BLOCK)
-    rest = torch.arange(whole, many).expand(rows, -1)
-    values, places = torch.cat([thinned, scores_AM[:, whole:]], dim=1).topk(k, dim=1)
-    return values, torch.cat([starts.flatten(1), rest], dim=1).gather(1, places)
+    words = scores_NV.shape[1]
+    tops_NG = tops_NG.to(offsets_N.dtype) + offsets_N.unsqueeze(1)
+    blocks = tops_NG.shape[1]
+    tops_AKG = tops_NG.index_select(0, rows_AK.flatten()).view(*rows_AK.shape, blocks)
+    tops_AM = tops_AKG.masked_fill_(missing_AK.unsqueeze(2), -torch.inf).flatten(1)
+    # One more than asked for, here and below: if it equals the last one, the choice between them is not settled.
+    chosen_AX = tops_AM.topk(min(count + 1, tops_AM.shape[1]), dim=1).indices
+    places_AX = chosen_AX // blocks
+    rows_AX = rows_AK.gather(1, places_AX)
+    words_AXW = (chosen_AX % blocks * BLOCK).unsqueeze(2) + torch.arange(BLOCK, device=scores_NV.device)
+    indices_AM = (rows_AX.unsqueeze(2) * words + words_AXW.clamp(max=words - 1)).flatten(1)
+    offsets_AX1 = offsets_N[rows_AX].masked_fill(missing_AK.gather(1, places_AX), -torch.inf).unsqueeze(2)
+    values_AXW = scores_NV.flatten()[indices_AM].view(words_AXW.shape) + offsets_AX1
+    if words % BLOCK:
+        values_AXW.masked_fill_(words_AXW >= words, -torch.inf)
+    values_AM = values_AXW.flatten(1)
+    if values_AM.shape[1] <= count:
+        values_AM = F.pad(values_AM, (0, count + 1 - values_AM.shape[1]), value=-torch.inf)
+        indices_AM = F.pad(indices_AM, (0, count + 1 - indices_AM.shape[1]))
+    totals_AC, best_AC = values_AM.topk(count + 1, dim=1)
+    unsettled_A = (totals_AC[:, -2] == totals_AC[:, -1]) & (totals_AC[:, -1] > -torch.inf)
+    return Candidates(*_ordered(totals_AC[:, :-1], indices_AM.gather(1, best_AC[:, :-1])), unsettled_A)
 
 
-def _by_score_then_index(values_AK: Tensor, indices_AK: Tensor) -> tuple[Tensor, Tensor]:
-    indices_AK, order = indices_AK.sort(dim=1)
-    values_AK, again = values_AK.gather(1, order).sort(dim=1, descending=True, stable=True)
-    return values_AK, indices_AK.gather(1, again)
+def settle(scores_NV: Tensor, offsets_N: Tensor, candidates: Candidates, *, sentence: int, rows: range) -> None:
+    """Take, of totals equal to a sentence's last, those of the smallest indices; changes ``candidates``."""
+    totals_C = candidates.totals_AC[sentence]
+    better = int((totals_C > totals_C[-1]).sum())
+    part = slice(rows.start, rows.stop)
+    totals_M = (scores_NV[part] + offsets_N[part].unsqueeze(1)).flatten()
+    equal = (totals_M == totals_C[-1]).nonzero().squeeze(1)[: len(totals_C) - better]
+    candidates.indices_AC[sentence, better:] = equal + rows.start * scores_NV.shape[1]
+
+
+def block_maxima(scores_NV: Tensor) -> Tensor:
+    """The best score of each block of words, (N, G); the last block may be a shorter one."""
+    whole = scores_NV.shape[1] // BLOCK * BLOCK
+    tops_NG = scores_NV[:, :whole].unflatten(1, (-1, BLOCK)).amax(dim=2) if whole else scores_NV[:, :0]
+    if whole == scores_NV.shape[1]:
+        return tops_NG
+    return torch.cat([tops_NG, scores_NV[:, whole:].amax(dim=1, keepdim=True)], dim=1)
+
+
+def _ordered(totals_AC: Tensor, indices_AC: Tensor) -> tuple[Tensor, Tensor]:
+    """By total, equal ones by index."""
+    indices_AC, order = indices_AC.sort(dim=1)
+    totals_AC, again = totals_AC.gather(1, order).sort(dim=1, descending=True, stable=True)
+    return totals_AC, indices_AC.gather(1, again)

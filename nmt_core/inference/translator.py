@@ -1,7 +1,8 @@
 """Lines in, translations out, in order.
 
-A window of lines is sorted by length, cut into batches of like length, translated, and put back in
-the order of the input; windows follow one another, so that a file of any size takes constant memory.
+A window of lines is sorted by length, the longest first, translated in a batch in which the next
+lines take the place of those that are done, and put back in the order of the input; windows follow
+one another, so that a file of any size takes constant memory.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import torch
 
 from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request, search_all
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
 from nmt_core.inference.sampling import SamplingConfig, sample
@@ -54,8 +55,8 @@ class Translation:
 class Translator:
     """Translates with one model or an ensemble.
 
-    ``config`` chooses beam search or sampling. ``batch_tokens`` limits source words times sentences
-    of a batch, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
+    ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at
+    once, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
     empty translation, log-probability 0, without asking the models.
     """
 
@@ -97,26 +98,31 @@ class Translator:
     def _translate(self, lines: Sequence[str], *, first: int, raw: bool) -> list[list[Translation]]:
         texts = [self.processor.tokenize(line) for line in lines] if raw else lines
         sources = [tuple(split_words(text)) for text in texts]
-        by_length = sorted((number for number, words in enumerate(sources) if words), key=lambda n: len(sources[n]))
+        by_length = sorted((number for number, words in enumerate(sources) if words), key=lambda n: -len(sources[n]))
+        ids = {number: self.source.encode(texts[number]) for number in by_length}
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
-        for group in group_by_tokens([len(sources[number]) + 1 for number in by_length], limit=self.batch_tokens):
-            numbers = [by_length[place] for place in group]
-            ids = [self.source.encode(texts[number]) for number in numbers]
-            for number, hypotheses in zip(numbers, self._decode(ids, numbers, first), strict=True):
-                found[number] = hypotheses
+        for number, hypotheses in self._decode(ids, first):
+            found[number] = hypotheses
         return [
             [self._translation(hypothesis, words, raw=raw) for hypothesis in hypotheses]
             for hypotheses, words in zip(found, sources, strict=True)
         ]
 
-    def _decode(self, sources: list[list[int]], numbers: Sequence[int], first: int) -> list[list[Hypothesis]]:
-        source = pad(sources)
+    def _decode(self, sources: dict[int, list[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+        """The hypotheses of numbered sources, as they are done; the longest should come first."""
         match self.config:
-            case DecodingConfig():
-                return beam_search(self.predictor, source, config=self.config, attention=self.attention)
-            case SamplingConfig():
-                lines = [first + number for number in numbers]
-                return sample(self.predictor, source, config=self.config, numbers=lines, attention=self.attention)
+            case DecodingConfig() as config:
+                search: BeamSearch[int] = BeamSearch(self.predictor, attention=self.attention)
+                requests = (Request(number, ids, config) for number, ids in sources.items())
+                yield from search_all(search, requests, batch_tokens=self.batch_tokens)
+            case SamplingConfig() as config:
+                numbers = list(sources)
+                for group in group_by_tokens([len(sources[number]) + 1 for number in numbers], limit=self.batch_tokens):
+                    batch = [numbers[place] for place in group]
+                    source = pad([sources[number] for number in batch])
+                    lines = [first + number for number in batch]
+                    drawn = sample(self.predictor, source, config=config, numbers=lines, attention=self.attention)
+                    yield from zip(batch, drawn, strict=True)
 
     def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...], *, raw: bool) -> Translation:
         words = tuple(self.target.decode(hypothesis.words))

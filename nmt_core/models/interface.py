@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -42,14 +43,52 @@ class Rows:
         """Every row ``times`` times, copies side by side."""
         return self._map(lambda tensor: tensor.repeat_interleave(times, dim=0))
 
+    def join(self, others: Sequence[Self]) -> Self:
+        """These rows and behind them those of the others."""
+        columns = zip(*(part._tensors() for part in (self, *others)), strict=True)
+        joined = iter([torch.cat(column) for column in columns])
+        return self._map(lambda _: next(joined))
+
+    def fit(self, rows: int, positions: int) -> Self:
+        """A copy with room for ``rows`` rows of ``positions`` source positions: cut, or zeros behind.
+
+        Source positions are the second dimension of the fields whose shape is written ``BS...``.
+        """
+        fields = {}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, Rows):
+                value = value.fit(rows, positions)
+            elif value is not None:
+                value = _fit(value, rows, positions if "_BS" in field.name else None)
+            fields[field.name] = value
+        return type(self)(**fields)
+
+    def put(self, places: Tensor, rows: Self) -> None:
+        """Overwrite the rows at ``places`` (int64 indices); source positions are cut or filled up with zeros."""
+        for mine, theirs in zip(self._tensors(), rows._tensors(), strict=True):
+            fits = mine.shape[1:] == theirs.shape[1:]
+            mine.index_copy_(0, places, theirs if fits else _fit(theirs, len(theirs), mine.shape[1]))
+
     @property
     def rows(self) -> int:
         """The number of rows."""
         first = next(value for value in self._values() if value is not None)
         return first.rows if isinstance(first, Rows) else first.shape[0]
 
+    @property
+    def example(self) -> Tensor:
+        """One of the tensors."""
+        return self._tensors()[0]
+
     def _values(self) -> list[Tensor | Rows | None]:
         return [getattr(self, field.name) for field in dataclasses.fields(self)]
+
+    def _tensors(self) -> list[Tensor]:
+        parts = [
+            value._tensors() if isinstance(value, Rows) else [value] for value in self._values() if value is not None
+        ]
+        return [tensor for part in parts for tensor in part]
 
     def _map(self, change: object) -> Self:
         assert callable(change)
@@ -60,6 +99,16 @@ class Rows:
                 value._map(change) if isinstance(value, Rows) else None if value is None else change(value)
             )
         return type(self)(**fields)
+
+
+def _fit(tensor: Tensor, rows: int, positions: int | None) -> Tensor:
+    shape = [rows, *tensor.shape[1:]]
+    if positions is not None:
+        shape[1] = positions
+    fitted = tensor.new_zeros(shape)
+    overlap = tuple(slice(min(old, new)) for old, new in zip(tensor.shape, shape, strict=True))
+    fitted[overlap] = tensor[overlap]
+    return fitted
 
 
 class Memory(Rows):

@@ -286,7 +286,6 @@ def _columns_before(nbest: str) -> dict[str, Signature]:
 
 
 def _progress(*, quiet: bool) -> Any:
-    from smt_bridge.commands.nbest_format import add_format_argument
-from smt_bridge.commands.parts import progress_bar
+    from smt_bridge.commands.parts import progress_bar
 
     return progress_bar(NAME, " hyp", quiet=quiet)

@@ -5,8 +5,9 @@ score a and the slope b = v . features. The best hypothesis of a list as a funct
 envelope of its lines (section 4), corpus BLEU is constant between its corners, so that the best t is
 found among finitely many intervals, without any grid.
 
-The envelope is found by bisection at intersections ("quickhull" for lines): the winners at the two
-ends of the range meet at some t; a line that is not above their meeting point is nowhere on the
+The envelope is found by bisection at intersections ("quickhull" for lines): the winners at minus and
+plus infinity (the flattest and the steepest line; of several the highest, of several of these the
+earliest) and at 0 meet at some t; a line that is not above their meeting point is nowhere on the
 envelope between them, and most lines leave at this first test. All lists of all restarts go through
 this together, which is what makes NumPy fast enough.
 
@@ -31,13 +32,13 @@ from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.pool import Floats, NbestPool
 
-SEARCH_RANGE = 1e4  # times the largest scaled weight: beyond it the direction alone decides, so this is the whole line
 _NEAR = 0.05  # standard deviation of new starting points around the best one
 _TOGETHER = 5  # restarts that begin near the best point at the same time
 _CLIMB_STEPS = 120
 _RESTARTS_PER_CLIMB = 10
 _MINIMAL_GAIN = 1e-4  # BLEU points (0..100) below which a step is not taken
 _ROUNDS = 30
+_NARROWEST = 1e-9  # angle of an interval below which rounding decides who wins in it
 
 Integers = npt.NDArray[np.intp]
 
@@ -61,14 +62,14 @@ class Corners(NamedTuple):
     after: Integers
 
 
-def upper_envelopes(intercepts: Floats, slopes: Floats, *, low: float, high: float) -> tuple[Integers, Corners]:
-    """Upper envelopes of lines a + t b over low <= t <= high, of many lists at once.
+def upper_envelopes(intercepts: Floats, slopes: Floats) -> tuple[Integers, Corners]:
+    """Upper envelopes of lines a + t b over all real t, of many lists at once.
 
-    ``intercepts`` and ``slopes`` are (G, L), one row per list. Returns the best entry (G,) at ``low``
-    and all corners, those of one list not necessarily side by side.
+    ``intercepts`` and ``slopes`` are (G, L), one row per list; an intercept of -inf is padding. Returns the
+    best entry (G,) at minus infinity and all corners, those of one list not necessarily side by side.
     """
-    probes = (low, 0.0, high) if low < 0.0 < high else (low, high)
-    left, edges, points = _first_cut(np.ascontiguousarray(intercepts), np.ascontiguousarray(slopes), probes)
+    intercepts, slopes = np.ascontiguousarray(intercepts), np.ascontiguousarray(slopes)
+    left, edges, points = _first_cut(intercepts, slopes, _ends(slopes, np.isfinite(intercepts)))
     return left, _cut_all(edges, points)
 
 
@@ -103,10 +104,42 @@ class _Points(NamedTuple):
     lines: _Lines
 
 
-def _first_cut(intercepts: Floats, slopes: Floats, probes: Sequence[float]) -> tuple[Integers, _Edges, _Points]:
-    """Winners at the probes, edges between neighbours, and the lines above the points where these meet."""
+class _End(NamedTuple):
+    """One end of the line: all entries that could win there, list by list.
+
+    ``places`` (T,) count through the table of slopes, ``begins`` (G,) says where those of a list begin.
+    """
+
+    places: Integers
+    begins: Integers
+
+    def winners(self, intercepts: Floats) -> Integers:
+        """The highest of every list, (G,); of several the earliest."""
+        values = intercepts.ravel()[self.places]
+        lengths = np.diff(self.begins, append=len(self.places))
+        highest = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, self.begins), lengths))
+        group, entry = np.divmod(self.places[highest[::-1]], intercepts.shape[1])
+        found = np.empty(len(self.begins), dtype=np.intp)
+        found[group] = entry
+        return found
+
+
+def _ends(slopes: Floats, real: npt.NDArray[np.bool_]) -> tuple[_End, _End]:
+    """The flattest lines of every list, which win at minus infinity, and the steepest."""
+    flattest = np.where(real, slopes, np.inf)
+    steepest = np.where(real, slopes, -np.inf)
+    rows = np.arange(len(slopes)) * slopes.shape[1]
+    found = []
+    for table, extreme in ((flattest, flattest.min(axis=1)), (steepest, steepest.max(axis=1))):
+        places = np.flatnonzero(table == extreme[:, None])
+        found.append(_End(places, np.searchsorted(places, rows)))
+    return found[0], found[1]
+
+
+def _first_cut(intercepts: Floats, slopes: Floats, ends: tuple[_End, _End]) -> tuple[Integers, _Edges, _Points]:
+    """Winners at both ends and at 0, edges between neighbours, and the lines above the points where these meet."""
     rows = np.arange(len(intercepts))
-    winners = [(intercepts + at * slopes if at else intercepts).argmax(axis=1) for at in probes]
+    winners = [ends[0].winners(intercepts), intercepts.argmax(axis=1), ends[1].winners(intercepts)]
     lines = [_Lines(winner, intercepts[rows, winner], slopes[rows, winner]) for winner in winners]
     cuts = []
     for left, right in itertools.pairwise(lines):
@@ -202,6 +235,7 @@ class _Search:
         self._metric = metric
         self._features = features
         self._base = base
+        self._real = np.isfinite(base)
         self._statistics = statistics.reshape(-1, statistics.shape[-1]).astype(np.int32)
         self._sentences, self._entries = base.shape
         self.weights = weights
@@ -222,21 +256,22 @@ class _Search:
         for row in rows:
             self._rescore(int(row))
 
-    def step(self, rows: Integers, direction: Floats, reach: float) -> None:
+    def step(self, rows: Integers, direction: Floats) -> None:
         """Move each of ``rows`` to the best point along ``direction`` (D,) where that is a gain."""
         slopes = _combine(self._features, direction)
-        moves = self._best_moves(rows, slopes, reach)
+        moves = self._best_moves(rows, slopes)
         for row, (move, score) in zip(rows, moves, strict=True):
             if score > self.best[row] + _MINIMAL_GAIN:
                 self.best[row] = score
                 self.weights[row] += move * direction
                 self._scores[row] += move * slopes
 
-    def _best_moves(self, rows: Integers, slopes: Floats, reach: float) -> list[tuple[float, float]]:
-        """Best step and the BLEU it leads to, per row."""
+    def _best_moves(self, rows: Integers, slopes: Floats) -> list[tuple[float, float]]:
+        """Best step and the score it leads to, per row."""
         starts, cuts = [], []
+        ends = _ends(slopes, self._real)
         for place, row in enumerate(rows):
-            left, edges, points = _first_cut(self._scores[row], slopes, (-reach, 0.0, reach))
+            left, edges, points = _first_cut(self._scores[row], slopes, ends)
             starts.append(left)
             cuts.append((edges._replace(group=edges.group + place * self._sentences), points))
         corners = _cut_all(*_concatenate(cuts))
@@ -249,7 +284,7 @@ class _Search:
         first = np.arange(self._sentences) * self._entries
         return [
             _best_interval(
-                self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], self._metric, reach=reach
+                self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], self._metric
             )
             for left, begin, end in zip(starts, bounds[:-1], bounds[1:], strict=True)
         ]
@@ -267,13 +302,16 @@ def _combine(features: Floats, direction: Floats) -> Floats:
     return slopes
 
 
-def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric, *, reach: float) -> tuple[float, float]:
-    """The middle of the interval with the highest score, and that score."""
+def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric) -> tuple[float, float]:
+    """The middle of the interval with the highest score, and that score.
+
+    The middle is that of the angle whose tangent t is, so that the unbounded intervals have one too.
+    """
     totals = np.concatenate([start[None], change]).cumsum(axis=0, dtype=np.int64)
-    borders = np.concatenate([[-reach], at, [reach]])
-    scores = np.where(np.diff(borders) > 1e-9, metric.score(totals), -np.inf)
+    borders = np.concatenate([[-0.5 * np.pi], np.arctan(at), [0.5 * np.pi]])
+    scores = np.where(np.diff(borders) > _NARROWEST, metric.score(totals), -np.inf)
     best = int(scores.argmax())
-    return 0.5 * (borders[best] + borders[best + 1]), float(scores[best])
+    return float(np.tan(0.5 * (borders[best] + borders[best + 1]))), float(scores[best])
 
 
 def tune_mert(
@@ -328,11 +366,11 @@ class _Walk:
     def from_points(self) -> None:
         """Search from all points; the best third of them until nothing is gained any more."""
         active = np.arange(len(self._search.weights))
-        self._round(active, SEARCH_RANGE)
+        self._round(active)
         active = active[self._by_bleu(active)][: max(2, len(active) // 3)]
         for _ in range(_ROUNDS):
             before = self._search.best[active]
-            self._round(active, SEARCH_RANGE)
+            self._round(active)
             active = active[self._search.best[active] > before + _MINIMAL_GAIN]
             if not len(active):
                 return
@@ -345,14 +383,14 @@ class _Walk:
         steps = self._generator.normal(0.0, _NEAR, (len(rows), search.weights.shape[1]))
         search.weights[rows] = search.weights[order[0]] + steps
         search.best[rows] = -np.inf
-        self._round(rows, SEARCH_RANGE)
+        self._round(rows)
         rows = rows[self._by_bleu(rows)][: max(1, len(rows) // 2)]
-        self._round(rows, SEARCH_RANGE)
+        self._round(rows)
 
-    def _round(self, rows: Integers, reach: float) -> None:
+    def _round(self, rows: Integers) -> None:
         self._search.normalise(rows)
         for direction in _directions(self._search.weights.shape[1], self._random_directions, self._generator):
-            self._search.step(rows, direction, reach)
+            self._search.step(rows, direction)
 
     def _by_bleu(self, rows: Integers) -> Integers:
         return np.argsort(-self._search.best[rows], kind="stable")

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.data.layout import Layout
 from nmt_core.models.build import build_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
 from nmt_core.models.interface import Memory, State, Step, TranslationModel
@@ -51,11 +52,13 @@ class Markov(TranslationModel):
     def start(self, memory: Memory) -> LastWord:
         return LastWord(torch.zeros(memory.rows, dtype=torch.int64))
 
-    def step(self, previous_N: Tensor, state: State, memory: Memory) -> Step:
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         assert isinstance(memory, SourceRows)
         times = len(previous_N) // memory.rows
+        every = torch.arange(memory.rows).repeat_interleave(times)
+        sentences_N = every if layout is None else layout.sentences_N
         last_N = torch.where(previous_N < 0, self.table_SPV.shape[2], previous_N)
-        logits = self.table_SPV[memory.first_B.repeat_interleave(times), last_N]
+        logits = self.table_SPV[memory.first_B[sentences_N], last_N]
         attention = torch.zeros(len(previous_N), memory.mask_BS.shape[1])
         attention[:, 0] = 1.0
         return Step(logits, LastWord(last_N), attention)
