@@ -8,6 +8,8 @@ Needs grpcio-tools 1.76.0, in an environment of its own: code made by it runs on
     /path/to/tools/bin/python scripts/generate_proto.py
 
 --check needs nothing: every generated file carries the digest of its .proto in the first line.
+--release also writes proto/released.binpb, the contract that later versions are compared with by
+`buf breaking proto --against proto/released.binpb`: do that when a version is published, never before.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PROTO = ROOT / "proto" / "nmt_core" / "v1" / "nmt.proto"
 GENERATED = [ROOT / "nmt_core" / "v1" / name for name in ("nmt_pb2.py", "nmt_pb2.pyi", "nmt_pb2_grpc.py")]
+RELEASED = ROOT / "proto" / "released.binpb"
 TOOLS = "1.76.0"
 
 
@@ -38,10 +41,11 @@ def check() -> int:
     return 0
 
 
-def generate() -> int:
+def generate(*, release: bool) -> int:
     """Run the compiler and mark what it wrote."""
     try:
         found = metadata.version("grpcio-tools")
+        import grpc_tools
         from grpc_tools import protoc
     except ImportError:
         found = "none"
@@ -49,7 +53,10 @@ def generate() -> int:
         print(f"grpcio-tools {TOOLS} is needed, found: {found}\n\n{__doc__}", file=sys.stderr)
         return 1
     outputs = [f"--{kind}_out={ROOT}" for kind in ("python", "pyi", "grpc_python")]
-    code: int = protoc.main(["protoc", f"-I{ROOT / 'proto'}", *outputs, str(PROTO)])
+    if release:
+        outputs += [f"--descriptor_set_out={RELEASED}", "--include_imports", "--include_source_info"]
+    includes = [f"-I{folder}" for folder in (ROOT / "proto", Path(grpc_tools.__file__).parent / "_proto")]
+    code: int = protoc.main(["protoc", *includes, *outputs, str(PROTO)])
     if code == 0:
         for path in GENERATED:
             path.write_text(header() + path.read_text(encoding="utf-8"), encoding="utf-8")
@@ -60,10 +67,10 @@ def main() -> int:
     """Generate or check."""
     if sys.argv[1:] == ["--check"]:
         return check()
-    if sys.argv[1:]:
+    if sys.argv[1:] not in ([], ["--release"]):
         print(__doc__, file=sys.stderr)
         return 1
-    return generate()
+    return generate(release="--release" in sys.argv[1:])
 
 
 if __name__ == "__main__":

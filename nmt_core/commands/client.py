@@ -4,70 +4,159 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nmt_core.serving.client import NmtClient
 
 NAME = "client"
-HELP = "translate or score with a server"
+HELP = "translate or score with a server, or ask whether it is ready"
 
 _EPILOG = """\
 examples:
   nmt-core client translate --address localhost:50551 --raw < test.en > test.fr
-  nmt-core client score --address localhost:50551 --model en-fr test.tok.en test.tok.fr > logprobs
+  nmt-core client translate --nbest 10 --beam 12 test.tok.en > nbest.txt
+  nmt-core client score --address gpu1:50551,gpu2:50551 --model en-fr test.tok.en test.tok.fr > logprobs
+
+--nbest N writes n-best lists as Moses does: number ||| translation ||| NMT= log p ||| score. With several
+addresses the servers share the work. A file of any size takes constant memory.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("what", choices=["translate", "score"], help="what to ask for")
-    parser.add_argument("source", nargs="?", default="-", metavar="SOURCE", help="source text (default: stdin)")
-    parser.add_argument("target", nargs="?", metavar="TARGET", help="for score: targets, line by line")
-    parser.add_argument("--address", default="localhost:50551", metavar="HOST:PORT", help="(default: localhost:50551)")
+    kinds = parser.add_subparsers(dest="what", required=True, metavar="translate|score|health")
+    translate = kinds.add_parser("translate", help="translate lines")
+    translate.add_argument("source", nargs="?", default="-", metavar="SOURCE", help="source text (default: stdin)")
+    translate.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
+    translate.add_argument("--nbest", type=int, metavar="N", help="write lists of the N best translations")
+    translate.add_argument("--raw", action="store_true", help="raw text in, raw text out")
+    translate.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
+    translate.add_argument("--replace-unk", action="store_true", help="write source words instead of <unk>")
+    score = kinds.add_parser("score", help="log p(target | source) of every pair of lines")
+    score.add_argument("source", metavar="SOURCE", help="tokenised sources")
+    score.add_argument("target", metavar="TARGET", help="tokenised targets, line by line")
+    score.add_argument("--per-word", action="store_true", help="a number for every word")
+    health = kinds.add_parser("health", help="exit code 0 if the server is ready, 1 if it is not")
+    for kind in (translate, score):
+        _add_work(kind)
+    for kind, timeout in ((translate, 600.0), (score, 600.0), (health, 10.0)):
+        _add_connection(kind, timeout)
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", default="", metavar="NAME", help="may be left out if the server has one model")
-    parser.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
-    parser.add_argument("--raw", action="store_true", help="raw text in, raw text out")
-    parser.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
+    parser.add_argument(
+        "--priority", choices=["auto", "interactive", "bulk"], default="bulk", help="who goes first (default: bulk)"
+    )
     parser.add_argument("--window", type=int, default=500, metavar="N", help="lines of a request (default: 500)")
+
+
+def _add_connection(parser: argparse.ArgumentParser, timeout: float) -> None:
+    parser.add_argument(
+        "--address",
+        default="localhost:50551",
+        metavar="HOST:PORT",
+        help="several, with commas, share the work (default: localhost:50551)",
+    )
+    parser.add_argument(
+        "--timeout", type=float, default=timeout, metavar="S", help=f"seconds for a request (default: {timeout:g})"
+    )
+    group = parser.add_argument_group("security")
+    group.add_argument("--tls", action="store_true", help="encrypt; the server's certificate is checked")
+    group.add_argument("--tls-ca", metavar="PEM", help="against this authority instead of the system's")
+    group.add_argument("--tls-cert", metavar="PEM", help="our certificate, for servers that want one")
+    group.add_argument("--tls-key", metavar="PEM", help="its private key")
+    group.add_argument("--token-file", metavar="FILE", help="the token to show: TOKEN, or NAME TOKEN")
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
+    from nmt_core.serving.client import NmtClient
 
+    if args.timeout <= 0:
+        raise ConfigError("--timeout must be more than 0")
+    if args.what == "health":
+        return _health(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    if (args.what == "score") != (args.target is not None):
-        raise ConfigError("score needs SOURCE and TARGET, translate SOURCE alone")
-    answers = _scores(args) if args.what == "score" else _translations(args)
-    with open_output("-") as stream:
-        for lines in answers:
-            write_lines(stream, lines)
+    for option in ("beam", "nbest"):
+        if getattr(args, option, None) is not None and getattr(args, option) < 1:
+            raise ConfigError(f"--{option} must be at least 1")
+    with NmtClient(args.address, model=args.model, timeout=args.timeout, access=_access(args)) as client:
+        lines = _scores(args, client) if args.what == "score" else _translations(args, client)
+        with open_output("-") as stream:
+            while part := list(itertools.islice(lines, args.window)):
+                write_lines(stream, part)
     return 0
 
 
-def _translations(args: argparse.Namespace) -> Iterator[list[str]]:
+def _health(args: argparse.Namespace) -> int:
+    """Ask every address; say on stderr what is wrong with the first that is not ready."""
+    import sys
+
+    from nmt_core.serving.connection import health_problem, split_addresses
+
+    for address in split_addresses(args.address):
+        problem = health_problem(address, timeout=args.timeout, access=_access(args))
+        if problem:
+            print(f"nmt-core {NAME}: {address}: {problem}", file=sys.stderr)
+            return 1
+    return 0
+
+
+def _access(args: argparse.Namespace) -> Any:
+    from nmt_core.errors import InputError
     from nmt_core.files import read_text_lines
-    from nmt_core.serving.client import Connection
-    from nmt_core.v1 import nmt_pb2 as pb
+    from nmt_core.serving.connection import Access
 
-    connection = Connection(args.address)
-    options: dict[str, Any] = {"model": args.model, "raw": args.raw, "forbid_unknown": args.forbid_unk}
-    if args.beam is not None:
-        options["beam"] = args.beam
-    lines = read_text_lines(args.source)
-    while window := list(itertools.islice(lines, args.window)):
-        response = connection.call("Translate", pb.TranslateRequest(texts=window, **options))
-        yield [sentence.translations[0].text for sentence in response.sentences]
+    token = None
+    if args.token_file:
+        words = next(read_text_lines(args.token_file), "").split()
+        if not words:
+            raise InputError(args.token_file, "expected a token in the first line")
+        token = words[-1]
+    return Access(args.tls, args.tls_ca, args.tls_cert, args.tls_key, token)
 
 
-def _scores(args: argparse.Namespace) -> Iterator[list[str]]:
+def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
+    from nmt_core.files import read_text_lines
+    from nmt_core.serving.client import PRIORITIES
+
+    options: dict[str, Any] = {"priority": PRIORITIES[args.priority], "raw": args.raw}
+    options |= {"forbid_unknown": args.forbid_unk, "replace_unknown": args.replace_unk}
+    options |= {name: getattr(args, name) for name in ("beam", "nbest") if getattr(args, name) is not None}
+    answers = client.translate_lines(read_text_lines(args.source), window=args.window, **options)
+    for number, sentence in enumerate(_checked(answers, args.source)):
+        if args.nbest is None:
+            yield sentence.translations[0].text
+            continue
+        for found in sentence.translations:
+            yield f"{number} ||| {found.text} ||| NMT= {found.log_prob:.6f} ||| {found.score:.6f}"
+
+
+def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
     from nmt_core.files import read_parallel_lines
-    from nmt_core.interfaces import SentencePair
-    from nmt_core.serving.client import RemotePairScorer
+    from nmt_core.serving.client import PRIORITIES
 
-    scorer = RemotePairScorer(args.address, model=args.model or None)
-    pairs = (SentencePair(source, target) for source, target in read_parallel_lines([args.source, args.target]))
-    while window := list(itertools.islice(pairs, args.window)):
-        yield [f"{score.log_prob:.6f}" for score in scorer.score(window)]
+    pairs = ((source, target) for source, target in read_parallel_lines([args.source, args.target]))
+    options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word}
+    for score in _checked(client.score_pairs(pairs, window=args.window, **options), args.source):
+        if args.per_word:
+            yield " ".join(f"{value:.6f}" for value in score.word_log_probs)
+        else:
+            yield f"{score.log_prob:.6f}"
+
+
+def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
+    """The answers; the first that is an error ends the command with its line."""
+    from nmt_core.errors import InputError
+
+    for number, answer in enumerate(answers, start=1):
+        if answer.HasField("error"):
+            raise InputError(path, answer.error.message, line=number)
+        yield answer

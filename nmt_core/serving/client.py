@@ -1,106 +1,139 @@
-"""A model behind gRPC as a ``PairScorer``; free of torch.
+"""The synchronous client, and a model behind gRPC as a ``PairScorer``; free of torch.
 
-Pairs are cut into requests well below the server's limits, several of which are under way at once,
-so that the server always has work. A call that finds the server busy or away is tried again a few
-times, each time later; scoring is pure, so that does no harm.
+Long lists are cut into requests well below the server's limits, several of which are under way at
+once, so that the server always has work and memory stays bounded.
 """
 
 from __future__ import annotations
 
 import collections
-import random
-import time
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.errors import ConfigError, ServiceError, Unavailable
 from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.serving.connection import Access, Connection, Pending
 
-try:
-    import grpc
+# isort: split
+from nmt_core.serving import convert
+from nmt_core.v1 import nmt_pb2 as pb
 
-    from nmt_core.serving import convert
-    from nmt_core.v1 import nmt_pb2 as pb
-    from nmt_core.v1 import nmt_pb2_grpc
-except ImportError as error:
-    raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
-
-_CHUNK_PAIRS = 2000
-_CHUNK_CHARACTERS = 1 << 20
-_IN_FLIGHT = 4
-_TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
-_LONGEST_WAIT = 10.0  # seconds
-_OPTIONS = [("grpc.max_receive_message_length", 32 << 20), ("grpc.max_send_message_length", 32 << 20)]
+CHUNK_PAIRS = 2000
+CHUNK_CHARACTERS = 1 << 20
+_IN_FLIGHT = 4  # requests for each address
+PRIORITIES = {"auto": pb.PRIORITY_UNSPECIFIED, "interactive": pb.PRIORITY_INTERACTIVE, "bulk": pb.PRIORITY_BULK}
 
 
-class Connection:
-    """Calls to one server; foreign errors are turned into ours here.
+class NmtClient:
+    """Everything a server can do, from Python; a context manager.
 
-    ``timeout`` is what one call may take. A server that is away is asked 5 times, a busy one 10
-    times, the first time again after about ``first_wait`` seconds and each time twice as long.
-    """
-
-    def __init__(self, address: str, *, timeout: float = 600.0, first_wait: float = 0.2) -> None:
-        self.address, self.timeout, self.first_wait = address, timeout, first_wait
-        self._channel = grpc.insecure_channel(address, options=_OPTIONS)
-        self.stub = nmt_pb2_grpc.NmtServiceStub(self._channel)
-
-    def begin(self, method: str, request: Any) -> Any:
-        """Send a request; the answer is ``finish``ed later."""
-        return getattr(self.stub, method).future(request, timeout=self.timeout)
-
-    def finish(self, method: str, request: Any, call: Any) -> Any:
-        """The answer to a request that was sent. Raises ServiceError."""
-        tried = 1
-        while True:
-            try:
-                return call.result()
-            except grpc.RpcError as error:
-                if tried >= _TRIES.get(error.code(), 1):
-                    raise self._translated(error) from error
-            time.sleep(min(self.first_wait * 2 ** (tried - 1), _LONGEST_WAIT) * random.uniform(0.7, 1.3))
-            call = self.begin(method, request)
-            tried += 1
-
-    def call(self, method: str, request: Any) -> Any:
-        """Ask and wait. Raises ServiceError."""
-        return self.finish(method, request, self.begin(method, request))
-
-    def close(self) -> None:
-        """Give the connection back."""
-        self._channel.close()
-
-    def _translated(self, error: Any) -> ServiceError:
-        match error.code():
-            case grpc.StatusCode.UNAVAILABLE:
-                return Unavailable(
-                    f"nothing answers at {self.address} ({error.details()}); is 'nmt-core serve' running there?"
-                )
-            case grpc.StatusCode.RESOURCE_EXHAUSTED:
-                return Overloaded(f"{self.address}: {error.details()}")
-            case grpc.StatusCode.DEADLINE_EXCEEDED:
-                return ServiceError(f"{self.address} gave no answer within {self.timeout:g} s; is the server busy?")
-            case grpc.StatusCode.UNIMPLEMENTED:
-                return ServiceError(f"{self.address} is not an 'nmt-core serve' of this version ({error.details()})")
-            case code:
-                return ServiceError(f"{self.address}: {error.details()} ({code.name})")
-
-
-class RemotePairScorer:
-    """A ``PairScorer`` that asks a server; ``model`` may be left out if the server has one model only.
-
-    ``timeout`` and ``first_wait`` are those of ``Connection``. Raises ServiceError when there is no
-    such model or no server.
+    ``addresses``, ``timeout``, ``first_wait`` and ``access`` are those of ``Connection``; ``model`` may
+    be left out if the server has one model only. Methods raise ServiceError. Options are the fields
+    of the request (``beam=5, nbest=3, raw=True``), answers are messages of ``nmt_core.v1``.
     """
 
     def __init__(
-        self, address: str, *, model: str | None = None, timeout: float = 600.0, first_wait: float = 0.2
+        self,
+        addresses: str,
+        *,
+        model: str = "",
+        timeout: float = 600.0,
+        first_wait: float = 0.2,
+        access: Access | None = None,
     ) -> None:
-        self._connection = Connection(address, timeout=timeout, first_wait=first_wait)
-        described = self._connection.call("GetModel", pb.GetModelRequest(name=model or "")).model
+        self.connection = Connection(addresses, timeout=timeout, first_wait=first_wait, access=access)
+        self.model = model
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def models(self) -> list[pb.Model]:
+        """The models of the server."""
+        return list(self.connection.call("ListModels", pb.ListModelsRequest()).models)
+
+    def translate(self, texts: Iterable[str], **options: Any) -> list[pb.Translations]:
+        """The translations of every text."""
+        return list(self.translate_lines(texts, **options))
+
+    def translate_lines(self, lines: Iterable[str], *, window: int = 200, **options: Any) -> Iterator[pb.Translations]:
+        """The translations of lines of any number, in order; a few windows of lines are read ahead."""
+        requests = (translate_request(part, self.model, options) for part in windows(lines, window))
+        for response in self._in_order("Translate", requests):
+            yield from response.sentences
+
+    def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:
+        """The score of every pair."""
+        return list(self.score_pairs(pairs, **options))
+
+    def score_pairs(
+        self, pairs: Iterable[tuple[str, str]], *, window: int = CHUNK_PAIRS, **options: Any
+    ) -> Iterator[pb.PairScore]:
+        """The scores of pairs of any number, in order; a few windows of pairs are read ahead."""
+        named = (SentencePair(*pair) for pair in pairs)
+        chunks = (chunk for part in windows(named, window) for chunk in chunks_of(part, most=window))
+        requests = (convert.score_request(chunk, model=self.model, **options) for chunk in chunks)
+        for response in self._in_order("Score", requests):
+            yield from response.scores
+
+    def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
+        """The rankings of n-best lists."""
+        request = pb.RerankRequest(model=self.model, lists=lists, **options)
+        return list(self.connection.call("Rerank", request).rankings)
+
+    def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
+        """The vectors of phrases."""
+        request = pb.EncodeRequest(model=self.model, texts=map(convert.utf8, texts), **options)
+        return list(self.connection.call("Encode", request).vectors)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self.connection.close()
+
+    def _in_order(self, method: str, requests: Iterable[Any]) -> Iterator[Any]:
+        """The answers in order, with a few requests under way; when one fails the others are called off."""
+        under_way: collections.deque[Pending] = collections.deque()
+        try:
+            for request in requests:
+                under_way.append(self.connection.begin(method, request))
+                if len(under_way) >= _IN_FLIGHT * len(self.connection.addresses):
+                    yield under_way.popleft().result()
+            while under_way:
+                yield under_way.popleft().result()
+        finally:
+            for pending in under_way:
+                pending.cancel()
+
+
+class RemotePairScorer:
+    """A ``PairScorer`` that asks servers; ``model`` may be left out if they have one model only.
+
+    ``address`` may be several with commas, which share the work. Raises ServiceError when there is no
+    such model, no server, or servers whose models differ.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        model: str | None = None,
+        timeout: float = 600.0,
+        first_wait: float = 0.2,
+        access: Access | None = None,
+    ) -> None:
+        self._address = address
+        described = _described(address, model or "", timeout=timeout, first_wait=first_wait, access=access)
         self.model: str = described.name
         self._signature: str = described.signature
-        self._chunk_pairs = min(_CHUNK_PAIRS, described.limits.items or _CHUNK_PAIRS)
+        self._chunk_pairs = min(CHUNK_PAIRS, described.limits.items or CHUNK_PAIRS)
+        self._attends = described.attends
+        self._client = NmtClient(address, model=self.model, timeout=timeout, first_wait=first_wait, access=access)
 
     @property
     def signature(self) -> str:
@@ -110,43 +143,64 @@ class RemotePairScorer:
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
-        """Score every pair; one answer per pair, in order. Raises ServiceError, and ConfigError for attention."""
-        if attention:
-            raise ConfigError("attention is not sent over gRPC; give the model's folder as scorer")
-        chunks = _chunks(pairs, most=self._chunk_pairs)
-        requests = (convert.score_request(chunk, model=self.model, per_word=per_word) for chunk in chunks)
+        """Score every pair; one answer per pair, in order. Raises ServiceError."""
+        options = {"per_word": per_word, "with_attention": attention, "priority": pb.PRIORITY_BULK}
         scores: list[PairScore] = []
-        for response in self._answers(requests):
-            scores += convert.from_score_response(response, per_word=per_word)
+        for score in self._client.score_pairs(pairs, window=self._chunk_pairs, **options):
+            if score.HasField("error"):
+                pair = pairs[len(scores)]
+                raise ServiceError(f"{self._address}: {score.error.message} (source {pair.source[:60]!r})")
+            scores.append(convert.from_pair_score(score, per_word=per_word))
         if len(scores) != len(pairs):
-            raise ServiceError(f"{self._connection.address}: {len(scores)} answers for {len(pairs)} pairs")
+            raise ServiceError(f"{self._address}: {len(scores)} answers for {len(pairs)} pairs")
         return scores
 
     def close(self) -> None:
-        """Give the connection back."""
-        self._connection.close()
+        """Give the connections back."""
+        self._client.close()
 
-    def _answers(self, requests: Iterable[pb.ScoreRequest]) -> Iterator[pb.ScoreResponse]:
-        """The answers in order, with a few requests under way; when one fails the others are called off."""
-        calls: collections.deque[tuple[pb.ScoreRequest, Any]] = collections.deque()
+
+def _described(addresses: str, model: str, **options: Any) -> pb.Model:
+    """The model, which has to be the same at all addresses; one that is away now may come back."""
+    found: dict[str, pb.Model] = {}
+    missing: Unavailable | None = None
+    for address in addresses.split(","):
+        connection = Connection(address, **options)
         try:
-            for request in requests:
-                calls.append((request, self._connection.begin("Score", request)))
-                if len(calls) == _IN_FLIGHT:
-                    yield self._connection.finish("Score", *calls.popleft())
-            while calls:
-                yield self._connection.finish("Score", *calls.popleft())
+            described = connection.call("GetModel", pb.GetModelRequest(name=model)).model
+            found.setdefault(described.signature, described)
+        except Unavailable as error:
+            missing = error
         finally:
-            for _, call in calls:
-                call.cancel()
+            connection.close()
+    if not found:
+        raise missing or Unavailable(f"nothing answers at {addresses}")
+    if len(found) > 1:
+        raise ServiceError(f"{addresses}: the servers have different models ({'; '.join(found)})")
+    return next(iter(found.values()))
 
 
-def _chunks(pairs: Sequence[SentencePair], *, most: int) -> Iterator[Sequence[SentencePair]]:
+def translate_request(texts: Sequence[str], model: str, options: dict[str, Any]) -> pb.TranslateRequest:
+    """A request for the translations of texts. Raises ConfigError for an option that there is none of."""
+    try:
+        return pb.TranslateRequest(model=model, texts=map(convert.utf8, texts), **options)
+    except ValueError as error:
+        raise ConfigError(f"an option of a translation request is wrong: {error}") from error
+
+
+def windows(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
+    """Lists of so many items, the last one shorter."""
+    items = iter(items)
+    while part := list(itertools.islice(items, size)):
+        yield part
+
+
+def chunks_of(pairs: Sequence[SentencePair], *, most: int) -> Iterator[Sequence[SentencePair]]:
     """Cut by number and by size; a character has at most four bytes."""
     start = characters = 0
     for index, pair in enumerate(pairs):
         size = len(pair.source) + len(pair.target)
-        if index - start == most or (index > start and characters + size > _CHUNK_CHARACTERS):
+        if index - start == most or (index > start and characters + size > CHUNK_CHARACTERS):
             yield pairs[start:index]
             start, characters = index, 0
         characters += size

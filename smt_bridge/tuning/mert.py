@@ -81,7 +81,8 @@ class _Lines(NamedTuple):
     slope: Floats
 
     def take(self, chosen: npt.NDArray[np.bool_] | Integers) -> _Lines:
-        return _Lines(self.entry[chosen], self.intercept[chosen], self.slope[chosen])
+        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
+        return _Lines(self.entry.take(places), self.intercept.take(places), self.slope.take(places))
 
 
 class _Edges(NamedTuple):
@@ -115,7 +116,7 @@ class _End(NamedTuple):
 
     def winners(self, intercepts: Floats) -> Integers:
         """The highest of every list, (G,); of several the earliest."""
-        values = intercepts.ravel()[self.places]
+        values = intercepts.take(self.places)
         lengths = np.diff(self.begins, append=len(self.places))
         highest = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, self.begins), lengths))
         group, entry = np.divmod(self.places[highest[::-1]], intercepts.shape[1])
@@ -160,7 +161,7 @@ def _points_above(edges: _Edges, intercepts: Floats, slopes: Floats) -> _Points:
     values += intercepts
     flat = np.flatnonzero(values > limit[:, None])
     group, entry = np.divmod(flat, intercepts.shape[1])
-    return _Points(edge[group], _Lines(entry, intercepts.ravel()[flat], slopes.ravel()[flat]))
+    return _Points(edge.take(group), _Lines(entry, intercepts.take(flat), slopes.take(flat)))
 
 
 def _just_above(edges: _Edges, meeting: Floats) -> Floats:
@@ -196,13 +197,13 @@ def _concatenate(cuts: Sequence[tuple[_Edges, _Points]]) -> tuple[_Edges, _Point
 def _cut(edges: _Edges, points: _Points) -> tuple[_Edges, _Points, Corners]:
     """Split each edge at its highest point; edges without points are corners of the envelope."""
     meeting = edges.meeting()
-    values = points.lines.intercept + meeting[points.edge] * points.lines.slope
+    values = points.lines.intercept + meeting.take(points.edge) * points.lines.slope
     best = _just_above(edges, meeting)
-    above = values > best[points.edge]
-    points, values = _Points(points.edge[above], points.lines.take(above)), values[above]
+    above = np.flatnonzero(values > best.take(points.edge))
+    points, values = _Points(points.edge.take(above), points.lines.take(above)), values.take(above)
     np.maximum.at(best, points.edge, values)
     winner = np.full(len(best), -1, dtype=np.intp)
-    highest = np.flatnonzero(values == best[points.edge])
+    highest = np.flatnonzero(values == best.take(points.edge))
     winner[points.edge[highest[::-1]]] = highest[::-1]
     done, split = np.flatnonzero(winner < 0), np.flatnonzero(winner >= 0)
     corners = Corners(edges.group[done], meeting[done], edges.left.entry[done], edges.right.entry[done])
@@ -221,11 +222,11 @@ def _hand_down(points: _Points, split: Integers, middle_slope: Floats, *, count:
     """A line below the middle one can still be above it on the side of its own slope only."""
     position = np.zeros(count, dtype=np.intp)
     position[split] = np.arange(len(split))
-    edge = position[points.edge]
-    difference = points.lines.slope - middle_slope[edge]
+    edge = position.take(points.edge)
+    difference = points.lines.slope - middle_slope.take(edge)
     side = np.where(difference > 0, edge + len(split), edge)
-    stay = difference != 0
-    return _Points(side[stay], points.lines.take(stay))
+    stay = np.flatnonzero(difference)
+    return _Points(side.take(stay), points.lines.take(stay))
 
 
 class _Search:
@@ -277,15 +278,14 @@ class _Search:
         corners = _cut_all(*_concatenate(cuts))
         owner, sentence = np.divmod(corners.group, self._sentences)
         flat = sentence * self._entries
-        change = self._statistics[flat + corners.after] - self._statistics[flat + corners.before]
         order = np.lexsort((corners.at, owner))
-        owner, at, change = owner[order], corners.at[order], change[order]
+        owner, at, flat = owner[order], corners.at[order], flat[order]
+        change = self._statistics.take(flat + corners.after[order], axis=0)
+        change -= self._statistics.take(flat + corners.before[order], axis=0)
         bounds = np.searchsorted(owner, np.arange(len(rows) + 1))
         first = np.arange(self._sentences) * self._entries
         return [
-            _best_interval(
-                self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], self._metric
-            )
+            _best_interval(self._statistics[first + left].sum(axis=0), at[begin:end], change[begin:end], self._metric)
             for left, begin, end in zip(starts, bounds[:-1], bounds[1:], strict=True)
         ]
 

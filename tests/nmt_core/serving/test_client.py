@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
@@ -10,9 +11,9 @@ from contextlib import contextmanager
 import grpc
 import pytest
 
-from nmt_core.errors import Overloaded, ServiceError, Unavailable
+from nmt_core.errors import ConfigError, Overloaded, ServiceError, Unavailable
 from nmt_core.interfaces import SentencePair
-from nmt_core.serving.client import RemotePairScorer
+from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -20,8 +21,8 @@ from nmt_core.v1 import nmt_pb2_grpc
 class Scripted(nmt_pb2_grpc.NmtServiceServicer):
     """Scores a pair by the length of its target, after the failures that were ordered."""
 
-    def __init__(self, *failures: grpc.StatusCode, items: int = 0) -> None:
-        self.failures, self.items = list(failures), items
+    def __init__(self, *failures: grpc.StatusCode, items: int = 0, signature: str = "s") -> None:
+        self.failures, self.items, self.signature = list(failures), items, signature
         self.asked: list[int] = []
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
@@ -30,7 +31,9 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
         self.release.set()
 
     def GetModel(self, request, context):
-        return pb.GetModelResponse(model=pb.Model(name="m", signature="s", limits=pb.Limits(items=self.items)))
+        return pb.GetModelResponse(
+            model=pb.Model(name="m", signature=self.signature, limits=pb.Limits(items=self.items))
+        )
 
     def Score(self, request, context):
         with self.lock:
@@ -142,3 +145,47 @@ def test_another_service_at_the_address_is_named_as_such() -> None:
         pytest.raises(ServiceError, match="is not an 'nmt-core serve' of this version"),
     ):
         RemotePairScorer(address)
+
+
+def test_several_servers_share_the_work() -> None:
+    servicers = [Scripted(items=10), Scripted(items=10)]
+    lengths = [number % 7 for number in range(200)]
+    with serving(servicers[0]) as first, serving(servicers[1]) as second:
+        scores = RemotePairScorer(f"{first},{second}").score(pairs_of_lengths(lengths))
+    assert [-score.log_prob for score in scores] == lengths
+    assert [sum(servicer.asked) for servicer in servicers] == [100, 100]
+
+
+def test_a_server_that_is_away_is_made_up_for_by_the_other() -> None:
+    servicer = Scripted(items=10)
+    with serving(servicer) as address:
+        scorer = RemotePairScorer(f"127.0.0.1:1,{address}", first_wait=0.01)
+        assert len(scorer.score(pairs_of_lengths([1] * 100))) == 100
+    assert sum(servicer.asked) == 100
+
+
+def test_servers_with_different_models_are_not_mixed() -> None:
+    with (
+        serving(Scripted()) as first,
+        serving(Scripted(signature="t")) as second,
+        pytest.raises(ServiceError, match=r"the servers have different models \(s; t\)"),
+    ):
+        RemotePairScorer(f"{first},{second}")
+
+
+@pytest.mark.parametrize("address", ["localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x"])
+def test_an_address_that_is_none_is_named(address: str) -> None:
+    with pytest.raises(ConfigError, match="expected HOST:PORT"):
+        NmtClient(address)
+
+
+def test_an_option_that_there_is_none_of_is_a_clear_error() -> None:
+    with NmtClient("127.0.0.1:1") as client, pytest.raises(ConfigError, match="beams"):
+        client.translate(["a"], beams=3)
+
+
+def test_a_call_never_takes_longer_than_its_timeout() -> None:
+    begin = time.monotonic()
+    with pytest.raises(Unavailable):
+        NmtClient("127.0.0.1:1", timeout=0.5, first_wait=0.2).models()
+    assert time.monotonic() - begin < 1.0

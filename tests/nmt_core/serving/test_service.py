@@ -1,157 +1,168 @@
-"""A real server and a real client on this machine: the numbers, the errors, and the end."""
+"""A real server in its own process: the numbers are those of the models in-process."""
 
 from __future__ import annotations
 
-import asyncio
-import os
-import signal
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from pathlib import Path
-
 import grpc
 import pytest
+import torch
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands.main import main
-from nmt_core.commands.serve import open_served_model
-from nmt_core.errors import ServiceError, Unavailable
+from nmt_core.data.batching import pad
+from nmt_core.errors import ServiceError
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.translator import open_translator
-from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.serving.client import Connection, RemotePairScorer
-from nmt_core.serving.server import Limits, NmtServer, NmtServicer, ServedModel
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.checkpoint import load_model
+from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.v1 import nmt_pb2 as pb
-from nmt_core.v1 import nmt_pb2_grpc
 
-INFINITY = float("inf")
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
-    place = tmp_path_factory.mktemp("model")
-    (place / "s").write_text("</s>\n<unk>\nun\ndeux\n")
-    (place / "t").write_text("</s>\n<unk>\none\ntwo\n")
-    sizes = ["hidden=8", "embedding=4", "maxout=4", "alignment=4", "initialisation=glorot"]
-    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-    vocabularies = ["--source-vocab", str(place / "s"), "--target-vocab", str(place / "t")]
-    assert main(["init", str(place / "m"), "--preset", "rnnsearch", *vocabularies, *overrides]) == 0
-    return str(place / "m")
+def client(server) -> NmtClient:
+    return NmtClient(server.address)
 
 
-class Running:
-    """A server in a thread of its own."""
-
-    def __init__(self, folder: str, *names: str, **limits: int) -> None:
-        self.folder, self.names, self.limits = folder, names, limits
-        self.ready = threading.Event()
-        self.thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
-        self.thread.start()
-        assert self.ready.wait(30)
-
-    async def _serve(self) -> None:
-        server = NmtServer(NmtServicer(limits=Limits(**self.limits)), host="127.0.0.1", port=0)
-        await server.start()
-        await server.load(self._load)
-        self.address = f"127.0.0.1:{server.port}"
-        self.loop, self.stopping = asyncio.get_running_loop(), asyncio.Event()
-        self.ready.set()
-        await self.stopping.wait()
-        await server.stop(1.0)
-
-    def _load(self) -> dict[str, ServedModel]:
-        served = open_served_model([self.folder], DecodingConfig(beam=4), device="cpu", dtype="float32")
-        return dict.fromkeys(self.names, served)
-
-    def stop(self) -> None:
-        self.loop.call_soon_threadsafe(self.stopping.set)
-        self.thread.join(30)
-
-
-@pytest.fixture(scope="module")
-def server(folder: str) -> Iterator[Running]:
-    running = Running(folder, "m", items=6000, characters=60, beam=10)
-    yield running
-    running.stop()
-
-
-def test_scores_are_those_of_the_model_in_process(server: Running, folder: str) -> None:
+def test_scores_are_those_of_the_model_in_process(server, folder: str) -> None:
     remote = RemotePairScorer(server.address)
     local = open_pair_scorer([folder])
     assert remote.signature == local.signature
-    for found, expected in zip(remote.score(PAIRS, per_word=True), local.score(PAIRS, per_word=True), strict=True):
-        assert found.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
-        assert found.word_log_probs == pytest.approx(expected.word_log_probs, abs=1e-5)
-        assert (found.unknown_source, found.unknown_target) == (expected.unknown_source, expected.unknown_target)
+    found = remote.score(PAIRS, per_word=True, attention=True)
+    for one, expected in zip(found, local.score(PAIRS, per_word=True, attention=True), strict=True):
+        assert one.log_prob == pytest.approx(expected.log_prob, abs=1e-5)
+        assert one.word_log_probs == pytest.approx(expected.word_log_probs, abs=1e-5)
+        assert (one.unknown_source, one.unknown_target) == (expected.unknown_source, expected.unknown_target)
+        assert [list(row) for row in one.attention] == [pytest.approx(row, abs=1e-5) for row in expected.attention]
     assert [(score.unknown_source, score.unknown_target) for score in remote.score(PAIRS)] == [(0, 0), (0, 0), (1, 1)]
     assert remote.score(PAIRS)[0].word_log_probs is None
+    assert remote.score(PAIRS)[0].attention is None
     assert remote.score([]) == []
 
 
-def test_many_pairs_come_back_in_order(server: Running, folder: str) -> None:
+def test_groups_are_answered_as_their_pairs(client: NmtClient) -> None:
+    targets = ["one", "", "two one two"]
+    groups = [pb.SourceGroup(source="un deux", targets=targets), pb.SourceGroup(source="un")]
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="deux", target="two")], groups=groups)
+    response = client.connection.call("Score", request)
+    expected = client.score([("un deux", target) for target in targets])
+    assert len(response.scores) == 1
+    assert [len(group.scores) for group in response.groups] == [3, 0]
+    found = [score.log_prob for score in response.groups[0].scores]
+    assert found == pytest.approx([score.log_prob for score in expected], abs=1e-5)
+
+
+def test_many_pairs_come_back_in_order(server, folder: str) -> None:
     pairs = [SentencePair("un " * (1 + i % 3) + "deux", "two " * (i % 5) + "one") for i in range(7000)]
     found = RemotePairScorer(server.address, model="m").score(pairs)
     expected = open_pair_scorer([folder]).score(pairs)
     assert [score.log_prob for score in found] == pytest.approx([score.log_prob for score in expected], abs=1e-5)
 
 
-def test_translations_are_those_of_the_model_in_process(server: Running, folder: str) -> None:
-    request = pb.TranslateRequest(
-        texts=["un deux", "", "deux deux un"], nbest=3, with_attention=True, forbid_unknown=True
-    )
-    response = Connection(server.address).call("Translate", request)
+def test_translations_are_those_of_the_model_in_process(client: NmtClient, folder: str) -> None:
+    texts = ["un deux", "", "deux deux un"]
+    found = client.translate(texts, nbest=3, with_attention=True, forbid_unknown=True)
     config = DecodingConfig(beam=4, nbest=3, forbid_unknown=True)
-    expected = open_translator([folder], config=config, attention=True).translate(list(request.texts))
-    for sentence, nbest in zip(response.sentences, expected, strict=True):
-        assert [found.text for found in sentence.translations] == [found.text for found in nbest]
-        for found, goal in zip(sentence.translations, nbest, strict=True):
-            assert found.log_prob == pytest.approx(goal.log_prob, abs=1e-5)
-            assert sum(found.word_log_probs) == pytest.approx(found.log_prob, abs=1e-6)
+    expected = open_translator([folder], config=config, attention=True).translate(texts)
+    for sentence, nbest in zip(found, expected, strict=True):
+        assert [one.text for one in sentence.translations] == [one.text for one in nbest]
+        for one, goal in zip(sentence.translations, nbest, strict=True):
+            assert one.log_prob == pytest.approx(goal.log_prob, abs=1e-5)
+            assert one.score == pytest.approx(goal.score, abs=1e-5)
+            assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-6)
+            rows, columns = len(one.words) + 1, len(one.source_words) + 1
             if goal.attention is not None:
-                assert len(found.attention) == (len(found.words) + 1) * (len(found.source_words) + 1)
-                assert len(found.alignment) == len(found.words)
+                assert len(one.attention) == rows * columns
+                assert list(one.attention) == pytest.approx(goal.attention.ravel().tolist(), abs=1e-5)
+                assert [point.target for point in one.alignment] == list(range(len(one.words)))
+    assert not client.translate(texts)[0].translations[0].attention
 
 
-def status(call) -> grpc.StatusCode:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    return caught.value.code()
+def test_unknown_words_are_replaced_where_asked_for(client: NmtClient) -> None:
+    options = {"nbest": 4, "beam": 4, "with_attention": True}
+    plain = client.translate(["zéro né"], **options)[0].translations
+    replaced = client.translate(["zéro né"], replace_unknown=True, **options)[0].translations
+    assert any("<unk>" in one.text for one in plain)
+    for one, before in zip(replaced, plain, strict=True):
+        looked = {point.target: one.source_words[point.source] for point in one.alignment}
+        words = [looked[place] if word == "<unk>" else word for place, word in enumerate(one.words)]
+        assert one.text == " ".join(words)
+        assert list(one.words) == list(before.words)
 
 
-@pytest.mark.parametrize(
-    ("method", "pb_request", "code"),
-    [
-        ("Score", pb.ScoreRequest(model="x"), grpc.StatusCode.NOT_FOUND),
-        ("GetModel", pb.GetModelRequest(name="x"), grpc.StatusCode.NOT_FOUND),
-        ("Translate", pb.TranslateRequest(texts=["a"], beam=11), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a"], beam=0), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a"], beam=2, nbest=3), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a" * 61]), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a"] * 6001), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a"] * 700, nbest=9), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(texts=["a"], length_normalization=-1), grpc.StatusCode.INVALID_ARGUMENT),
-        (
-            "Translate",
-            pb.TranslateRequest(texts=["a"], length_normalization=INFINITY),
-            grpc.StatusCode.INVALID_ARGUMENT,
+def test_raw_text_is_detokenised_and_any_script_arrives(client: NmtClient, folder: str) -> None:
+    texts = ["Un, deux.", "ünïcödé 日本語 🙂", "e\u0301\u2028 x", "<s> &amp; |||"]
+    found = client.translate(texts, raw=True)
+    expected = open_translator([folder], config=DecodingConfig(beam=4)).translate(texts, raw=True)
+    assert [one.translations[0].text for one in found] == [one[0].text for one in expected]
+    assert [tuple(one.translations[0].source_words) for one in found] == [one[0].source_words for one in expected]
+
+
+def test_bytes_that_are_not_utf8_are_unknown_words(server) -> None:
+    (found,) = RemotePairScorer(server.address).score([SentencePair("un \udcff", "one")])
+    assert (found.unknown_source, found.unknown_target) == (1, 0)
+
+
+def test_reranking_adds_the_model_to_the_features(client: NmtClient) -> None:
+    hypotheses = [("one", [1.0, -3.0]), ("two two", [2.0, -1.0]), ("one", [1.0, -3.0]), ("", [0.0, 0.0])]
+    lists = [
+        pb.NbestList(
+            source="un", hypotheses=[pb.Hypothesis(target=text, values=values) for text, values in hypotheses]
         ),
-        ("Translate", pb.TranslateRequest(texts=["a"], max_length_ratio=INFINITY), grpc.StatusCode.INVALID_ARGUMENT),
-        ("Translate", pb.TranslateRequest(model="x", texts=["a"]), grpc.StatusCode.NOT_FOUND),
-        ("Score", pb.ScoreRequest(pairs=[pb.Pair(source="a", target="a" * 61)]), grpc.StatusCode.INVALID_ARGUMENT),
-    ],
-)
-def test_bad_requests_get_the_right_status_and_the_server_lives(server: Running, method, pb_request, code) -> None:
-    stub = Connection(server.address).stub
-    assert status(lambda: getattr(stub, method)(pb_request)) == code
-    assert RemotePairScorer(server.address).score(PAIRS)
+        pb.NbestList(source="deux"),
+    ]
+    columns = [pb.FeatureColumn(name="LM0", weight=0.5), pb.FeatureColumn(name="TM0", weight=-0.25)]
+    first, empty = client.rerank(lists, columns=columns, model_weight=2.0)
+    scores = [score.log_prob for score in client.score([("un", text) for text, _ in hypotheses])]
+    totals = [
+        0.5 * values[0] - 0.25 * values[1] + 2 * score for (_, values), score in zip(hypotheses, scores, strict=True)
+    ]
+    order = sorted(range(4), key=lambda place: -totals[place])
+    assert [one.position for one in first.hypotheses] == order
+    assert [one.total for one in first.hypotheses] == pytest.approx([totals[place] for place in order], abs=1e-4)
+    assert order.index(0) < order.index(2)
+    assert not empty.hypotheses
+    assert len(client.rerank(lists, columns=columns, model_weight=2.0, best=1)[0].hypotheses) == 1
 
 
-def test_health_and_reflection_answer(server: Running) -> None:
+def test_phrase_vectors_are_the_summaries_of_the_encoder(both, models) -> None:
+    loaded = load_model(str(models / "phrases"))
+    client = NmtClient(both.address, model="phrases")
+    phrases = ["un", "deux deux un", "rien du tout"]
+    for phrase, vector in zip(phrases, client.encode(phrases), strict=True):
+        with torch.inference_mode():
+            expected = loaded.model.encode(pad([loaded.source.encode(phrase)])).summary_BH[0].tolist()
+        assert list(vector.values) == pytest.approx(expected, abs=1e-5)
+    assert [vector.unknown_words for vector in client.encode(phrases)] == [0, 0, 3]
+    described = {model.name: model for model in client.models()}
+    assert (described["phrases"].vector_size, described["search"].vector_size) == (8, 0)
+    assert (described["phrases"].attends, described["search"].attends) == (False, True)
+
+
+def test_models_say_what_they_can_do_and_what_may_be_asked(client: NmtClient, folder: str) -> None:
+    (model,) = client.models()
+    assert (model.name, model.source_words, model.target_words, model.default_beam, model.device) == (
+        "m",
+        4,
+        4,
+        4,
+        "cpu",
+    )
+    limits = model.limits
+    assert (limits.items, limits.characters, limits.words, limits.beam, limits.nbest) == (6000, 60, 12, 10, 9)
+    assert (limits.message_bytes, limits.streams) == (4 << 20, 50)
+
+
+def test_a_server_of_two_models_wants_a_name(both) -> None:
+    with pytest.raises(ServiceError, match="names no model; models here: phrases, search"):
+        RemotePairScorer(both.address)
+    assert RemotePairScorer(both.address, model="search").model == "search"
+
+
+def test_health_and_reflection_answer(server) -> None:
     with grpc.insecure_channel(server.address) as channel:
         health = health_pb2_grpc.HealthStub(channel)
         for service in ("", "nmt_core.v1.NmtService"):
@@ -163,189 +174,30 @@ def test_health_and_reflection_answer(server: Running) -> None:
         assert "nmt_core.v1.NmtService" in [service.name for service in answer.list_services_response.service]
 
 
-def test_a_server_of_two_models_wants_a_name(folder: str) -> None:
-    running = Running(folder, "a", "b")
-    try:
-        with pytest.raises(ServiceError, match="names no model; models here: a, b"):
-            RemotePairScorer(running.address)
-        assert RemotePairScorer(running.address, model="b").model == "b"
-        models = Connection(running.address).call("ListModels", pb.ListModelsRequest()).models
-        assert [(model.name, model.target_words) for model in models] == [("a", 4), ("b", 4)]
-    finally:
-        running.stop()
+def test_the_filters_write_what_the_client_gets(server, client: NmtClient, tmp_path, capsysbinary) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    lines = ["un", "deux un", "", "né"] * 3
+    source.write_text("".join(line + "\n" for line in lines))
+    target.write_text("one\ntwo two\n\nné\n" * 3)
+    address = ["--address", server.address, "--window", "5"]
+    assert main(["client", "translate", *address, str(source)]) == 0
+    expected = [one.translations[0].text for one in client.translate(lines)]
+    assert capsysbinary.readouterr().out.decode().split("\n") == [*expected, ""]
+    assert main(["client", "translate", *address, "--nbest", "2", "--beam", "3", str(source)]) == 0
+    nbest = capsysbinary.readouterr().out.decode().split("\n")
+    assert nbest[0].startswith("0 ||| ")
+    assert len(nbest[0].split(" ||| ")) == 4
+    assert main(["client", "score", *address, str(source), str(target)]) == 0
+    scores = [float(line) for line in capsysbinary.readouterr().out.split()]
+    pairs = zip(lines, ["one", "two two", "", "né"] * 3, strict=True)
+    assert scores == pytest.approx([score.log_prob for score in client.score(pairs)], abs=1e-5)
+    assert main(["client", "score", *address, "--per-word", str(source), str(target)]) == 0
+    first = capsysbinary.readouterr().out.decode().split("\n")[0]
+    assert sum(map(float, first.split())) == pytest.approx(scores[0], abs=1e-5)
 
 
-def test_a_name_that_is_not_there_is_answered_with_those_that_are(server: Running) -> None:
-    with pytest.raises(ServiceError, match=r"there is no model 'x'; models here: m \(NOT_FOUND\)"):
-        RemotePairScorer(server.address, model="x")
-
-
-def test_raw_text_is_detokenised_and_any_script_arrives(server: Running, folder: str) -> None:
-    texts = ["Un, deux.", "ünïcödé 日本語 🙂", "e\u0301\u2028 x", "<s> &amp; |||"]
-    response = Connection(server.address).call("Translate", pb.TranslateRequest(texts=texts, raw=True))
-    expected = open_translator([folder], config=DecodingConfig(beam=4)).translate(texts, raw=True)
-    assert [found.translations[0].text for found in response.sentences] == [found[0].text for found in expected]
-    assert [tuple(found.translations[0].source_words) for found in response.sentences] == [
-        found[0].source_words for found in expected
-    ]
-
-
-def test_bytes_that_are_not_utf8_are_unknown_words(server: Running) -> None:
-    (found,) = RemotePairScorer(server.address).score([SentencePair("un \udcff", "one")])
-    assert (found.unknown_source, found.unknown_target) == (1, 0)
-
-
-def test_nobody_there_is_one_clear_error() -> None:
-    connection = Connection("127.0.0.1:1", first_wait=0.01)
-    with pytest.raises(Unavailable, match=r"nothing answers at 127.0.0.1:1 .*is 'nmt-core serve' running there"):
-        connection.call("ListModels", pb.ListModelsRequest())
-
-
-def test_a_port_in_use_is_one_clear_line(server: Running, tmp_path: Path) -> None:
-    port = server.address.rpartition(":")[2]
-    with start_serving("--model", f"m={tmp_path}", "--port", port) as process:
-        _, error = process.communicate(timeout=30)
-    assert process.returncode == 2
-    assert error.startswith(f"nmt-core serve: cannot listen on 127.0.0.1:{port}; is another server running there?")
-    assert error.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (["--model", "m"], "--model m: expected NAME=DIR"),
-        (["--model", "m=a,,b"], "expected NAME=DIR"),
-        (["--model", "m=a", "--model", "m=b"], "there is a model m already"),
-        (["--model", "m=a", "--port", "70000"], "--port 70000: expected 0 to 65535"),
-        (["--model", "m=a", "--beam", "0"], "--beam"),
-        (["--model", "m=nowhere/at/all", "--port", "0"], "there is no such model folder"),
-    ],
-)
-def test_wrong_options_are_one_clear_line(
-    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["serve", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert problem in error
-    assert error.count("\n") == 1
-
-
-def start_serving(*arguments: str) -> subprocess.Popen[str]:
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
-    command = [sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", *arguments]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
-
-
-def test_sigterm_ends_the_server_cleanly(folder: str) -> None:
-    with start_serving("--model", f"m={folder}", "--port", "0") as process:
-        assert process.stderr is not None
-        ready = next(line for line in process.stderr if "ready" in line)
-        assert RemotePairScorer(ready.split()[-1]).score(PAIRS)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(20) == 0
-
-
-class Gate:
-    """A scorer that answers when it is allowed to, and fails when it is told to."""
-
-    signature = "fake:gate"
-
-    def __init__(self) -> None:
-        self.open, self.entered = threading.Event(), threading.Event()
-        self.calls: list[int] = []
-
-    def score(self, pairs, *, per_word: bool = False, attention: bool = False) -> list[PairScore]:
-        self.calls.append(len(pairs))
-        self.entered.set()
-        assert self.open.wait(20)
-        if any(pair.source == "fail" for pair in pairs):
-            raise RuntimeError("secret details")
-        return [PairScore(-float(len(pair.target))) for pair in pairs]
-
-
-def gated(gate: Gate) -> dict[str, ServedModel]:
-    return {"gate": ServedModel(gate, translate=lambda texts, options: [], defaults=DecodingConfig())}
-
-
-def health_of(address: str) -> int:
-    with grpc.insecure_channel(address) as channel:
-        return health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest()).status
-
-
-async def code_of(call) -> grpc.StatusCode:
-    return await call.code()
-
-
-def test_loading_and_draining_are_seen_from_outside() -> None:
-    gate = Gate()
-
-    async def scenario() -> None:
-        server = NmtServer(NmtServicer(), host="127.0.0.1", port=0)
-        await server.start()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stub = nmt_pb2_grpc.NmtServiceStub(channel)
-            health = health_pb2_grpc.HealthStub(channel)
-            watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
-            loading = asyncio.create_task(server.load(lambda: gated(gate)))
-            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
-            assert await code_of(stub.ListModels(pb.ListModelsRequest())) == grpc.StatusCode.UNAVAILABLE
-            gate.open.set()
-            await loading
-            assert (await watch.read()).status == health_pb2.HealthCheckResponse.SERVING
-            gate.open.clear()
-            gate.entered.clear()
-            accepted = stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source="a", target="abc")]))
-            assert await asyncio.to_thread(gate.entered.wait, 10)
-            stopping = asyncio.create_task(server.stop(20.0))
-            assert (await watch.read()).status == health_pb2.HealthCheckResponse.NOT_SERVING
-            await asyncio.sleep(0.1)
-            assert await code_of(stub.Score(pb.ScoreRequest())) == grpc.StatusCode.UNAVAILABLE
-            watch.cancel()
-            gate.open.set()
-            assert [score.log_prob for score in (await accepted).scores] == [-3.0]
-            await stopping
-
-    asyncio.run(scenario())
-
-
-def test_a_failing_batch_and_a_cancelled_call_leave_the_others_alone() -> None:
-    gate = Gate()
-
-    def ask(stub, source: str):
-        return stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source=source, target="ab")], per_word=source == "fail"))
-
-    async def scenario() -> None:
-        gate.open.set()
-        server = NmtServer(NmtServicer(capacity=30), host="127.0.0.1", port=0)
-        await server.start()
-        await server.load(lambda: gated(gate))
-        gate.open.clear()
-        gate.entered.clear()
-        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
-            stub = nmt_pb2_grpc.NmtServiceStub(channel)
-            first = ask(stub, "a")
-            assert await asyncio.to_thread(gate.entered.wait, 10)
-            waiting = [ask(stub, source) for source in ("b", "c", "fail", "d")]
-            await until(lambda: server.servicer.batcher.waiting_tokens == 16)
-            waiting[1].cancel()
-            await until(lambda: server.servicer.batcher.waiting_tokens == 12)
-            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 5))
-            assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
-            gate.open.set()
-            assert [score.log_prob for call in (first, waiting[0], waiting[3]) for score in (await call).scores] == [
-                -2
-            ] * 3
-            assert await code_of(waiting[2]) == grpc.StatusCode.INTERNAL
-            assert "secret" not in await waiting[2].details()
-        await server.stop()
-
-    asyncio.run(scenario())
-    assert gate.calls == [1, 1, 2, 1]  # warm-up, "a", "b" with "d", "fail"
-
-
-async def until(condition) -> None:
-    for _ in range(500):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 5 s")
+def test_a_line_that_is_refused_is_named(server, tmp_path, capsys) -> None:
+    source = tmp_path / "source"
+    source.write_text("un\n" + "deux " * 20 + "\n")
+    assert main(["client", "translate", "--address", server.address, str(source)]) == 2
+    assert f"{source}:2: the text has 100 characters; at most 60" in capsys.readouterr().err

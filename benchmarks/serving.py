@@ -1,0 +1,362 @@
+"""The service under load, against the same model in-process.
+
+    python benchmarks/serving.py --model runs/en-fr [--parts latency,mixed] [--seconds 20]
+
+It starts the server in a process of its own; clients are asyncio tasks of this one. Parts:
+
+    latency    1, 8 and 64 clients that send one sentence after the other: latency, words a second
+    mixed      an interactive client alone, and beside bulk translation, bulk scoring and both; health at full load
+    scoring    phrase pairs and n-best lists through RemotePairScorer and in-process
+    churn      random requests with random cancellations and deadlines for --seconds: every answer is
+               compared with the right one, and then nothing may be left in the server
+    terminate  SIGTERM under load: every request answered or refused
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import gzip
+import itertools
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.request import urlopen
+
+import grpc
+from common import SHARED, machine, nbest_pairs, table, table_pairs
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from nmt_core.errors import ServiceError
+from nmt_core.serving.async_client import AsyncNmtClient
+from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.v1 import nmt_pb2 as pb
+
+INTERACTIVE, BULK = pb.PRIORITY_INTERACTIVE, pb.PRIORITY_BULK
+
+
+class Server:
+    """``nmt-core serve`` and what it says of itself."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        command = [sys.executable, "-m", "nmt_core", "serve", "--model", f"m={args.model}", "--port", "0"]
+        command += ["--device", args.device, "--beam", str(args.beam), "--metrics-port", "0"]
+        command += ["--threads", str(args.threads), "--batch-tokens", str(args.batch_tokens)]
+        variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+        assert self.process.stderr is not None
+        for line in self.process.stderr:
+            if "metrics on" in line:
+                self.metrics_address = line.split()[-1]
+            if "ready on" in line:
+                self.address = line.split()[-1]
+                return
+        raise SystemExit("the server did not start")
+
+    def metrics(self) -> dict[str, float]:
+        """Every metric by its name and labels."""
+        with urlopen(self.metrics_address, timeout=30) as answer:
+            lines = [line for line in answer.read().decode().split("\n") if line and not line.startswith("#")]
+        return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines)}
+
+    def left(self) -> float:
+        """What waits and runs."""
+        found = self.metrics()
+        names = ("nmt_queue_tokens", "nmt_running_items", "nmt_calls_open")
+        return sum(value for name, value in found.items() if name.startswith(names))
+
+    @property
+    def memory(self) -> float:
+        """MiB in use."""
+        pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+
+    def stop(self) -> int:
+        """End it and wait."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(60)
+
+
+def quantiles(seconds: Sequence[float]) -> dict[str, float]:
+    """In milliseconds."""
+    ordered = sorted(seconds)
+    return {
+        f"p{share}": round(1000 * ordered[min(len(ordered) - 1, len(ordered) * share // 100)], 1)
+        for share in (50, 95, 99)
+    }
+
+
+def sentences(count: int) -> list[str]:
+    """Tokenised test sentences."""
+    with gzip.open(SHARED / "data/multi30k/test_2016_flickr.tok.en.gz", "rt") as lines:
+        return [line.strip() for line in itertools.islice(lines, count)]
+
+
+@contextlib.asynccontextmanager
+async def meanwhile(*jobs: Callable[[], Awaitable[Any]]) -> AsyncIterator[None]:
+    """Repeat jobs until the block is left."""
+
+    async def repeat(job: Callable[[], Awaitable[Any]]) -> None:
+        while True:
+            await job()
+
+    tasks = [asyncio.create_task(repeat(job)) for job in jobs]
+    try:
+        yield
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def one_by_one(client: AsyncNmtClient, texts: Sequence[str], clients: int) -> dict[str, Any]:
+    """Clients that take the next sentence as soon as theirs is answered."""
+    waiting, taken, words = iter(texts), [], 0
+
+    async def run() -> None:
+        nonlocal words
+        for text in waiting:
+            begin = time.perf_counter()
+            (found,) = await client.translate([text], priority=INTERACTIVE)
+            taken.append(time.perf_counter() - begin)
+            words += len(found.translations[0].words)
+
+    begin = time.perf_counter()
+    await asyncio.gather(*(run() for _ in range(clients)))
+    seconds = time.perf_counter() - begin
+    return {
+        "clients": clients,
+        **quantiles(taken),
+        "words/s": round(words / seconds),
+        "sentences/s": round(len(taken) / seconds, 1),
+    }
+
+
+def in_process_translation(args: argparse.Namespace, texts: Sequence[str]) -> dict[str, Any]:
+    """The command line's decoder on the same sentences."""
+    import torch
+
+    from nmt_core.device import choose_device
+    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.translator import open_translator
+
+    torch.set_num_threads(args.threads)
+    config = DecodingConfig(beam=args.beam)
+    device = str(choose_device(args.device))
+    translator = open_translator([args.model], config=config, batch_tokens=args.batch_tokens, device=device)
+    translator.translate(texts[:5])
+    begin = time.perf_counter()
+    found = translator.translate(texts)
+    seconds = time.perf_counter() - begin
+    return {
+        "words/s": round(sum(len(one[0].words) for one in found) / seconds),
+        "sentences/s": round(len(texts) / seconds, 1),
+    }
+
+
+def latency(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """1, 8 and 64 clients, and the decoder in-process."""
+    texts = sentences(args.sentences)
+    rows = [{"clients": "in-process", **in_process_translation(args, texts)}]
+    server = Server(args)
+
+    async def scenario() -> None:
+        async with AsyncNmtClient(server.address, model="m") as client:
+            await client.translate(texts[:20])
+            for clients, share in ((1, 4), (8, 2), (64, 1)):
+                rows.append(await one_by_one(client, texts[: len(texts) // share], clients))
+
+    asyncio.run(scenario())
+    server.stop()
+    for row in rows:
+        row["of in-process"] = f"{100 * row['words/s'] / rows[0]['words/s']:.0f} %"
+    return rows
+
+
+def mixed(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """One interactive client beside bulk work, and health at full load."""
+    texts, pairs = sentences(args.sentences), table_pairs(4000)
+    server = Server(args)
+    rows: list[dict[str, Any]] = []
+
+    async def scenario() -> None:
+        async with AsyncNmtClient(server.address, model="m") as client:
+            await client.translate(texts[:20])
+
+            def translate() -> Awaitable[Any]:
+                return client.translate(texts[:200], priority=BULK)
+
+            def score() -> Awaitable[Any]:
+                return client.score(pairs, priority=BULK)
+
+            loads = {
+                "alone": [],
+                "bulk translation": [translate] * 2,
+                "bulk scoring": [score] * 2,
+                "both": [translate, score],
+            }
+            for name, jobs in loads.items():
+                async with meanwhile(*jobs):
+                    await asyncio.sleep(1.0 if jobs else 0.0)
+                    found = await one_by_one(client, texts[-args.sentences // 5 :], 1)
+                    rows.append({"load": name, **{key: found[key] for key in ("p50", "p95", "p99")}})
+            async with meanwhile(*[translate] * 8, *[score] * 4):
+                await asyncio.sleep(1.0)
+                rows.append({"load": "health at full load", **quantiles(await health(server.address, 300))})
+
+    asyncio.run(scenario())
+    server.stop()
+    return rows
+
+
+async def health(address: str, count: int) -> list[float]:
+    """Seconds of health checks, one every 20 ms."""
+    taken = []
+    async with grpc.aio.insecure_channel(address) as channel:
+        stub = health_pb2_grpc.HealthStub(channel)
+        for _ in range(count):
+            begin = time.perf_counter()
+            await stub.Check(health_pb2.HealthCheckRequest())
+            taken.append(time.perf_counter() - begin)
+            await asyncio.sleep(0.02)
+    return taken
+
+
+def scoring(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Pairs a second through the service and in-process."""
+    import torch
+
+    from nmt_core.device import choose_device
+    from nmt_core.inference.pair_scorer import open_pair_scorer
+
+    torch.set_num_threads(args.threads)
+    local = open_pair_scorer([args.model], device=choose_device(args.device))
+    inputs = {"phrase table": table_pairs(args.pairs), "100-best lists": nbest_pairs(args.pairs // 100)}
+    server = Server(args)
+    remote = RemotePairScorer(server.address)
+    rows: list[dict[str, Any]] = []
+    for name, pairs in inputs.items():
+        seconds = {"in-process": [], "service": []}
+        for _ in range(3):  # in turns: the machine may have other work
+            for way, scorer in (("in-process", local), ("service", remote)):
+                begin = time.perf_counter()
+                for start in range(0, len(pairs), 5000):
+                    scorer.score(pairs[start : start + 5000])
+                seconds[way].append(time.perf_counter() - begin)
+        speed = {way: round(len(pairs) / min(taken)) for way, taken in seconds.items()}
+        share = f"{100 * speed['service'] / speed['in-process']:.0f} %"
+        rows.append({"pairs": name, **{f"{way}/s": pace for way, pace in speed.items()}, "of in-process": share})
+    server.stop()
+    return rows
+
+
+def churn(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Random load with random cancellations and deadlines."""
+    texts, chosen = sentences(200), random.Random(args.seed)
+    server = Server(args)
+    expected = [one.translations[0].text for one in NmtClient(server.address).translate(texts)]
+    outcomes: Counter[str] = Counter()
+    memory: list[float] = []
+    end = time.monotonic() + args.seconds
+
+    async def caller(address: str) -> None:
+        while time.monotonic() < end:
+            async with AsyncNmtClient(address, timeout=chosen.choice([0.05, 0.3, 60, 60]), first_wait=0.02) as client:
+                for _ in range(chosen.randint(1, 20)):
+                    numbers = [chosen.randrange(len(texts)) for _ in range(chosen.randint(1, 6))]
+                    asked = client.translate([texts[number] for number in numbers], priority=chosen.choice([0, 1, 2]))
+                    patience = chosen.choice([0.01, 0.1, 0.5, 60, 60])
+                    try:
+                        found = await asyncio.wait_for(asked, patience)
+                    except TimeoutError:
+                        outcomes["cancelled"] += 1
+                    except ServiceError as error:
+                        outcomes["deadline" if "no answer within" in str(error) else str(error)] += 1
+                    else:
+                        right = [one.translations[0].text for one in found] == [expected[number] for number in numbers]
+                        outcomes["answered" if right else "WRONG"] += 1
+
+    async def watch() -> None:
+        while time.monotonic() < end:
+            memory.append(server.memory)
+            await asyncio.sleep(1)
+
+    async def scenario() -> None:
+        await asyncio.gather(watch(), *(caller(server.address) for _ in range(24)))
+
+    asyncio.run(scenario())
+    for _ in range(100):
+        if not (left := server.left()):
+            break
+        time.sleep(0.1)
+    quarter = max(1, len(memory) // 4)
+    row = {
+        **outcomes,
+        "left": left,
+        "MiB first quarter": round(max(memory[:quarter])),
+        "MiB last quarter": round(max(memory[-quarter:])),
+        "exit": server.stop(),
+    }
+    return [row]
+
+
+def terminate(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """SIGTERM under load."""
+    texts = sentences(200)
+    server = Server(args)
+    outcomes: Counter[str] = Counter()
+
+    async def caller(client: AsyncNmtClient, number: int) -> None:
+        for place in itertools.count(number):
+            try:
+                (found,) = await client.translate([texts[place % len(texts)]])
+            except ServiceError as error:
+                outcomes["refused" if "nothing answers" in str(error) else str(error)] += 1
+                return
+            outcomes["answered" if found.translations else found.error.reason] += 1
+
+    async def scenario() -> None:
+        async with AsyncNmtClient(server.address, first_wait=0.001) as client:
+            calls = [asyncio.create_task(caller(client, number)) for number in range(64)]
+            await asyncio.sleep(4)
+            server.process.send_signal(signal.SIGTERM)
+            await asyncio.gather(*calls)
+
+    asyncio.run(scenario())
+    return [{"clients": 64, **outcomes, "exit": server.process.wait(60)}]
+
+
+PARTS = {part.__name__: part for part in (latency, mixed, scoring, churn, terminate)}
+
+
+def main() -> None:
+    """Measure the parts that were asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True, metavar="DIR", help="a model folder")
+    parser.add_argument("--parts", default=",".join(PARTS), help=f"(default: {','.join(PARTS)})")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--beam", type=int, default=12)
+    parser.add_argument("--threads", type=int, default=1, help="of PyTorch on the CPU (default: 1)")
+    parser.add_argument("--batch-tokens", type=int, default=1000)
+    parser.add_argument("--sentences", type=int, default=400)
+    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of churn (default: 20)")
+    parser.add_argument("--seed", type=int, default=1)
+    args = parser.parse_args()
+    print(machine(), f"{args.device}, {args.threads} threads, beam {args.beam}\n")
+    for name in args.parts.split(","):
+        rows = PARTS[name](args)
+        headers = list(dict.fromkeys(key for row in rows for key in row))
+        table(name, headers, [[row.get(key, "") for key in headers] for row in rows])
+
+
+if __name__ == "__main__":
+    main()

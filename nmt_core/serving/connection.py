@@ -1,0 +1,220 @@
+"""Calls to one server or several: how they are reached, tried again, and what their errors mean.
+
+Every method is pure, so a call that finds a server away, or busy, is made again: after the time the
+server names or else after growing pauses, at the next of several addresses at once, and never
+beyond the deadline of the call. Free of torch.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from nmt_core.errors import ConfigError, InputError, NmtError, Overloaded, ServiceError, Unavailable
+
+try:
+    import grpc
+
+    from nmt_core.serving.refusal import from_trailers
+    from nmt_core.v1 import nmt_pb2_grpc
+except ImportError as error:
+    raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
+
+_TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
+_HOPELESS = ("OUT_OF_MEMORY",)
+_LONGEST_WAIT = 10.0  # seconds
+OPTIONS = [
+    ("grpc.max_receive_message_length", -1),  # the server bounds its answers
+    ("grpc.max_send_message_length", -1),
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.lb_policy_name", "round_robin"),  # over the addresses that a name has
+    ("grpc.enable_retries", 0),  # we try again ourselves
+]
+
+
+@dataclass(frozen=True)
+class Access:
+    """How servers are reached: with TLS when ``tls`` or a file is given, and with a bearer token.
+
+    ``ca`` is the PEM file of the authority that signed the server's certificate (default: the
+    system's), ``certificate`` and ``key`` are our own for servers that want one.
+    """
+
+    tls: bool = False
+    ca: str | None = None
+    certificate: str | None = None
+    key: str | None = None
+    token: str | None = None
+
+    @property
+    def metadata(self) -> list[tuple[str, str]]:
+        """What every call carries."""
+        return [("authorization", f"Bearer {self.token}")] if self.token else []
+
+    def credentials(self) -> grpc.ChannelCredentials | None:
+        """None for connections that are not encrypted. Raises ConfigError or InputError."""
+        if (self.certificate is None) != (self.key is None):
+            raise ConfigError("a client's certificate and its key belong together")
+        if not (self.tls or self.ca or self.certificate):
+            return None
+        return grpc.ssl_channel_credentials(_content(self.ca), _content(self.key), _content(self.certificate))
+
+
+def _content(path: str | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+
+
+def split_addresses(text: str) -> list[str]:
+    """The addresses of ``HOST:PORT,HOST:PORT``. Raises ConfigError."""
+    addresses = text.split(",")
+    for address in addresses:
+        host, _, port = address.rpartition(":")
+        if not host or not port.isdecimal():
+            raise ConfigError(f"{address!r} is not an address; expected HOST:PORT, or several with commas")
+    return addresses
+
+
+class Attempts:
+    """The attempts at one call: asked after each failure how long to wait, it answers or raises.
+
+    A server that is away is asked 5 times (each of several), a busy one 10 times.
+    """
+
+    def __init__(self, addresses: int, *, timeout: float, first_wait: float) -> None:
+        self._addresses, self._timeout, self._first_wait = addresses, timeout, first_wait
+        self._end = time.monotonic() + timeout
+        self._tried = 0
+
+    @property
+    def left(self) -> float:
+        """Seconds to the deadline."""
+        return max(self._end - time.monotonic(), 0.001)
+
+    def pause(self, error: Any, address: str) -> float:
+        """Seconds to wait before the next attempt. Raises ServiceError when there should be none."""
+        self._tried += 1
+        reason, retry_after = from_trailers(error.trailing_metadata())
+        again = _worth_trying(error, reason) and self._tried < _TRIES[error.code()] * self._addresses
+        rounds = (self._tried - 1) // self._addresses
+        pause: float = min(self._first_wait * 2.0**rounds, _LONGEST_WAIT)
+        if error.code() is grpc.StatusCode.UNAVAILABLE and self._tried % self._addresses:
+            pause = 0.0  # the next address may be there
+        elif retry_after is not None:
+            pause = min(max(retry_after, pause), _LONGEST_WAIT)
+        pause *= random.uniform(0.7, 1.3)
+        if not again or pause >= self.left:
+            raise translated(error, address, self._timeout) from error
+        return pause
+
+
+def _worth_trying(error: Any, reason: str) -> bool:
+    """Whether the same call may pass later. A message that is too large has the code of a full queue, and no reason."""
+    too_large = not reason and "larger than max" in (error.details() or "")
+    return error.code() in _TRIES and reason not in _HOPELESS and not too_large
+
+
+def translated(error: Any, address: str, timeout: float) -> ServiceError:
+    """Our error for one of gRPC."""
+    match error.code():
+        case grpc.StatusCode.UNAVAILABLE:
+            return Unavailable(f"nothing answers at {address} ({error.details()}); is 'nmt-core serve' running there?")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED:
+            return Overloaded(f"{address}: {error.details()}")
+        case grpc.StatusCode.DEADLINE_EXCEEDED:
+            return ServiceError(f"{address} gave no answer within {timeout:g} s; is the server busy?")
+        case grpc.StatusCode.UNIMPLEMENTED:
+            return ServiceError(f"{address} is not an 'nmt-core serve' of this version ({error.details()})")
+        case code:
+            return ServiceError(f"{address}: {error.details()} ({code.name})")
+
+
+def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
+    """A connection, encrypted where there are credentials."""
+    if credentials is None:
+        return grpc.insecure_channel(address, options=OPTIONS)
+    return grpc.secure_channel(address, credentials, options=OPTIONS)
+
+
+def health_problem(address: str, *, timeout: float, access: Access) -> str:
+    """Why the server there is not ready; empty if it is."""
+    from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+    with open_channel(address, access.credentials()) as channel:
+        try:
+            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
+        except grpc.RpcError as error:
+            return f"{error.details()} ({error.code().name})"
+    status = health_pb2.HealthCheckResponse.ServingStatus
+    return "" if answer.status == status.SERVING else str(status.Name(answer.status))
+
+
+class Pending:
+    """A call that is under way."""
+
+    def __init__(self, connection: Connection, method: str, request: Any) -> None:
+        self._connection, self._method, self._request = connection, method, request
+        self._attempts = connection.attempts()
+        self._call, self._address = connection.send(method, request, self._attempts.left)
+
+    def result(self) -> Any:
+        """Wait for the answer. Raises ServiceError."""
+        while True:
+            try:
+                return self._call.result()
+            except grpc.RpcError as error:
+                time.sleep(self._attempts.pause(error, self._address))
+            self._call, self._address = self._connection.send(self._method, self._request, self._attempts.left)
+
+    def cancel(self) -> None:
+        """Call it off."""
+        self._call.cancel()
+
+
+class Connection:
+    """Calls to servers that serve the same models; foreign errors are turned into ours here.
+
+    ``addresses`` is HOST:PORT, or several with commas, which take turns. ``timeout`` is what one call
+    may take with all its attempts, of which the second comes after about ``first_wait`` seconds.
+    """
+
+    def __init__(
+        self, addresses: str, *, timeout: float = 600.0, first_wait: float = 0.2, access: Access | None = None
+    ) -> None:
+        self.addresses = split_addresses(addresses)
+        self.timeout, self.first_wait, self.access = timeout, first_wait, access or Access()
+        credentials = self.access.credentials()
+        self._channels = [open_channel(address, credentials) for address in self.addresses]
+        self.stubs = [nmt_pb2_grpc.NmtServiceStub(channel) for channel in self._channels]
+        self._next = 0
+
+    def attempts(self) -> Attempts:
+        """For one call."""
+        return Attempts(len(self.addresses), timeout=self.timeout, first_wait=self.first_wait)
+
+    def send(self, method: str, request: Any, timeout: float) -> tuple[Any, str]:
+        """One attempt, at the address whose turn it is; and that address."""
+        turn = self._next % len(self.stubs)
+        self._next += 1
+        sender = getattr(self.stubs[turn], method)
+        return sender.future(request, timeout=timeout, metadata=self.access.metadata), self.addresses[turn]
+
+    def begin(self, method: str, request: Any) -> Pending:
+        """Send a request; its result is asked for later."""
+        return Pending(self, method, request)
+
+    def call(self, method: str, request: Any) -> Any:
+        """Ask and wait. Raises ServiceError."""
+        return self.begin(method, request).result()
+
+    def close(self) -> None:
+        """Give the connections back."""
+        for channel in self._channels:
+            channel.close()

@@ -1,0 +1,89 @@
+"""Prometheus metrics: the names the gRPC world uses for calls, and our own for queue, batches and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
+
+from nmt_core.errors import NmtError
+
+_SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
+_FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
+
+
+class Metrics:
+    """All metrics of a server, in a registry of their own. It is the ``Observer`` of the engines."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        at: dict[str, Any] = {"registry": self.registry}
+        call, status = ["grpc_service", "grpc_method"], ["grpc_service", "grpc_method", "grpc_code"]
+        self.started = Counter("grpc_server_started_total", "Calls begun", call, **at)
+        self.handled = Counter("grpc_server_handled_total", "Calls ended, by status", status, **at)
+        self.seconds = Histogram("grpc_server_handling_seconds", "Duration of calls", call, buckets=_SECONDS, **at)
+        self.open = Gauge("nmt_calls_open", "Calls and streams open", ["kind"], **at)
+        self.words = Counter("nmt_words_total", "Words read and written, by kind of work", ["model", "kind"], **at)
+        self.queue_tokens = Gauge("nmt_queue_tokens", "Tokens that wait", ["device"], **at)
+        self.running = Gauge("nmt_running_items", "Sentences, pairs or phrases being done", ["device"], **at)
+        self.queue_seconds = Histogram("nmt_queue_seconds", "Time in the queue", ["device"], buckets=_SECONDS, **at)
+        kinds = ["device", "kind"]
+        self.turns = Histogram("nmt_turn_seconds", "Duration of a batch or step", kinds, buckets=_SECONDS, **at)
+        self.fill = Histogram("nmt_batch_fill", "Share of a batch's room that is used", kinds, buckets=_FILL, **at)
+        self.dropped = Counter("nmt_cancelled_items_total", "Items dropped: their clients had gone", ["device"], **at)
+        self.late = Counter(
+            "nmt_expired_requests_total", "Requests dropped: deadline passed in the queue", ["device"], **at
+        )
+        self.memory = Gauge("nmt_device_memory_bytes", "Memory of the device in use by the models", ["device"], **at)
+        self.load_seconds = Gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"], **at)
+
+    def began(self, device: str, waited: float) -> None:
+        """See ``Observer``."""
+        self.queue_seconds.labels(device).observe(waited)
+
+    def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
+        """See ``Observer``."""
+        self.turns.labels(device, kind).observe(seconds)
+        self.fill.labels(device, kind).observe(min(1.0, tokens / room) if room else 1.0)
+
+    def cancelled(self, device: str, items: int) -> None:
+        """See ``Observer``."""
+        self.dropped.labels(device).inc(items)
+
+    def expired(self, device: str) -> None:
+        """See ``Observer``."""
+        self.late.labels(device).inc()
+
+    def watch(self, device: str, engine: Any) -> None:
+        """Read queue and memory of a device whenever somebody asks for the metrics."""
+        self.queue_tokens.labels(device).set_function(lambda: engine.waiting_tokens)
+        self.running.labels(device).set_function(lambda: engine.running_items)
+        for counter in (self.dropped, self.late):
+            counter.labels(device)  # shown as 0 before the first
+        if device.startswith("cuda"):
+            self.memory.labels(device).set_function(_memory_of(device))
+
+    def serve(self, host: str, port: int) -> Callable[[], None]:
+        """Answer at http://HOST:PORT/metrics from a thread; call the result to stop. Raises NmtError."""
+        try:
+            server, thread = start_http_server(port, addr=host, registry=self.registry)
+        except OSError as error:
+            raise NmtError(f"cannot listen on {host}:{port} for --metrics-port ({error.strerror})") from error
+
+        def stop() -> None:
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+        self.port = server.server_port
+        return stop
+
+
+def _memory_of(device: str) -> Callable[[], float]:
+    def allocated() -> float:
+        import torch
+
+        return float(torch.cuda.memory_allocated(device))
+
+    return allocated

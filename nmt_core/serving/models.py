@@ -1,0 +1,234 @@
+"""The models of a server: what each can do on its device, as the work of an engine.
+
+The keys of work are the classes ``Scoring``, ``Encoding`` and ``Decoding`` here: requests of equal
+keys are done together.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nmt_core.errors import ConfigError, ModelError
+from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
+from nmt_core.inference.predictor import joint_vocabulary
+from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.text.vocabulary import split_words
+
+if TYPE_CHECKING:
+    from nmt_core.inference.hypothesis import Hypothesis
+    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.text.processing import TextProcessor
+
+DECODE_TOKENS = 12_000
+"""Source words times beam of a running batch: about what a batch of the command line's decoder has."""
+
+_EMPTY = Translation("", (), 0.0, 0.0, (), ())
+
+Vector = tuple[tuple[float, ...], int]
+"""The numbers of a phrase, and its unknown words."""
+
+
+class Scoring(NamedTuple):
+    """Pairs are scored by the model of that name."""
+
+    model: str
+    per_word: bool = False
+    attention: bool = False
+
+
+class Encoding(NamedTuple):
+    """Phrases are turned into vectors."""
+
+    model: str
+
+
+class Decoding(NamedTuple):
+    """Sentences are translated; each has its own options."""
+
+    model: str
+    attention: bool = False
+
+
+class Sentence(NamedTuple):
+    """A tokenised sentence, and how to search for its translations."""
+
+    text: str
+    config: DecodingConfig
+
+
+@dataclass(frozen=True)
+class ServedModel:
+    """One model on one device.
+
+    ``decoder(attention)`` starts a search, whose batch may have ``decode_tokens``: source words times
+    beam. ``encode`` is None for models without a vector of a phrase, ``vector_size`` its length;
+    ``processor`` tokenises and detokenises (None: raw text is not supported); ``attends`` says
+    whether there is attention.
+    """
+
+    scorer: PairScorer
+    decoder: Callable[[bool], StepDecoder]
+    encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
+    processor: Callable[[], TextProcessor] | None = None
+    defaults: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
+    source_language: str = ""
+    target_language: str = ""
+    source_words: int = 0
+    target_words: int = 0
+    attends: bool = False
+    vector_size: int = 0
+    decode_tokens: int = DECODE_TOKENS
+
+    def work(self, key: Hashable) -> Work:
+        """The work of a key."""
+        match key:
+            case Scoring(_, per_word, attention):
+                return BatchWork(
+                    "score", lambda pairs: self.scorer.score(pairs, per_word=per_word, attention=attention)
+                )
+            case Encoding() if self.encode is not None:
+                return BatchWork("encode", self.encode)
+            case Decoding(_, attention):
+                return StepWork("translate", self.decoder(attention), most=self.decode_tokens)
+        raise AssertionError(f"no work of this kind: {key}")
+
+    def warm_up(self) -> None:
+        """Do each kind of work once."""
+        self.scorer.score([SentencePair("a", "a")])
+        decoder = self.decoder(False)
+        decoder.admit([(0, Sentence("a", self.defaults))])
+        while not decoder.step():
+            pass
+        if self.encode is not None:
+            self.encode(["a"])
+
+
+class RunningSearch:
+    """A beam search that ``Sentence``s, with their own options, enter and leave at every step."""
+
+    def __init__(self, models: Sequence[LoadedModel], *, attention: bool) -> None:
+        self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
+        self._search: BeamSearch[int] = BeamSearch(make_predictor(models), attention=attention)
+        self._words: dict[int, tuple[str, ...]] = {}
+        self._empty: list[int] = []
+
+    @property
+    def tokens(self) -> float:
+        """Live hypotheses times the mean length of their sources."""
+        if not self._words:
+            return 0.0
+        return self._search.rows * (sum(map(len, self._words.values())) / len(self._words) + 1)
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        """Let sentences in; one without words has the empty translation, without asking the model."""
+        entering = []
+        for key, (text, config) in requests:
+            words = tuple(split_words(text))
+            if words:
+                self._words[key] = words
+                entering.append(Request(key, self._source.encode(text), config))
+            else:
+                self._empty.append(key)
+        if entering:
+            self._search.admit(entering)
+
+    def step(self) -> list[tuple[int, Any]]:
+        """One step; an answer is the list of a sentence's translations."""
+        found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
+        self._empty = []
+        for done in self._search.step():
+            words = self._words.pop(done.key)
+            nbest: Any = [self._translation(hypothesis, words) for hypothesis in done.hypotheses]
+            found.append((done.key, nbest or ModelError("the model's probabilities are not numbers")))
+        return found
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Free the rows of sentences."""
+        self._empty = [key for key in self._empty if key not in keys]
+        self._search.cancel([key for key in keys if self._words.pop(key, None) is not None])
+
+    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+        words = tuple(self._target.decode(hypothesis.words))
+        numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
+        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
+
+
+def open_served_model(
+    folders: Sequence[str], defaults: DecodingConfig, *, device: str, dtype: str, decode_tokens: int = DECODE_TOKENS
+) -> ServedModel:
+    """Load a model (or ensemble) for the server."""
+    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.inference.pair_scorer import ModelPairScorer
+    from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.rnnencdec import RNNencdec
+    from nmt_core.text.processing import TextProcessor
+
+    loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
+    only = loaded[0].model if len(loaded) == 1 else None
+    encoder = only if isinstance(only, RNNencdec) else None
+
+    return ServedModel(
+        scorer=ModelPairScorer(loaded),
+        decoder=lambda attention: RunningSearch(loaded, attention=attention),
+        encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
+        processor=lambda: TextProcessor(loaded[0].text),
+        defaults=defaults,
+        decode_tokens=decode_tokens,
+        source_language=loaded[0].text.source_language,
+        target_language=loaded[0].text.target_language,
+        source_words=len(loaded[0].source),
+        target_words=len(loaded[0].target),
+        attends=any(not isinstance(one.model, RNNencdec) for one in loaded),
+        vector_size=0 if encoder is None else encoder.config.hidden,
+    )
+
+
+def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector]:
+    """The summaries of phrases, batched by length."""
+    import torch
+
+    from nmt_core.data.batching import group_by_tokens, pad
+    from nmt_core.text.vocabulary import UNKNOWN_ID
+
+    ids = [vocabulary.encode(phrase) for phrase in phrases]
+    by_length = sorted(range(len(ids)), key=lambda number: len(ids[number]))
+    vectors: list[Vector] = [((), 0)] * len(ids)
+    with torch.inference_mode():
+        for group in group_by_tokens([len(ids[number]) + 1 for number in by_length], limit=10_000):
+            numbers = [by_length[place] for place in group]
+            summary_BH = model.encode(pad([ids[number] for number in numbers]).to(model.device)).summary_BH
+            for number, values in zip(numbers, summary_BH.float().cpu().tolist(), strict=True):
+                vectors[number] = tuple(values), ids[number].count(UNKNOWN_ID)
+    return vectors
+
+
+def model_folders(root: str) -> dict[str, list[str]]:
+    """The models in a folder of model folders, by name. Raises ConfigError when there are none."""
+    try:
+        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
+    except OSError as error:
+        raise ConfigError(f"--models {root}: cannot be read ({error.strerror})") from error
+    folders = {name: [os.path.join(root, name)] for name in names}
+    folders = {name: parts for name, parts in folders.items() if os.path.isfile(os.path.join(parts[0], "config.yaml"))}
+    if not folders:
+        raise ConfigError(f"--models {root}: no model folder (one with a config.yaml) in it")
+    return folders
+
+
+def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
+    """The folders of every NAME=DIR,DIR. Raises ConfigError."""
+    folders: dict[str, list[str]] = {}
+    for text in arguments:
+        name, equals, parts = text.partition("=")
+        if not (name and equals and all(parts.split(","))):
+            raise ConfigError(f"--model {text}: expected NAME=DIR, or NAME=DIR,DIR for an ensemble")
+        if name in folders:
+            raise ConfigError(f"--model {text}: there is a model {name} already")
+        folders[name] = parts.split(",")
+    return folders

@@ -1,0 +1,110 @@
+"""Why a request, or one item of it, is not answered, and the forms in which a client is told.
+
+A ``Refusal`` has a status code, a ``reason`` for programs, a message for people, and where they help
+the field at fault and the time after which to try again. It travels as ``google.rpc.Status`` in the
+trailers of a call (``trailers``), or as ``Error`` inside an answer (``to_error``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import code_pb2, error_details_pb2, status_pb2
+
+from nmt_core.errors import NmtError
+from nmt_core.v1 import nmt_pb2 as pb
+
+DOMAIN = "nmt_core"
+DETAILS = "grpc-status-details-bin"
+
+
+class Refusal(NmtError):
+    """The answer is no. ``code`` is a number of ``google.rpc.code_pb2``, ``retry_after`` is in seconds."""
+
+    def __init__(
+        self, problem: str, *, code: int, reason: str, field: str = "", retry_after: float | None = None
+    ) -> None:
+        super().__init__(problem)
+        self.code, self.reason, self.field, self.retry_after = code, reason, field, retry_after
+
+
+def invalid(field: str, problem: str, *, reason: str = "BAD_OPTION") -> Refusal:
+    """The request has a mistake in ``field``."""
+    return Refusal(problem, code=code_pb2.INVALID_ARGUMENT, reason=reason, field=field)
+
+
+def busy(problem: str, *, reason: str, retry_after: float) -> Refusal:
+    """Too much at once; later it may go."""
+    return Refusal(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason=reason, retry_after=retry_after)
+
+
+def unavailable(problem: str, *, reason: str, retry_after: float = 1.0) -> Refusal:
+    """The server is not ready yet, or not any more."""
+    return Refusal(problem, code=code_pb2.UNAVAILABLE, reason=reason, retry_after=retry_after)
+
+
+def not_supported(problem: str) -> Refusal:
+    """The model is not of the kind that could do it."""
+    return Refusal(problem, code=code_pb2.FAILED_PRECONDITION, reason="NOT_SUPPORTED")
+
+
+def expired() -> Refusal:
+    """The deadline passed before the work began."""
+    return Refusal("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason="DEADLINE")
+
+
+def internal() -> Refusal:
+    """A mistake of ours, whose details clients are not shown."""
+    return Refusal("the server made a mistake; its log says more", code=code_pb2.INTERNAL, reason="INTERNAL")
+
+
+def to_error(refusal: Refusal) -> pb.Error:
+    """The form inside an answer."""
+    error = pb.Error(code=refusal.code, reason=refusal.reason, message=str(refusal))
+    if refusal.retry_after is not None:
+        error.retry_delay.CopyFrom(_duration(refusal.retry_after))
+    return error
+
+
+def trailers(refusal: Refusal) -> tuple[tuple[str, bytes], ...]:
+    """The form behind a status: metadata of the call's end."""
+    details: list[Any] = [error_details_pb2.ErrorInfo(reason=refusal.reason, domain=DOMAIN)]
+    if refusal.retry_after is not None:
+        details.append(error_details_pb2.RetryInfo(retry_delay=_duration(refusal.retry_after)))
+    if refusal.field:
+        violation = error_details_pb2.BadRequest.FieldViolation(field=refusal.field, description=str(refusal))
+        details.append(error_details_pb2.BadRequest(field_violations=[violation]))
+    status = status_pb2.Status(code=refusal.code, message=str(refusal), details=map(_packed, details))
+    return ((DETAILS, status.SerializeToString()),)
+
+
+def from_trailers(metadata: Iterable[tuple[str, Any]] | None) -> tuple[str, float | None]:
+    """The reason and the time after which to try again, from the metadata of a call's end; empty where they are not."""
+    reason, retry_after = "", None
+    for key, value in metadata or ():
+        if key != DETAILS:
+            continue
+        for detail in status_pb2.Status.FromString(value).details:
+            if detail.Is(error_details_pb2.ErrorInfo.DESCRIPTOR):
+                info = error_details_pb2.ErrorInfo()
+                detail.Unpack(info)
+                reason = info.reason
+            elif detail.Is(error_details_pb2.RetryInfo.DESCRIPTOR):
+                retry = error_details_pb2.RetryInfo()
+                detail.Unpack(retry)
+                retry_after = retry.retry_delay.ToTimedelta().total_seconds()
+    return reason, retry_after
+
+
+def _packed(detail: Any) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(detail)
+    return packed
+
+
+def _duration(seconds: float) -> duration_pb2.Duration:
+    duration = duration_pb2.Duration()
+    duration.FromMilliseconds(round(seconds * 1000))
+    return duration

@@ -1,0 +1,121 @@
+"""Who may talk to the server: certificates, bearer tokens, and the addresses that need them."""
+
+from __future__ import annotations
+
+import hmac
+import ipaddress
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+
+from nmt_core.errors import ConfigError, InputError
+
+_SHORTEST_TOKEN = 16
+
+
+@dataclass(frozen=True)
+class Certificates:
+    """PEM files of the server. With ``clients`` (a CA) clients must show a certificate signed by it."""
+
+    certificate: str
+    key: str
+    clients: str | None = None
+
+    def credentials(self) -> grpc.ServerCredentials:
+        """Credentials that follow the files: new connections use what the files hold then. Raises InputError."""
+        first = self._configuration()
+        seen = self._times()
+
+        def fetch() -> Any:
+            nonlocal seen
+            try:
+                if self._times() == seen:
+                    return None
+                seen = self._times()
+                return self._configuration()
+            except (OSError, InputError):  # half-way through a renewal: the old ones serve on
+                return None
+
+        return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
+
+    def _times(self) -> list[int]:
+        return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
+
+    def _configuration(self) -> Any:
+        pair = read_pem(self.key, "PRIVATE KEY"), read_pem(self.certificate, "CERTIFICATE")
+        clients = read_pem(self.clients, "CERTIFICATE") if self.clients else None
+        return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
+
+
+def read_pem(path: str, kind: str) -> bytes:
+    """The content of a PEM file. Raises InputError when it holds nothing of that kind."""
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read()
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    if kind.encode() not in content:
+        raise InputError(path, f"expected a PEM file with a {kind}")
+    return content
+
+
+class Tokens:
+    """The tokens that are accepted, and whose they are."""
+
+    def __init__(self, owners: Iterable[tuple[str, str]]) -> None:
+        self._owners = [(name, token.encode()) for name, token in owners]
+
+    def owner(self, authorization: str) -> str | None:
+        """The owner of ``Bearer TOKEN``; None for a wrong one. Takes the same time for every wrong one."""
+        kind, _, token = authorization.partition(" ")
+        given = token.strip().encode("utf-8", "replace")
+        found = None
+        for name, expected in self._owners:
+            if hmac.compare_digest(given, expected) and kind.lower() == "bearer":
+                found = name
+        return found
+
+
+def read_tokens(path: str) -> Tokens:
+    """Lines of NAME TOKEN. Raises InputError for other lines, short tokens, or none at all."""
+    owners: list[tuple[str, str]] = []
+    try:
+        with open(path, encoding="ascii") as stream:
+            lines = stream.read().split("\n")
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError:
+        raise InputError(path, "tokens are made of ASCII characters") from None
+    for number, line in enumerate(lines, start=1):
+        parts = line.split()
+        if not parts or line.startswith("#"):
+            continue
+        if len(parts) != 2 or len(parts[1]) < _SHORTEST_TOKEN:
+            problem = f"expected NAME TOKEN, the token of at least {_SHORTEST_TOKEN} characters"
+            raise InputError(path, problem, line=number)
+        owners.append((parts[0], parts[1]))
+    if not owners:
+        raise InputError(path, "has no token; a line holds NAME TOKEN")
+    return Tokens(owners)
+
+
+def check_exposure(host: str, *, encrypted: bool, insecure: bool) -> None:
+    """Raises ConfigError where text and tokens would cross a network unprotected."""
+    if not (encrypted or insecure or is_loopback(host)):
+        raise ConfigError(
+            f"--host {host} can be reached from other machines and the connection would not be encrypted; "
+            "give --tls-cert and --tls-key, or --insecure if the network itself is protected"
+        )
+
+
+def is_loopback(host: str) -> bool:
+    """The address can be reached from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

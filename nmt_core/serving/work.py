@@ -1,0 +1,195 @@
+"""What an engine does for jobs: batches that are done at a stroke, or hypotheses that advance step by step.
+
+Free of gRPC and of torch. Amounts are in tokens, whatever the work calls so.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+_REFILL = 0.75  # of a full batch: below, waiting items are let in
+_SMALLEST = 8  # the part of a full batch that is always allowed
+
+
+class Entry(NamedTuple):
+    """One item of a job: a caller's handle, the item, and what it costs."""
+
+    owner: Any
+    place: int
+    item: Any
+    tokens: int
+
+
+class Answer(NamedTuple):
+    """What came of an entry: a value, or the exception instead of it."""
+
+    entry: Entry
+    value: Any
+
+
+class Work(Protocol):
+    """Equal work of many callers on one device; used by the device's thread alone."""
+
+    kind: str
+    patient: bool
+    """A batch that is not full may wait a moment for more."""
+
+    def room(self, seconds: float) -> int:
+        """Tokens that may be admitted now, for a turn to take about ``seconds``."""
+        ...
+
+    def admit(self, entries: Sequence[Entry]) -> None:
+        """Take entries in; the work may be made to take more than it has room for."""
+        ...
+
+    def turn(self) -> list[Answer]:
+        """Do some of it. An exception means that all that was admitted is lost."""
+        ...
+
+    def cancel(self, entries: Sequence[Entry]) -> None:
+        """Forget entries whose callers have gone."""
+        ...
+
+    @property
+    def tokens(self) -> int:
+        """What is admitted and not yet answered."""
+        ...
+
+
+class BatchWork:
+    """``run(items)`` answers every item, in order; a turn is one call, sized by how fast the last ones were.
+
+    When a call fails it is tried in halves, so that an item that cannot be done (or a batch that does
+    not fit in memory) takes no other with it; after ``_PATIENCE`` failures the rest is given up.
+    """
+
+    patient = True
+    _PATIENCE = 20
+
+    def __init__(
+        self, kind: str, run: Callable[[Sequence[Any]], Sequence[Any]], *, most: int = 100_000, rate: float = 20_000.0
+    ) -> None:
+        self.kind, self._run, self._most, self._rate = kind, run, most, rate
+        self._entries: list[Entry] = []
+        self._failures = 0
+
+    @property
+    def tokens(self) -> int:
+        """What the next turn will do."""
+        return sum(entry.tokens for entry in self._entries)
+
+    def room(self, seconds: float) -> int:
+        """As much as goes in that time; nothing when a batch is ready."""
+        return 0 if self._entries else max(1, min(self._most, int(self._rate * seconds)))
+
+    def admit(self, entries: Sequence[Entry]) -> None:
+        """Make them the next batch, or part of it."""
+        self._entries += entries
+
+    def cancel(self, entries: Sequence[Entry]) -> None:
+        """Take them out of the next batch."""
+        gone = set(map(id, entries))
+        self._entries = [entry for entry in self._entries if id(entry) not in gone]
+
+    def turn(self) -> list[Answer]:
+        """Run the batch."""
+        entries, self._entries, self._failures = self._entries, [], 0
+        tokens, begin = sum(entry.tokens for entry in entries), time.monotonic()
+        answers = self._answers(entries)
+        if not self._failures:
+            self._rate += 0.3 * (tokens / max(time.monotonic() - begin, 1e-4) - self._rate)
+        return answers
+
+    def _answers(self, entries: Sequence[Entry]) -> list[Answer]:
+        if not entries:
+            return []
+        try:
+            values = self._run([entry.item for entry in entries])
+            assert len(values) == len(entries), "a run must answer every item"
+            return list(map(Answer, entries, values))
+        except Exception as error:  # whatever a model raises belongs to the callers of these items
+            self._failures += 1
+            if len(entries) == 1 or self._failures > self._PATIENCE:
+                return [Answer(entry, error) for entry in entries]
+        half = len(entries) // 2
+        return self._answers(entries[:half]) + self._answers(entries[half:])
+
+
+class StepDecoder(Protocol):
+    """A search whose batch changes from step to step: what ``StepWork`` drives. Keys are any hashable values."""
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        """Take in items, each under a key."""
+        ...
+
+    def step(self) -> list[tuple[int, Any]]:
+        """Advance all by one step; the keys that are finished, and their answers."""
+        ...
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Drop items."""
+        ...
+
+    @property
+    def tokens(self) -> float:
+        """The size of the batch now; what is nearly finished may count less than when it entered."""
+        ...
+
+
+class StepWork:
+    """A decoder's running batch: finished and cancelled items leave it, and others take their place, at every step."""
+
+    patient = False
+
+    def __init__(self, kind: str, decoder: StepDecoder, *, most: int) -> None:
+        self.kind, self._decoder, self._most = kind, decoder, most
+        self._running: dict[int, Entry] = {}
+        self._next_key = 0
+        self._tokens = 0
+        self._pace = 0.0  # seconds of a step for each token in the batch
+
+    @property
+    def tokens(self) -> int:
+        """What is in the running batch."""
+        return self._tokens
+
+    def room(self, seconds: float) -> int:
+        """What has become free, as soon as it is worth the while; less than a full batch when steps must be short."""
+        used = int(self._decoder.tokens)
+        quick = int(seconds / self._pace) if self._pace else self._most
+        most = min(self._most, max(quick, self._most // _SMALLEST))
+        return most - used if used <= _REFILL * most else 0
+
+    def admit(self, entries: Sequence[Entry]) -> None:
+        """Let entries into the batch."""
+        keyed = {self._next_key + place: entry for place, entry in enumerate(entries)}
+        self._next_key += len(entries)
+        self._running |= keyed
+        self._tokens += sum(entry.tokens for entry in entries)
+        self._decoder.admit([(key, entry.item) for key, entry in keyed.items()])
+
+    def turn(self) -> list[Answer]:
+        """One step."""
+        if not self._running:
+            return []
+        tokens, begin = self._decoder.tokens, time.monotonic()
+        finished = self._decoder.step()
+        if tokens >= self._most / _SMALLEST:  # of small batches the pace says nothing
+            self._pace += 0.1 * ((time.monotonic() - begin) / tokens - self._pace)
+        return [Answer(self._leave(key), value) for key, value in finished]
+
+    def cancel(self, entries: Sequence[Entry]) -> None:
+        """Free the rows of entries."""
+        gone = set(map(id, entries))
+        keys = [key for key, entry in self._running.items() if id(entry) in gone]
+        if keys:
+            self._decoder.cancel(keys)
+        for key in keys:
+            self._leave(key)
+
+    def _leave(self, key: int) -> Entry:
+        entry = self._running.pop(key)
+        self._tokens -= entry.tokens
+        return entry

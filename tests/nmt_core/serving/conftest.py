@@ -1,0 +1,123 @@
+"""Small models, and real servers in their own processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main
+
+ROOT = Path(__file__).parents[3]
+
+
+class ServerProcess:
+    """``nmt-core serve`` in its own process. ``lines`` is what it wrote to stderr so far."""
+
+    def __init__(self, *arguments: str, **environment: str) -> None:
+        command = [sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", "--port", "0", *arguments]
+        variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
+        self.lines: list[str] = []
+        self._ready = threading.Event()
+        self._reader = threading.Thread(target=self._read)
+        self._reader.start()
+
+    def _read(self) -> None:
+        assert self.process.stderr is not None
+        with self.process.stderr as stream:
+            for line in stream:
+                self.lines.append(line.rstrip("\n"))
+                if "ready on" in line:
+                    self._ready.set()
+        self._ready.set()
+
+    def wait_ready(self) -> ServerProcess:
+        assert self._ready.wait(60)
+        assert any("ready on" in line for line in self.lines), self.lines
+        return self
+
+    def _said(self, words: str) -> str:
+        return next(line.rpartition(words)[2] for line in self.lines if words in line)
+
+    @property
+    def address(self) -> str:
+        return self._said("ready on ")
+
+    @property
+    def metrics(self) -> str:
+        return self._said("metrics on ")
+
+    def terminate(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self) -> int:
+        code = self.process.wait(40)
+        self._reader.join(10)
+        return code
+
+    def stop(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.wait()
+
+
+@pytest.fixture(scope="session")
+def start() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts a server with these options; it is ended with the tests if not before."""
+    started: list[ServerProcess] = []
+
+    def begin(*arguments: str, ready: bool = True, **environment: str) -> ServerProcess:
+        server = ServerProcess(*arguments, **environment)
+        started.append(server)
+        return server.wait_ready() if ready else server
+
+    yield begin
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two models: ``search`` with attention, ``phrases`` without."""
+    place = tmp_path_factory.mktemp("models")
+    words = place / ".words"
+    words.mkdir()
+    (words / "s").write_text("</s>\n<unk>\nun\ndeux\n")
+    (words / "t").write_text("</s>\n<unk>\none\ntwo\n")
+    vocabularies = ["--source-vocab", str(words / "s"), "--target-vocab", str(words / "t")]
+    for name, preset, more in (("search", "rnnsearch", ["alignment=4"]), ("phrases", "rnnencdec", [])):
+        sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", *more]
+        overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+        assert main(["init", str(place / name), "--preset", preset, *vocabularies, *overrides]) == 0
+    return place
+
+
+@pytest.fixture(scope="session")
+def folder(models: Path) -> str:
+    return str(models / "search")
+
+
+@pytest.fixture(scope="session")
+def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("log") / "access.json"
+
+
+@pytest.fixture(scope="session")
+def server(start, folder: str, log_file: Path) -> ServerProcess:
+    """A server of one model with small limits."""
+    limits = ["--max-items", "6000", "--max-characters", "60", "--max-words", "12", "--max-beam", "10"]
+    more = ["--max-nbest", "9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
+    return start("--model", f"m={folder}", "--max-message-mib", "4", "--max-streams", "50", *limits, *more)
+
+
+@pytest.fixture(scope="session")
+def both(start, models: Path) -> ServerProcess:
+    """A server of two models from a folder, with the limits as they are."""
+    return start("--models", str(models), "--beam", "4")

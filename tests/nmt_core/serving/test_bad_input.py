@@ -1,0 +1,236 @@
+"""What clients do wrong: the right status, a message that says how to mend it, and a server that lives."""
+
+from __future__ import annotations
+
+import random
+import socket
+import time
+
+import grpc
+import pytest
+from google.rpc import error_details_pb2, status_pb2
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmt_core.errors import ServiceError
+from nmt_core.interfaces import SentencePair
+from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.connection import OPTIONS
+from nmt_core.serving.refusal import DETAILS
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+INFINITY = float("inf")
+METHODS = ["Translate", "Score", "Rerank", "Encode", "ListModels", "GetModel"]
+
+
+@pytest.fixture(scope="module")
+def channel(server):
+    with grpc.insecure_channel(server.address, options=OPTIONS) as channel:
+        yield channel
+
+
+@pytest.fixture(autouse=True)
+def alive(server):
+    yield
+    assert NmtClient(server.address, timeout=10).score([("un", "one")])[0].log_prob < 0
+
+
+def refused(call) -> tuple[grpc.RpcError, dict[str, object]]:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    trailers = dict(caught.value.trailing_metadata() or ())
+    details: dict[str, object] = {}
+    for packed in status_pb2.Status.FromString(trailers.get(DETAILS, b"")).details:
+        detail = getattr(error_details_pb2, packed.TypeName().rpartition(".")[2])()
+        packed.Unpack(detail)
+        details[type(detail).__name__] = detail
+    return caught.value, details
+
+
+def one_list(*values: float, weight: float = 1.0) -> pb.RerankRequest:
+    hypothesis = pb.Hypothesis(target="a", values=values)
+    columns = [pb.FeatureColumn(name="F", weight=weight)]
+    return pb.RerankRequest(columns=columns, lists=[pb.NbestList(source="a", hypotheses=[hypothesis])])
+
+
+@pytest.mark.parametrize(
+    ("method", "request_", "code", "reason", "field"),
+    [
+        ("Score", pb.ScoreRequest(model="x"), grpc.StatusCode.NOT_FOUND, "UNKNOWN_MODEL", "model"),
+        ("GetModel", pb.GetModelRequest(name="x" * 5000), grpc.StatusCode.NOT_FOUND, "UNKNOWN_MODEL", "model"),
+        ("Translate", pb.TranslateRequest(model="../m"), grpc.StatusCode.NOT_FOUND, "UNKNOWN_MODEL", "model"),
+        ("Translate", pb.TranslateRequest(texts=["a"], beam=11), INVALID, "BAD_OPTION", "beam"),
+        ("Translate", pb.TranslateRequest(texts=["a"], beam=0), INVALID, "BAD_OPTION", "beam"),
+        ("Translate", pb.TranslateRequest(texts=["a"], beam=2, nbest=3), INVALID, "BAD_OPTION", "nbest"),
+        ("Translate", pb.TranslateRequest(texts=["a"], beam=10, nbest=10), INVALID, "BAD_OPTION", "nbest"),
+        ("Translate", pb.TranslateRequest(texts=["a"] * 6001), INVALID, "TOO_MANY_ITEMS", "texts"),
+        ("Translate", pb.TranslateRequest(texts=["a"] * 700, nbest=9), INVALID, "TOO_MANY_ITEMS", "texts"),
+        (
+            "Translate",
+            pb.TranslateRequest(texts=["a"], length_normalization=-1),
+            INVALID,
+            "BAD_OPTION",
+            "length_normalization",
+        ),
+        (
+            "Translate",
+            pb.TranslateRequest(texts=["a"], length_normalization=INFINITY),
+            INVALID,
+            "BAD_OPTION",
+            "length_normalization",
+        ),
+        (
+            "Translate",
+            pb.TranslateRequest(texts=["a"], max_length_ratio=INFINITY),
+            INVALID,
+            "BAD_OPTION",
+            "max_length_ratio",
+        ),
+        ("Score", pb.ScoreRequest(pairs=[pb.Pair()] * 6001), INVALID, "TOO_MANY_ITEMS", "pairs"),
+        ("Encode", pb.EncodeRequest(texts=["a"]), grpc.StatusCode.FAILED_PRECONDITION, "NOT_SUPPORTED", None),
+        ("Rerank", one_list(), INVALID, "BAD_OPTION", "lists[0].hypotheses[0].values"),
+        ("Rerank", one_list(INFINITY), INVALID, "BAD_OPTION", "lists[0].hypotheses[0].values"),
+        ("Rerank", one_list(1.0, weight=float("nan")), INVALID, "BAD_OPTION", "columns"),
+    ],
+)
+def test_a_request_that_makes_no_sense_gets_its_status(channel, method, request_, code, reason, field) -> None:
+    error, details = refused(lambda: getattr(nmt_pb2_grpc.NmtServiceStub(channel), method)(request_))
+    assert error.code() == code
+    assert details["ErrorInfo"].reason == reason
+    assert details["ErrorInfo"].domain == "nmt_core"
+    assert len(error.details()) < 300
+    if field is not None:
+        assert details["BadRequest"].field_violations[0].field == field
+
+
+def test_empty_requests_are_answered_with_nothing(channel) -> None:
+    stub = nmt_pb2_grpc.NmtServiceStub(channel)
+    assert not stub.Translate(pb.TranslateRequest()).sentences
+    assert not stub.Score(pb.ScoreRequest()).scores
+    assert not stub.Rerank(pb.RerankRequest()).rankings
+    assert [len(group.scores) for group in stub.Score(pb.ScoreRequest(groups=[pb.SourceGroup()])).groups] == [0]
+
+
+def test_one_text_that_is_too_long_leaves_the_others_alone(server) -> None:
+    client = NmtClient(server.address)
+    texts = ["un", "x" * 1_000_000, "un " * 13, "deux"]
+    found = client.translate(texts)
+    assert [one.error.reason for one in found] == ["", "TEXT_TOO_LONG", "TEXT_TOO_LONG", ""]
+    assert "has 1000000 characters; at most 60" in found[1].error.message
+    assert "has 13 words; at most 12" in found[2].error.message
+    assert [len(one.translations) for one in found] == [1, 0, 0, 1]
+    scores = client.score([("un", text) for text in texts])
+    assert [score.error.code for score in scores] == [0, 3, 3, 0]
+    lists = [pb.NbestList(source="un", hypotheses=[pb.Hypothesis(target=text) for text in texts])]
+    (ranking,) = client.rerank(lists, model_weight=1.0)
+    assert [one.position for one in ranking.hypotheses][2:] == [1, 2]
+    with pytest.raises(ServiceError, match="at most 60"):
+        RemotePairScorer(server.address).score([SentencePair("un", texts[1])])
+
+
+def test_a_raw_text_is_measured_after_it_was_tokenised(server) -> None:
+    (found,) = NmtClient(server.address).translate(["," * 40], raw=True)
+    assert found.error.reason == "TEXT_TOO_LONG"
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method: str) -> None:
+    call = channel.unary_unary(f"/nmt_core.v1.NmtService/{method}")
+    error, details = refused(lambda: call(b"\xff\xff\xff\xff"))
+    assert error.code() == INVALID
+    assert details["ErrorInfo"].reason == "NOT_A_MESSAGE"
+
+
+def test_text_that_is_not_utf8_is_an_invalid_argument(channel) -> None:
+    content = pb.TranslateRequest(texts=["abcd"]).SerializeToString().replace(b"abcd", b"ab\xff\xfe")
+    for method, sent in [("Translate", content), ("Score", b"\x12\x06\x0a\x04ab\xff\xfe")]:
+        error, _ = refused(lambda: channel.unary_unary(f"/nmt_core.v1.NmtService/{method}")(sent))  # noqa: B023
+        assert error.code() == INVALID
+        assert "UTF-8" in error.details()
+
+
+def test_a_message_that_is_too_large_is_refused_and_not_sent_again(server) -> None:
+    client = NmtClient(server.address, first_wait=1.0, timeout=20)
+    begin = time.monotonic()
+    with pytest.raises(ServiceError, match="larger than max"):
+        client.translate(["x" * (5 << 20)])
+    assert time.monotonic() - begin < 5
+
+
+def test_an_answer_that_is_too_large_is_refused(channel) -> None:
+    pairs = [pb.Pair(source="un " * 12, target="one " * 12)] * 6000
+    request = pb.ScoreRequest(pairs=pairs, per_word=True, with_attention=True)
+    error, details = refused(lambda: nmt_pb2_grpc.NmtServiceStub(channel).Score(request, timeout=100))
+    assert error.code() == INVALID
+    assert details["ErrorInfo"].reason == "ANSWER_TOO_LARGE"
+
+
+def test_a_method_that_is_not_there(channel) -> None:
+    error, _ = refused(lambda: channel.unary_unary("/nmt_core.v1.NmtService/Shutdown")(b""))
+    assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_what_is_not_http2_is_hung_up_on(server) -> None:
+    host, _, port = server.address.rpartition(":")
+    for content in (b"GET / HTTP/1.1\r\n\r\n", random.Random(1).randbytes(5000)):
+        with socket.create_connection((host, int(port)), timeout=5) as plain:
+            plain.sendall(content)
+            plain.settimeout(10)
+            try:
+                while plain.recv(4096):
+                    pass
+            except ConnectionResetError:
+                pass
+
+
+def outcome(method, request_):
+    """The answer, or the status instead of it."""
+    try:
+        return method(request_, timeout=20)
+    except grpc.RpcError as error:
+        return error.code()
+
+
+TEXT = st.text(max_size=70)
+SMALL = st.integers(0, 12)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(content=st.binary(max_size=200), method=st.sampled_from(METHODS))
+def test_any_bytes_get_an_answer_or_a_status(channel, content: bytes, method: str) -> None:
+    code = outcome(channel.unary_unary(f"/nmt_core.v1.NmtService/{method}"), content)
+    expected = (INVALID, grpc.StatusCode.NOT_FOUND, grpc.StatusCode.FAILED_PRECONDITION)
+    assert not isinstance(code, grpc.StatusCode) or code in expected
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    texts=st.lists(TEXT, max_size=4),
+    beam=SMALL | st.none(),
+    nbest=SMALL | st.none(),
+    ratio=st.floats() | st.none(),
+    flags=st.tuples(*[st.booleans()] * 4),
+    priority=st.integers(-5, 5),
+)
+def test_any_request_gets_an_answer_or_a_status(channel, texts, beam, nbest, ratio, flags, priority) -> None:
+    raw, forbid, attention, replace = flags
+    request = pb.TranslateRequest(
+        texts=texts,
+        beam=beam,
+        nbest=nbest,
+        max_length_ratio=ratio,
+        raw=raw,
+        forbid_unknown=forbid,
+        with_attention=attention,
+        replace_unknown=replace,
+        priority=priority,
+    )
+    response = outcome(nmt_pb2_grpc.NmtServiceStub(channel).Translate, request)
+    if isinstance(response, grpc.StatusCode):
+        assert response == INVALID
+        return
+    assert len(response.sentences) == len(texts)
+    for sentence in response.sentences:
+        assert bool(sentence.translations) != sentence.HasField("error")

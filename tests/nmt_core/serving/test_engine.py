@@ -1,0 +1,370 @@
+"""The queue in front of a device: what is done together, who goes first, and who suffers from whom."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.work import BatchWork, StepWork
+
+
+def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:
+    return lambda key: BatchWork("test", lambda items: run(key, list(items)), **bounds)
+
+
+class Countdown:
+    """A decoder whose items are numbers of steps; one that starts with ``bad`` breaks the step it begins in."""
+
+    def __init__(self, pause: float = 0.0) -> None:
+        self.live: dict[int, int] = {}
+        self.pause, self.sizes, self.gone = pause, [], []
+        self.told = threading.Event()
+
+    @property
+    def tokens(self) -> float:
+        return float(len(self.live))
+
+    def admit(self, requests) -> None:
+        self.live |= dict(requests)
+
+    def step(self):
+        time.sleep(self.pause)
+        self.sizes.append(len(self.live))
+        self.told.set()
+        if any(left == -1 for left in self.live.values()):
+            raise ValueError("broken")
+        self.live = {key: left - 1 for key, left in self.live.items()}
+        finished = [(key, "done") for key, left in self.live.items() if left <= 0]
+        for key, _ in finished:
+            del self.live[key]
+        return finished
+
+    def cancel(self, keys) -> None:
+        self.gone.extend(keys)
+        for key in keys:
+            del self.live[key]
+
+
+async def until(condition: Callable[[], object]) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen within 5 s")
+
+
+def test_jobs_of_one_key_that_wait_are_done_together() -> None:
+    calls: list[tuple[object, list[int]]] = []
+
+    def run(key, items):
+        calls.append((key, items))
+        return [item * 2 for item in items]
+
+    async def scenario() -> list:
+        engine = Engine(batches(run), delay=0.05)
+        await engine.submit("x", [0], tokens=[1])  # the thread runs
+        tasks = [
+            asyncio.create_task(engine.submit(key, items, tokens=[1] * len(items)))
+            for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
+        ]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        answers = await asyncio.gather(*tasks, return_exceptions=True)
+        await engine.close()
+        with pytest.raises(Refusal, match="shutting down"):
+            await engine.submit("x", [6], tokens=[1])
+        return answers
+
+    first, other, second, cancelled = asyncio.run(scenario())
+    assert (first, other, second) == ([2], [4], [6, 8])
+    assert isinstance(cancelled, asyncio.CancelledError)
+    assert sorted(calls[1:]) == [("x", [1, 3, 4]), ("y", [2])]
+
+
+def test_an_item_that_cannot_be_done_takes_no_other_with_it() -> None:
+    def run(key, items):
+        if 7 in items:
+            raise ValueError("broken")
+        return items
+
+    async def scenario() -> list:
+        engine = Engine(batches(run))
+        answers = await engine.submit("x", list(range(20)), tokens=[1] * 20)
+        await engine.close()
+        return answers
+
+    answers = asyncio.run(scenario())
+    assert [answer for answer in answers if not isinstance(answer, int)] == [answers[7]]
+    assert isinstance(answers[7], ValueError)
+
+
+def test_a_batch_that_fails_again_and_again_is_given_up() -> None:
+    calls = []
+
+    def run(items):
+        calls.append(len(items))
+        raise MemoryError
+
+    work = BatchWork("test", run, most=1000)
+    asyncio.run(_one_job(work, 500))
+    assert len(calls) < 100
+
+
+async def _one_job(work: BatchWork, items: int) -> None:
+    engine = Engine(lambda key: work)
+    answers = await engine.submit("x", list(range(items)), tokens=[1] * items)
+    await engine.close()
+    assert all(isinstance(answer, MemoryError) for answer in answers)
+
+
+def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
+    release = threading.Event()
+
+    def run(key, items):
+        assert release.wait(10)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run), capacity=10)
+        running = asyncio.create_task(engine.submit("x", [1], tokens=[8]))
+        await until(lambda: engine.running_items == 1)
+        waiting = asyncio.create_task(engine.submit("x", [2], tokens=[8]))
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="8 tokens wait") as caught:
+            await engine.submit("x", [3], tokens=[8])
+        assert caught.value.reason == "QUEUE_FULL"
+        assert caught.value.retry_after
+        release.set()
+        assert await running == [1]
+        assert await waiting == [2]
+        assert engine.waiting_tokens == engine.running_items == 0
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_caller_who_goes_away_makes_room_at_once() -> None:
+    release, done = threading.Event(), []
+
+    def run(key, items):
+        assert release.wait(10)
+        done.extend(items)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run), capacity=10)
+        running = asyncio.create_task(engine.submit("x", ["running"], tokens=[9]))
+        await until(lambda: engine.running_items == 1)
+        gone = asyncio.create_task(engine.submit("x", ["gone"], tokens=[9]))
+        await asyncio.sleep(0)
+        gone.cancel()
+        await asyncio.gather(gone, return_exceptions=True)
+        assert engine.waiting_tokens == 0
+        stays = asyncio.create_task(engine.submit("x", ["stays"], tokens=[9]))
+        running.cancel()  # too late to stop it, but nobody else may be hurt
+        await asyncio.sleep(0)
+        release.set()
+        assert await stays == ["stays"]
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert done == ["running", "stays"]
+
+
+def test_a_large_job_is_cut_and_others_come_in_between() -> None:
+    sizes: list[int] = []
+
+    def run(key, items):
+        sizes.append(len(items))
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run, most=10))
+        large, small = await asyncio.gather(
+            engine.submit("x", list(range(35)), tokens=[1] * 35),
+            engine.submit("x", ["small"], tokens=[50]),
+        )
+        assert large == list(range(35))
+        assert small == ["small"]
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert sizes == [10, 10, 10, 5, 1]
+
+
+def test_sentences_enter_and_leave_a_running_batch() -> None:
+    decoder = Countdown(pause=0.002)
+
+    async def scenario() -> list[str]:
+        order: list[str] = []
+        engine = Engine(lambda key: StepWork("test", decoder, most=2))
+
+        async def ask(name: str, steps: int) -> None:
+            assert await engine.submit("x", [steps], tokens=[1]) == ["done"]
+            order.append(name)
+
+        await asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
+        await engine.close()
+        return order
+
+    assert asyncio.run(scenario()) == ["a", "b", "c", "long"]
+    assert max(decoder.sizes) == 2
+    assert len(decoder.sizes) <= 42
+
+
+def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
+    decoder = Countdown(pause=0.005)
+
+    async def scenario() -> None:
+        engine = Engine(lambda key: StepWork("test", decoder, most=10))
+        gone = asyncio.create_task(engine.submit("x", [10_000, 10_000], tokens=[5, 5]))
+        await until(lambda: len(decoder.live) == 2)
+        begin = time.monotonic()
+        gone.cancel()
+        assert await engine.submit("x", [1], tokens=[10]) == ["done"]
+        assert time.monotonic() - begin < 0.05
+        assert engine.running_items == 0
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert decoder.gone == [0, 1]
+
+
+def test_work_whose_deadline_has_passed_is_never_begun() -> None:
+    release, done = threading.Event(), []
+
+    def run(key, items):
+        assert release.wait(10)
+        done.extend(items)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run))
+        running = asyncio.create_task(engine.submit("x", ["first"], tokens=[1]))
+        await until(lambda: engine.running_items == 1)
+        late = asyncio.create_task(engine.submit("x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
+        await asyncio.sleep(0.1)
+        release.set()
+        assert await running == ["first"]
+        with pytest.raises(Refusal, match="deadline"):
+            await late
+        assert engine.waiting_tokens == 0
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert done == ["first"]
+
+
+def test_a_step_that_fails_is_repeated_one_by_one() -> None:
+    decoders: list[Countdown] = []
+
+    def open_work(key):
+        decoders.append(Countdown())
+        return StepWork("test", decoders[-1], most=100)
+
+    async def scenario() -> list:
+        engine = Engine(open_work)
+        answers = await engine.submit("x", [3, -1, 4], tokens=[1] * 3)
+        assert await engine.submit("x", [2], tokens=[1]) == ["done"]
+        await engine.close()
+        return answers
+
+    first, bad, second = asyncio.run(scenario())
+    assert (first, second) == ("done", "done")
+    assert isinstance(bad, ValueError)
+
+
+def test_a_work_that_cannot_be_opened_is_an_answer() -> None:
+    def open_work(key):
+        if key == "bad":
+            raise RuntimeError("no")
+        return BatchWork("test", list)
+
+    async def scenario() -> None:
+        engine = Engine(open_work)
+        (answer,) = await engine.submit("bad", [1], tokens=[1])
+        assert isinstance(answer, RuntimeError)
+        assert await engine.submit("good", [1], tokens=[1]) == [1]
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_interactive_jobs_pass_bulk_jobs_and_neither_starves() -> None:
+    def run(key, items):
+        time.sleep(0.004)
+        return items
+
+    async def scenario() -> tuple[float, int]:
+        engine = Engine(batches(run, most=4))
+        bulk = asyncio.create_task(engine.submit("bulk", list(range(2000)), tokens=[1] * 2000, lane="bulk"))
+        await asyncio.sleep(0.05)
+        waits = []
+        begin_left, begin = engine.waiting_tokens, time.monotonic()
+        while time.monotonic() - begin < 0.4:  # somebody always has something interactive to do
+            asked = time.monotonic()
+            await asyncio.gather(*(engine.submit(f"x{n}", [1], tokens=[1]) for n in range(3)))
+            waits.append(time.monotonic() - asked)
+        done = begin_left - engine.waiting_tokens
+        bulk.cancel()
+        await asyncio.gather(bulk, return_exceptions=True)
+        await engine.close()
+        return sorted(waits)[len(waits) // 2], done
+
+    middle, done = asyncio.run(scenario())
+    assert middle < 0.1  # behind the bulk job it would be two seconds
+    assert done >= 20  # of the 400 that alone would have been done
+
+
+def test_closing_finishes_what_was_accepted() -> None:
+    async def scenario() -> None:
+        engine = Engine(batches(lambda key, items: items))
+        waiting = [asyncio.create_task(engine.submit(key, [key], tokens=[1])) for key in "abc"]
+        await asyncio.sleep(0)
+        await engine.close()
+        assert [await one for one in waiting] == [["a"], ["b"], ["c"]]
+
+    asyncio.run(scenario())
+
+
+def test_many_random_callers_are_all_answered_or_gone() -> None:
+    decoders: list[Countdown] = []
+    chosen = random.Random(1)
+
+    def open_work(key):
+        decoders.append(Countdown())
+        return StepWork("test", decoders[-1], most=30) if key == "steps" else BatchWork("test", list)
+
+    async def scenario() -> tuple[int, int]:
+        engine = Engine(open_work)
+        answered = cancelled = 0
+
+        async def caller() -> None:
+            nonlocal answered, cancelled
+            steps = [chosen.randint(1, 9) for _ in range(chosen.randint(1, 5))]
+            call = engine.submit(
+                chosen.choice(["steps", "batch"]), steps, tokens=steps, lane=chosen.choice(["interactive", "bulk"])
+            )
+            try:
+                assert len(await asyncio.wait_for(call, chosen.choice([0.001, 0.01, 5]))) == len(steps)
+                answered += 1
+            except TimeoutError:
+                cancelled += 1
+
+        await asyncio.gather(*(caller() for _ in range(400)))
+        await until(lambda: engine.running_items == 0)
+        assert engine.waiting_tokens == 0
+        await engine.close()
+        return answered, cancelled
+
+    answered, cancelled = asyncio.run(scenario())
+    assert answered + cancelled == 400
+    assert answered >= 100
+    assert not any(decoder.live for decoder in decoders)

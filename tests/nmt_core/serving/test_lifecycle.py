@@ -1,0 +1,318 @@
+"""How a server begins and ends, and what those see who have asked it something meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from nmt_core.commands.main import main
+from nmt_core.errors import ServiceError
+from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.interfaces import PairScore
+from nmt_core.serving.async_client import AsyncNmtClient
+from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.models import ServedModel
+from nmt_core.serving.server import Address, NmtServer
+from nmt_core.serving.servicer import NmtServicer
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+
+SERVING = health_pb2.HealthCheckResponse.SERVING
+NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Gate:
+    """A scorer that answers when it is allowed to, and fails when it is told to."""
+
+    signature = "fake:gate"
+
+    def __init__(self) -> None:
+        self.open, self.entered = threading.Event(), threading.Event()
+        self.calls: list[int] = []
+
+    def score(self, pairs, *, per_word: bool = False, attention: bool = False) -> list[PairScore]:
+        self.calls.append(len(pairs))
+        self.entered.set()
+        assert self.open.wait(20)
+        if any(pair.source == "fail" for pair in pairs):
+            raise RuntimeError("secret details")
+        return [PairScore(-float(len(pair.target))) for pair in pairs]
+
+
+class Echo:
+    """A decoder that has nothing to say."""
+
+    tokens = 0.0
+
+    def admit(self, requests) -> None:
+        self.keys = [key for key, _ in requests]
+
+    def step(self):
+        return [(key, []) for key in self.keys]
+
+    def cancel(self, keys) -> None:
+        pass
+
+
+def gated(gate: Gate):
+    return lambda device: {"gate": ServedModel(gate, decoder=lambda attention: Echo(), defaults=DecodingConfig())}
+
+
+def server_of(**options) -> NmtServer:
+    return NmtServer(NmtServicer(**options), Address(port=0))
+
+
+async def code_of(call) -> grpc.StatusCode:
+    return await call.code()
+
+
+async def until(condition) -> None:
+    for _ in range(500):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not happen within 5 s")
+
+
+def test_loading_and_draining_are_seen_from_outside() -> None:
+    gate = Gate()
+
+    async def scenario() -> None:
+        server = server_of()
+        await server.start()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+            health = health_pb2_grpc.HealthStub(channel)
+            watch = health.Watch(health_pb2.HealthCheckRequest(service="nmt_core.v1.NmtService"))
+            loading = asyncio.create_task(server.load(gated(gate)))
+            assert (await watch.read()).status == NOT_SERVING
+            assert await code_of(stub.ListModels(pb.ListModelsRequest())) == grpc.StatusCode.UNAVAILABLE
+            gate.open.set()
+            await loading
+            assert (await watch.read()).status == SERVING
+            gate.open.clear()
+            gate.entered.clear()
+            stream = stub.ScoreStream()
+            request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="abc")])
+            await stream.write(pb.ScoreStreamRequest(id="last", request=request))
+            assert await asyncio.to_thread(gate.entered.wait, 10)
+            accepted = stub.Score(request)
+            await until(lambda: server.servicer.engines["cpu"].waiting_tokens)
+            stopping = asyncio.create_task(server.stop(20.0))
+            assert (await watch.read()).status == NOT_SERVING
+            await asyncio.sleep(0.1)
+            assert await code_of(stub.Score(pb.ScoreRequest())) == grpc.StatusCode.UNAVAILABLE
+            watch.cancel()
+            gate.open.set()
+            assert [score.log_prob for score in (await accepted).scores] == [-3.0]
+            answer = await stream.read()
+            assert (answer.id, answer.response.scores[0].log_prob) == ("last", -3.0)
+            assert await code_of(stream) == grpc.StatusCode.UNAVAILABLE
+            await stopping
+
+    asyncio.run(scenario())
+
+
+def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
+    gate = Gate()
+
+    async def scenario() -> None:
+        gate.open.set()
+        server = server_of(capacity=30)
+        await server.start()
+        await server.load(gated(gate))
+        engine = server.servicer.engines["cpu"]
+        gate.open.clear()
+        gate.entered.clear()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+
+            def ask(source: str):
+                return stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source=source, target="ab")]))
+
+            first = ask("a")
+            assert await asyncio.to_thread(gate.entered.wait, 10)
+            waiting = [ask(source) for source in ("b", "c", "fail", "d")]
+            await until(lambda: engine.waiting_tokens == 16)
+            waiting[1].cancel()
+            await until(lambda: engine.waiting_tokens == 12)
+            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 5))
+            assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
+            gate.open.set()
+            answers = [(await call).scores[0] for call in (first, waiting[0], waiting[3])]
+            assert [score.log_prob for score in answers] == [-2] * 3
+            failed = (await waiting[2]).scores[0].error
+            assert failed.reason == "INTERNAL"
+            assert "secret" not in failed.message
+        await server.stop()
+
+    asyncio.run(scenario())
+    assert gate.calls[:3] == [1, 1, 3]  # warm-up, "a", then "b", "fail" and "d" together, then in halves
+
+
+def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
+    gate = Gate()
+
+    async def scenario() -> float:
+        gate.open.set()
+        server = server_of(capacity=1)
+        await server.start()
+        await server.load(gated(gate))
+        engine = server.servicer.engines["cpu"]
+        gate.open.clear()
+        gate.entered.clear()
+        async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01) as client:
+            first = asyncio.create_task(client.score([("a", "b")]))
+            assert await asyncio.to_thread(gate.entered.wait, 10)
+            second = asyncio.create_task(client.score([("a", "bc")]))
+            await until(lambda: engine.waiting_tokens)
+            third = asyncio.create_task(client.score([("a", "bcd")]))
+            await asyncio.sleep(0.1)
+            gate.open.set()
+            found = [(await one)[0].log_prob for one in (first, second, third)]
+        await server.stop()
+        return found
+
+    assert asyncio.run(scenario()) == [-1.0, -2.0, -3.0]
+
+
+def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
+    gates = {"cpu": Gate(), "cpu:1": Gate()}
+
+    async def scenario() -> None:
+        for gate in gates.values():
+            gate.open.set()
+        server = server_of(devices=tuple(gates), limits=Limits(calls=3))
+        await server.start()
+        await server.load(lambda device: gated(gates[device])(device))
+        for gate in gates.values():
+            gate.open.clear()
+            gate.entered.clear()
+        async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=0.3) as client:
+            calls = [asyncio.create_task(client.score([("a", "b" * n)])) for n in range(1, 4)]
+            await until(lambda: sum(engine.waiting_tokens for engine in server.servicer.engines.values()) >= 4)
+            with pytest.raises(ServiceError, match="3 calls are open already"):
+                await client.models()
+            for gate in gates.values():
+                gate.open.set()
+            await asyncio.gather(*calls, return_exceptions=True)
+        await server.stop()
+
+    asyncio.run(scenario())
+    assert gates["cpu"].entered.is_set()
+
+
+def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
+    server = start("--model", f"m={folder}", "--beam", "4")
+    threading.Timer(1.0, server.terminate).start()
+
+    async def one(client: AsyncNmtClient, outcomes: list[str]) -> None:
+        while True:
+            try:
+                (found,) = await client.translate(["un deux un"])
+            except ServiceError as error:
+                outcomes.append(str(error))
+                return
+            outcomes.append("answer" if found.translations else found.error.reason)
+
+    async def scenario() -> list[str]:
+        outcomes: list[str] = []
+        async with AsyncNmtClient(server.address, first_wait=0.001, timeout=20) as client:
+            await asyncio.gather(*(one(client, outcomes) for _ in range(20)))
+        return outcomes
+
+    outcomes = asyncio.run(scenario())
+    assert server.wait() == 0
+    assert outcomes.count("answer") > 20
+    refused = [outcome for outcome in outcomes if outcome != "answer"]
+    assert len(refused) == 20
+    assert all("nothing answers" in outcome for outcome in refused), refused
+
+
+def test_a_server_that_goes_is_replaced_by_the_other(start, folder: str) -> None:
+    first, second = start("--model", f"m={folder}"), start("--model", f"m={folder}")
+    both = f"{first.address},{second.address}"
+    pairs = [("un", "one two")] * 40
+    client = NmtClient(both, timeout=20, first_wait=0.05)
+    expected = client.score(pairs, window=5)
+
+    async def stream() -> list[int]:
+        async with AsyncNmtClient(both, timeout=20, first_wait=0.05) as asynchronous:
+            answered = []
+            async for number, sentence in asynchronous.translate_stream(["un deux"] * 300, ahead=5):
+                assert sentence.translations
+                answered.append(number)
+                if len(answered) == 20:
+                    first.terminate()
+            return answered
+
+    assert sorted(asyncio.run(stream())) == list(range(300))
+    first.wait()
+    assert client.score(pairs, window=5) == expected
+    assert RemotePairScorer(both, first_wait=0.01).signature.startswith("nmt:rnnsearch")
+
+
+def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None:
+    port = server.address.rpartition(":")[2]
+    assert main(["serve", "--device", "cpu", "--model", f"m={tmp_path}", "--port", port]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"nmt-core serve: cannot listen on 127.0.0.1:{port}; is another server running there?")
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "no model: give --model"),
+        (["--model", "m"], "--model m: expected NAME=DIR"),
+        (["--model", "m=a,,b"], "expected NAME=DIR"),
+        (["--model", "m=a", "--model", "m=b"], "there is a model m already"),
+        (["--models", "/nowhere"], "--models /nowhere: cannot be read"),
+        (["--models", "/usr"], "--models /usr: no model folder"),
+        (["--model", "m=a", "--port", "70000"], "--port 70000: expected 0 to 65535"),
+        (["--model", "m=a", "--beam", "0"], "--beam"),
+        (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
+        (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
+        (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),
+        (["--model", "m=a", "--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
+        (["--model", "m=a", "--tls-cert", "/no", "--tls-key", "/no"], "/no: cannot be read"),
+        (["--model", "m=a", "--tls-client-ca", "c"], "--tls-client-ca needs"),
+        (["--model", "m=a", "--token-file", "/no"], "/no: cannot be read"),
+        (["--model", "m=a", "--device", "cpu,cpu"], "a device is named twice"),
+        (["--model", "m=a", "--threads", "0"], "--threads 0"),
+        (["--model", "m=nowhere/at/all", "--port", "0"], "there is no such model folder"),
+    ],
+)
+def test_wrong_options_are_one_clear_line(arguments: list[str], problem: str, capsys) -> None:
+    assert main(["serve", "--port", "0", "--device", "cpu", *arguments]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert error.count("\n") == 1
+
+
+def test_a_metrics_port_in_use_is_one_clear_line(capsys, folder: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert main(["serve", "--port", "0", "--model", f"m={folder}", "--metrics-port", port, "--device", "cpu"]) == 2
+    assert f"cannot listen on 127.0.0.1:{port} for --metrics-port" in capsys.readouterr().err
+
+
+def test_a_second_signal_ends_a_server_at_once(start, folder: str) -> None:
+    server = start("--model", f"m={folder}", "--drain-delay", "30")
+    server.terminate()
+    time.sleep(0.3)
+    assert server.process.poll() is None
+    with grpc.insecure_channel(server.address) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+    assert answer.status == NOT_SERVING
+    assert NmtClient(server.address).score([("un", "one")])  # load balancers take a moment to notice
+    server.terminate()
+    assert server.wait() == -15

@@ -1,0 +1,97 @@
+"""What the server tells of itself: metrics, access log, traces."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import grpc
+import pytest
+
+from nmt_core.serving.client import NmtClient
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_streams import metrics_of
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+def lines_after(log_file, count: int, wanted: int) -> list[dict]:
+    for _ in range(200):
+        lines = log_file.read_text().split("\n")[:-1]
+        if len(lines) >= count + wanted:
+            return [json.loads(line) for line in lines[count:]]
+        time.sleep(0.01)
+    raise AssertionError(lines[count:])
+
+
+def test_a_call_is_logged_without_its_texts(server, log_file) -> None:
+    client = NmtClient(server.address)
+    client.translate(["un"])
+    before = log_file.read_text().count("\n")
+    with grpc.insecure_channel(server.address) as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        request = pb.TranslateRequest(texts=["un secret", "deux"])
+        stub.Translate(request, metadata=[("x-request-id", "job 7")])
+        with pytest.raises(grpc.RpcError):
+            stub.Translate(pb.TranslateRequest(model="nosuch", texts=["secret"]))
+        messages = [pb.TranslateStreamRequest(id=str(number), request=request) for number in range(3)]
+        list(stub.TranslateStream(iter(messages)))
+    good, bad, stream = lines_after(log_file, before, 3)
+    assert (good["method"], good["code"], good["model"], good["items"]) == ("Translate", "OK", "m", 2)
+    assert good["request_id"] == "job 7"
+    assert good["seconds"] > 0
+    assert (bad["code"], bad["reason"]) == ("NOT_FOUND", "UNKNOWN_MODEL")
+    assert (stream["method"], stream["requests"], stream["items"]) == ("TranslateStream", 3, 6)
+    assert "secret" not in log_file.read_text()
+
+
+def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, log_file) -> None:
+    before = log_file.read_text().count("\n")
+    request = pb.TranslateRequest(texts=["un " * 11] * 500, beam=10)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        with pytest.raises(grpc.RpcError):
+            stub.Translate(request, timeout=0.05)
+        call = stub.Translate.future(request)
+        time.sleep(0.05)
+        call.cancel()
+        codes = {line["code"] for line in lines_after(log_file, before, 2)}
+    assert codes == {"DEADLINE_EXCEEDED", "CANCELLED"}
+
+
+def test_metrics_count_what_was_done(server) -> None:
+    client = NmtClient(server.address)
+    before = metrics_of(server)
+    client.translate(["un deux", "un"])
+    client.score([("un", "one two")])
+    after = metrics_of(server)
+
+    def grown(name: str) -> float:
+        return after[name] - before.get(name, 0)
+
+    method = 'grpc_service="nmt_core.v1.NmtService"'
+    translated = f'{{grpc_code="OK",grpc_method="Translate",{method}}}'
+    assert grown(f"grpc_server_handled_total{translated}") == 1
+    assert grown(f'grpc_server_started_total{{grpc_method="Score",{method}}}') == 1
+    assert grown(f'grpc_server_handling_seconds_count{{grpc_method="Score",{method}}}') == 1
+    assert grown('nmt_words_total{kind="read",model="m"}') == 3
+    assert grown('nmt_words_total{kind="scored",model="m"}') == 2
+    assert grown('nmt_queue_seconds_count{device="cpu"}') == 2
+    assert grown('nmt_batch_fill_count{device="cpu",kind="score"}') == 1
+    assert after['nmt_model_load_seconds{device="cpu"}'] > 0
+    for name in ("nmt_cancelled_items_total", "nmt_expired_requests_total"):
+        assert any(key.startswith(name) for key in after), after
+
+
+def test_a_call_is_a_span_of_its_callers_trace(start, folder: str) -> None:
+    server = start("--model", f"m={folder}", "--tracing", OTEL_BSP_SCHEDULE_DELAY="50")
+    with grpc.insecure_channel(server.address) as channel:
+        caller = [("traceparent", f"00-{TRACE}-b7ad6b7169203331-01")]
+        nmt_pb2_grpc.NmtServiceStub(channel).Translate(pb.TranslateRequest(texts=["un secret"]), metadata=caller)
+    server.terminate()
+    assert server.wait() == 0
+    said = "\n".join(server.lines)
+    assert TRACE in said
+    assert '"rpc.method": "Translate"' in said
+    assert "secret" not in said

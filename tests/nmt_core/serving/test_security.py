@@ -1,0 +1,178 @@
+"""Certificates, tokens, and the addresses that need them."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+from pathlib import Path
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from nmt_core.commands.main import main
+from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
+from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.connection import Access
+from nmt_core.serving.security import Tokens, check_exposure, is_loopback, read_tokens
+
+TOKEN = "0123456789abcdef-secret"
+
+
+class Authority:
+    """Signs certificates for 127.0.0.1 and localhost, and writes PEM files."""
+
+    def __init__(self, folder: Path, name: str = "ca") -> None:
+        self.folder, self.key = folder, ec.generate_private_key(ec.SECP256R1())
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        self.path = str(folder / f"{name}.pem")
+        certificate = self._signed(self.name, self.key, days=(-1, 30), authority=True)
+        Path(self.path).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+
+    def issue(self, name: str, days: tuple[int, int] = (-1, 30)) -> tuple[str, str]:
+        """The paths of a certificate and its key."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        certificate = self._signed(subject, key, days=days, authority=False)
+        paths = self.folder / f"{name}.pem", self.folder / f"{name}.key"
+        paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
+        return str(paths[0]), str(paths[1])
+
+    def _signed(self, subject, key, *, days, authority: bool) -> x509.Certificate:
+        now = datetime.datetime.now(datetime.UTC)
+        names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self.name)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now + datetime.timedelta(days=days[0]))
+            .not_valid_after(now + datetime.timedelta(days=days[1]))
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("certificates"))
+
+
+@pytest.fixture(scope="module")
+def guarded(start, folder: str, authority: Authority):
+    """A server that wants a client's certificate and a token."""
+    certificate, key = authority.issue("server")
+    tokens = authority.folder / "tokens"
+    tokens.write_text(f"# people\nalice {TOKEN}\nbob {TOKEN}-2\n")
+    tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path]
+    return start("--model", f"m={folder}", "--token-file", str(tokens), *tls)
+
+
+def scored(server, access: Access) -> float:
+    client = NmtClient(server.address, timeout=10, first_wait=0.01, access=access)
+    try:
+        return client.score([("un", "one")])[0].log_prob
+    finally:
+        client.close()
+
+
+def test_who_has_certificate_and_token_is_served(guarded, authority: Authority, tmp_path, capsysbinary) -> None:
+    certificate, key = authority.issue("alice")
+    assert scored(guarded, Access(True, authority.path, certificate, key, TOKEN)) < 0
+    assert scored(guarded, Access(True, authority.path, certificate, key, f"{TOKEN}-2")) < 0
+    (tmp_path / "token").write_text(f"{TOKEN}\n")
+    (tmp_path / "source").write_text("un\n")
+    tls = ["--tls-ca", authority.path, "--tls-cert", certificate, "--tls-key", key]
+    arguments = ["--address", guarded.address, *tls, "--token-file", str(tmp_path / "token")]
+    assert main(["client", "translate", *arguments, str(tmp_path / "source")]) == 0
+    assert capsysbinary.readouterr().out.count(b"\n") == 1
+    scorer = RemotePairScorer(guarded.address, access=Access(True, authority.path, certificate, key, TOKEN))
+    assert scorer.signature.startswith("nmt:rnnsearch|")
+
+
+@pytest.mark.parametrize("token", [None, "", "wrong", TOKEN[:-1], TOKEN + "x", "ünïcödé"[:2]])
+def test_a_wrong_token_is_unauthenticated(guarded, authority: Authority, token: str | None) -> None:
+    certificate, key = authority.issue("alice")
+    if token and not token.isascii():
+        token = "x" * 5000
+    with pytest.raises(ServiceError, match=r"\(UNAUTHENTICATED\)"):
+        scored(guarded, Access(True, authority.path, certificate, key, token))
+
+
+def test_health_needs_no_token_and_reflection_does(guarded, authority: Authority) -> None:
+    credentials = Access(True, authority.path, *authority.issue("alice")).credentials()
+    with grpc.secure_channel(guarded.address, credentials) as channel:
+        answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest())
+        assert answer.status == health_pb2.HealthCheckResponse.SERVING
+        ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
+        request = reflection_pb2.ServerReflectionRequest(list_services="")
+        with pytest.raises(grpc.RpcError) as caught:
+            list(ask(iter([request])))
+        assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        assert len(list(ask(iter([request]), metadata=[("authorization", f"Bearer {TOKEN}")]))) == 1
+
+
+@pytest.mark.parametrize("kind", ["plain", "none", "stranger", "expired", "other authority"])
+def test_who_cannot_prove_who_he_is_never_gets_through(guarded, authority: Authority, tmp_path, kind: str) -> None:
+    certificate, key = authority.issue("alice")
+    access = {
+        "plain": lambda: Access(token=TOKEN),
+        "none": lambda: Access(True, authority.path, token=TOKEN),
+        "stranger": lambda: Access(True, authority.path, *Authority(tmp_path).issue("stranger"), token=TOKEN),
+        "expired": lambda: Access(True, authority.path, *authority.issue("expired", days=(-9, -2)), token=TOKEN),
+        "other authority": lambda: Access(True, Authority(tmp_path).path, certificate, key, TOKEN),
+    }[kind]()
+    with pytest.raises(Unavailable):
+        scored(guarded, access)
+
+
+def test_an_expired_certificate_of_the_server_is_refused_until_it_is_renewed(start, folder: str, tmp_path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server", days=(-9, -2))
+    server = start("--model", f"m={folder}", "--tls-cert", certificate, "--tls-key", key)
+    with pytest.raises(Unavailable):
+        scored(server, Access(ca=authority.path))
+    authority.issue("server")
+    assert scored(server, Access(ca=authority.path)) < 0
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
+def test_a_public_address_needs_encryption_or_a_word(host: str) -> None:
+    assert not is_loopback(host)
+    with pytest.raises(ConfigError, match="--insecure"):
+        check_exposure(host, encrypted=False, insecure=False)
+    check_exposure(host, encrypted=True, insecure=False)
+    check_exposure(host, encrypted=False, insecure=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "::1"])
+def test_this_machine_alone_needs_none(host: str) -> None:
+    check_exposure(host, encrypted=False, insecure=False)
+
+
+def test_owners_of_tokens() -> None:
+    tokens = Tokens([("alice", "a" * 20), ("bob", "b" * 20)])
+    assert tokens.owner("Bearer " + "b" * 20) == "bob"
+    assert tokens.owner("bearer  " + "a" * 20) == "alice"
+    for wrong in ("", "Bearer", "Bearer ", "Basic " + "a" * 20, "a" * 20, "Bearer " + "a" * 19):
+        assert tokens.owner(wrong) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [("", "has no token"), ("alice\n", ":1: expected NAME TOKEN"), ("# x\nalice short\n", ":2: .*16 characters")],
+)
+def test_token_files_with_mistakes(tmp_path, content: str, problem: str) -> None:
+    path = tmp_path / "tokens"
+    path.write_text(content)
+    with pytest.raises(InputError, match=problem):
+        read_tokens(str(path))
