@@ -102,10 +102,10 @@ class Attempts:
         """Seconds to wait before the next attempt. Raises ServiceError when there should be none."""
         self._tried += 1
         reason, retry_after = from_trailers(error.trailing_metadata())
-        again = _worth_trying(error, reason) and self._tried < _TRIES[error.code()] * self._addresses
+        again = _worth_trying(error, reason) and self._tried < _TRIES[_code(error)] * self._addresses
         rounds = (self._tried - 1) // self._addresses
         pause: float = min(self._first_wait * 2.0**rounds, _LONGEST_WAIT)
-        if error.code() is grpc.StatusCode.UNAVAILABLE and self._tried % self._addresses:
+        if _code(error) is grpc.StatusCode.UNAVAILABLE and self._tried % self._addresses:
             pause = 0.0  # the next address may be there
         elif retry_after is not None:
             pause = min(max(retry_after, pause), _LONGEST_WAIT)
@@ -115,15 +115,22 @@ class Attempts:
         return pause
 
 
+def _code(error: Any) -> grpc.StatusCode:
+    """The status. A write to a connection that has just been lost may see an INTERNAL of this side's library."""
+    code: grpc.StatusCode = error.code()
+    lost = code is grpc.StatusCode.INTERNAL and "Internal error from Core" in (error.details() or "")
+    return grpc.StatusCode.UNAVAILABLE if lost else code
+
+
 def _worth_trying(error: Any, reason: str) -> bool:
     """Whether the same call may pass later. A message that is too large has the code of a full queue, and no reason."""
     too_large = not reason and "larger than max" in (error.details() or "")
-    return error.code() in _TRIES and reason not in _HOPELESS and not too_large
+    return _code(error) in _TRIES and reason not in _HOPELESS and not too_large
 
 
 def translated(error: Any, address: str, timeout: float) -> ServiceError:
     """Our error for one of gRPC."""
-    match error.code():
+    match _code(error):
         case grpc.StatusCode.UNAVAILABLE:
             return Unavailable(f"nothing answers at {address} ({error.details()}); is 'nmt-core serve' running there?")
         case grpc.StatusCode.RESOURCE_EXHAUSTED:

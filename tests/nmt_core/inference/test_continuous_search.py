@@ -47,7 +47,7 @@ sentences = st.lists(st.integers(1, 5), max_size=9)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_what_comes_and_goes_does_not_matter(name: str, data: st.DataObject) -> None:
     predictor = PREDICTORS[name]
@@ -115,7 +115,7 @@ def plain_search(model: TranslationModel, source: list[int], config: DecodingCon
 
 
 @pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(batch=st.lists(st.tuples(sentences, configs), min_size=1, max_size=4))
 def test_the_same_as_a_plain_search(kind: str, batch: list[tuple[list[int], DecodingConfig]]) -> None:
     model = random_model(kind, words=40, seed=6)

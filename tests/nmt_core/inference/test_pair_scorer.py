@@ -68,7 +68,7 @@ pairs_given = st.lists(st.builds(SentencePair, texts, texts), max_size=25)
 
 
 @pytest.mark.parametrize("kind", list(CONFIGS))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(pairs=pairs_given)
 def test_every_word_scores_as_in_the_pair_alone(kind: str, pairs: list[SentencePair]) -> None:
     for pair, score in zip(pairs, ModelPairScorer([MODELS[kind]]).score(pairs, per_word=True), strict=True):

@@ -197,7 +197,7 @@ TEXT = st.text(max_size=70)
 SMALL = st.integers(0, 12)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(max_size=200), method=st.sampled_from(METHODS))
 def test_any_bytes_get_an_answer_or_a_status(channel, content: bytes, method: str) -> None:
     code = outcome(channel.unary_unary(f"/nmt_core.v1.NmtService/{method}"), content)
@@ -205,7 +205,7 @@ def test_any_bytes_get_an_answer_or_a_status(channel, content: bytes, method: st
     assert not isinstance(code, grpc.StatusCode) or code in expected
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=st.lists(TEXT, max_size=4),
     beam=SMALL | st.none(),

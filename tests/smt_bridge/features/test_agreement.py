@@ -38,13 +38,13 @@ def sacrechrf_of_all(texts: Sequence[str]) -> list[list[float]]:
 
 
 @given(LISTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_sentence_bleu_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
     assert np.allclose(bleu_of_all(texts), sacrebleu_of_all(texts), atol=1e-12)
 
 
 @given(LISTS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_sentence_chrf_of_all_pairs_is_sacrebleus(texts: list[str]) -> None:
     assert np.allclose(chrf_of_all(texts), sacrechrf_of_all(texts), atol=1e-12)
 

@@ -13,7 +13,7 @@ from smt_bridge.metrics.metric import BLEU, CHRF, METRICS, TER, counter
 texts = st.lists(st.sampled_from(["a", "la", "maison", "est", "bleue", ".", "été"]), max_size=7).map(" ".join)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(texts, texts.filter(bool), texts.filter(bool)), min_size=1, max_size=5))
 def test_scores_of_sums_are_sacrebleus(sentences: list[tuple[str, str, str]]) -> None:
     hypotheses = [sentence[0] for sentence in sentences]
