@@ -1,0 +1,43 @@
+"""``nmt-core shuffle``: parallel files in a random order, larger than memory if need be."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+NAME = "shuffle"
+HELP = "put parallel files in a random order"
+
+_EPILOG = """\
+examples:
+  nmt-core shuffle --seed 1 train.en train.de --output shuffled.en shuffled.de
+  nmt-core shuffle --seed 2 --memory 4096 train.en.gz train.de.gz --output again.en.gz again.de.gz
+
+Lines that belong together stay together. The order depends on the seed and the number of lines, not on
+--memory; temporary files of the size of the (uncompressed) inputs lie beside the first output.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("inputs", nargs="+", metavar="FILE", help="files that match line by line, gzip or not")
+    parser.add_argument("--output", nargs="+", required=True, metavar="F", help="a file for each input")
+    parser.add_argument("--seed", type=int, required=True, metavar="N", help="another number, another order")
+    parser.add_argument("--memory", type=int, default=256, metavar="MIB", help="MiB to sort in (default: 256)")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Shuffle."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.preparation.shuffle import shuffle
+
+    if len(args.output) != len(args.inputs):
+        raise ConfigError(f"--output names {len(args.output)} files for {len(args.inputs)} inputs; give one for each")
+    if len(set(args.output)) < len(args.output):
+        raise ConfigError("--output names a file twice")
+    if args.seed < 0 or args.memory < 1:
+        raise ConfigError("--seed is 0 or more, --memory at least 1")
+    lines = shuffle(args.inputs, args.output, seed=args.seed, memory=args.memory << 20)
+    print(f"{lines:,} lines", file=sys.stderr)
+    return 0

@@ -1,0 +1,189 @@
+"""A corpus through all steps.
+
+The first pass cleans, tokenises and filters. Each step that learns reads what there is so far and is
+then applied in a pass of its own. Everything is written into a folder beside the output and put in
+place in the end; what goes wrong before leaves older files as they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.files import open_output, write_lines
+from nmt_core.preparation.chunks import read_chunks
+from nmt_core.preparation.duplicates import Seen
+from nmt_core.preparation.filters import DUPLICATE, Reason
+from nmt_core.preparation.like import copy_models
+from nmt_core.preparation.models import learn, model_names
+from nmt_core.preparation.parallel import map_ordered
+from nmt_core.preparation.record import NAME, Record, checksum, read_record, write_record
+from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
+from nmt_core.preparation.shuffle import shuffle
+from nmt_core.preparation.sides import Side
+from nmt_core.preparation.tally import Tally
+from nmt_core.preparation.worker import ChunkWorker, Prepared
+
+Progress = Callable[[str, int], None]
+
+
+@dataclass
+class Preparation:
+    """``inputs`` has a file for each side; ``output`` is the prefix of the files to make.
+
+    ``like`` is a ``preparation.json`` whose models are taken instead of learning (see ``like.settings_like``).
+    ``progress`` is told the name of the pass and lines as they are done.
+    """
+
+    config: PreparationConfig
+    inputs: Mapping[Side, str]
+    output: str
+    jobs: int = 1
+    packed: bool = False
+    like: str | None = None
+    progress: Progress = lambda _name, _lines: None
+    tally: Tally = field(default_factory=Tally, init=False)
+
+    def run(self) -> Record:
+        """Do it all. Raises InputError for files that do not fit together or are no text."""
+        self.config.check()
+        folder, prefix = os.path.split(os.path.abspath(self.output))
+        names = {side: f"{prefix}.{language}" + ".gz" * self.packed for side, language in self.config.languages.items()}
+        self._check_inputs([os.path.join(folder, name) for name in names.values()])
+        with _work_folder(folder, prefix) as work:
+            _check_owner(folder, names)
+            corpus = self._passes(work)
+            self._write_outputs(corpus, {side: os.path.join(work, name) for side, name in names.items()})
+            models = {name: checksum(os.path.join(work, name)) for name in model_names(self.config, LEARNED)}
+            record = self._record(names, models)
+            write_record(os.path.join(work, NAME), record)
+            _publish(work, folder, [*models, *names.values()])
+        return record
+
+    def _check_inputs(self, outputs: Sequence[str]) -> None:
+        if set(self.inputs) != set(self.config.languages):
+            raise ConfigError("give --source with --source-language, --target with --target-language, one file each")
+        if list(self.inputs.values()).count("-") > 1:
+            raise ConfigError("only one side can be standard input")
+        for path in self.inputs.values():
+            if os.path.realpath(path) in map(os.path.realpath, outputs):
+                raise ConfigError(f"{path} would be overwritten; choose another --output")
+
+    def _passes(self, work: str) -> dict[Side, str]:
+        """The corpus after all steps."""
+        corpus = dict(self.inputs)
+        pending: list[str] = list(PLAIN)
+        for step in LEARNED:
+            if not self.config.sides_of(step):
+                continue
+            if self.like is not None:
+                copy_models(self.like, self.config, step, work)
+            else:
+                corpus, pending = self._pass(corpus, pending, work), []
+                learn(self.config, step, corpus, work)
+            pending.append(step)
+        return self._pass(corpus, pending, work)
+
+    def _pass(self, corpus: Mapping[Side, str], names: Sequence[str], work: str) -> dict[Side, str]:
+        """Apply some steps; the files read go if they are our own."""
+        first = corpus == self.inputs
+        worker = functools.partial(ChunkWorker, self.config, names, work, first=first)
+        after = {side: os.path.join(work, f"{names[-1]}.pass.{side}") for side in corpus}
+        seen = Seen() if first and self.config.filters.duplicates else None
+        with contextlib.ExitStack() as stack:
+            streams = [stack.enter_context(open_output(path)) for path in after.values()]
+            for found in map_ordered(worker, read_chunks(list(corpus.values())), jobs=self.jobs):
+                if first:
+                    self.tally.add(found.tally)
+                self.progress(names[-1], found.tally.read)
+                kept = found.sides if seen is None else self._without_duplicates(found, seen)
+                for stream, lines in zip(streams, kept, strict=True):
+                    write_lines(stream, lines)
+        if first:
+            self._check_tally()
+        else:
+            for path in corpus.values():
+                os.unlink(path)
+        return after
+
+    def _without_duplicates(self, found: Prepared, seen: Seen) -> list[list[str]]:
+        new = seen.first_times(found.hashes)
+        for place in np.flatnonzero(~new):
+            self.tally.drop(Reason(DUPLICATE, None), found.numbers[place])
+        return [[line for line, is_new in zip(lines, new, strict=True) if is_new] for lines in found.sides]
+
+    def _check_tally(self) -> None:
+        """Files of another encoding, and filters that leave nothing, are mistakes."""
+        read = self.tally.read
+        for side, path in self.inputs.items():
+            lines, first = self.tally.junk(side)
+            if lines > self.config.filters.junk.maximum_lines * read:
+                problem = f"{lines:,} of {read:,} lines are no UTF-8 text, here is the first; convert it with iconv"
+                raise InputError(path, problem, line=first)
+        if not self.tally.kept:
+            reasons = ", ".join(f"{row.reason}: {row.lines:,}" for row in self.tally.dropped()) or "the file is empty"
+            raise InputError(self.inputs["target"], f"no line is left of {read:,} ({reasons})")
+
+    def _write_outputs(self, corpus: Mapping[Side, str], outputs: Mapping[Side, str]) -> None:
+        if self.config.shuffle is not None:
+            shuffle(list(corpus.values()), list(outputs.values()), seed=self.config.shuffle)
+        for side, path in corpus.items():
+            if self.config.shuffle is None:
+                _move_or_pack(path, outputs[side])
+            else:
+                os.unlink(path)
+
+    def _record(self, names: Mapping[Side, str], models: dict[str, str]) -> Record:
+        return Record(
+            settings=self.config,
+            models=models,
+            inputs=dict(self.inputs),
+            outputs=dict(names),
+            read=self.tally.read,
+            kept=self.tally.kept,
+            dropped=self.tally.dropped(),
+        )
+
+
+@contextlib.contextmanager
+def _work_folder(folder: str, prefix: str) -> Iterator[str]:
+    try:
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f".{prefix}.", suffix=".tmp", dir=folder) as work:
+            yield work
+    except OSError as error:
+        raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
+
+
+def _check_owner(folder: str, names: Mapping[Side, str]) -> None:
+    """A folder holds one preparation: models of another one would be overwritten."""
+    path = os.path.join(folder, NAME)
+    if os.path.exists(path):
+        outputs = read_record(path).outputs
+        if outputs != names:
+            raise ConfigError(f"{path} belongs to {', '.join(outputs.values())}; choose another folder")
+
+
+def _move_or_pack(path: str, output: str) -> None:
+    if not output.endswith(".gz"):
+        os.replace(path, output)
+        return
+    with open(path, "rb") as plain, open_output(output) as packed:
+        shutil.copyfileobj(plain, packed, 1 << 20)
+    os.unlink(path)
+
+
+def _publish(work: str, folder: str, names: Sequence[str]) -> None:
+    """The record goes first and comes last: where there is one, all it speaks of is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, NAME))
+    for name in [*names, NAME]:
+        os.replace(os.path.join(work, name), os.path.join(folder, name))

@@ -1,0 +1,64 @@
+"""``preparation.json``: what was set, what was learned, and what became of the lines."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+
+from pydantic import ValidationError
+
+from nmt_core.config import Config
+from nmt_core.errors import InputError
+from nmt_core.files import open_output
+from nmt_core.preparation.settings import PreparationConfig
+from nmt_core.preparation.sides import Side
+from nmt_core.preparation.tally import Dropped
+
+NAME = "preparation.json"
+_VERSION = 1
+
+
+class Record(Config):
+    """``models`` are files beside the record with their SHA-256, ``outputs`` the files that were written."""
+
+    version: int = _VERSION
+    settings: PreparationConfig
+    models: dict[str, str]
+    inputs: dict[Side, str]
+    outputs: dict[Side, str]
+    read: int
+    kept: int
+    dropped: list[Dropped]
+
+
+def write_record(path: str, record: Record) -> None:
+    """Save as JSON."""
+    with open_output(path) as stream:
+        stream.write(json.dumps(record.to_mapping(), indent=2, ensure_ascii=False).encode() + b"\n")
+
+
+def read_record(path: str) -> Record:
+    """Read it, and look that the models beside it are those it was written with. Raises InputError."""
+    try:
+        with open(path, encoding="utf-8") as stream:
+            record = Record.model_validate(json.load(stream))
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    except (ValidationError, ValueError) as error:
+        raise InputError(path, "not a preparation.json that this version understands") from error
+    if record.version > _VERSION:
+        raise InputError(path, f"written by a newer version of this program (format {record.version})")
+    for name, expected in record.models.items():
+        if checksum(os.path.join(os.path.dirname(path), name)) != expected:
+            raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
+    return record
+
+
+def checksum(path: str) -> str:
+    """SHA-256 of a file."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error

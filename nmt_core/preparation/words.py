@@ -1,0 +1,48 @@
+"""Words of a tokenised file and how often they occur."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterable, Iterator, Sequence
+
+from nmt_core.errors import InputError
+from nmt_core.files import open_output, read_text_lines, write_lines
+from nmt_core.text.vocabulary import split_words
+
+
+def count_words(paths: Sequence[str]) -> collections.Counter[str]:
+    """The words of all files together."""
+    counts: collections.Counter[str] = collections.Counter()
+    for path in paths:
+        for line in read_text_lines(path):
+            counts.update(split_words(line))
+    return counts
+
+
+def by_frequency(counts: dict[str, int]) -> list[tuple[str, int]]:
+    """Frequent words first, words of the same frequency in the order of their characters."""
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+
+
+def write_counts(path: str, counts: Iterable[tuple[str, int]]) -> None:
+    """A word, a tab and its count on each line."""
+    with open_output(path) as stream:
+        write_lines(stream, [f"{word}\t{count}" for word, count in counts])
+
+
+def read_counts(path: str) -> Iterator[tuple[str, int]]:
+    """The words and counts of such a file. Raises InputError with the line that is none."""
+    for number, line in enumerate(read_text_lines(path), start=1):
+        word, tab, count = line.partition("\t")
+        if not (word and tab and count.isdecimal()):
+            raise InputError(path, "expected a word, a tab and a count", line=number)
+        yield word, int(count)
+
+
+def commonest_forms(counts: dict[str, int]) -> dict[str, tuple[str, int]]:
+    """For each word in lower case: its most frequent form, and how often it occurs in all forms."""
+    forms: dict[str, tuple[str, int]] = {}
+    for word, count in by_frequency(counts):
+        form, total = forms.get(word.lower(), (word, 0))
+        forms[word.lower()] = (form, total + count)
+    return forms

@@ -1,0 +1,98 @@
+"""``nmt-core prepare`` and ``nmt-core shuffle`` as they are typed."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main
+
+ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
+GERMAN = "Der Aktionsplan ist gut.\nEin Hund.\nleer\nEin Hund.\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "raw.en").write_text(ENGLISH)
+    (tmp_path / "raw.de").write_text(GERMAN)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def prepare(options: str) -> int:
+    pair = "--source raw.en --target raw.de --source-language en --target-language de --output out/train"
+    return main(["prepare", *pair.split(), *options.split()])
+
+
+def pipe(monkeypatch: pytest.MonkeyPatch, text: str, options: str) -> str:
+    """What ``--replay`` makes of standard input."""
+    output = io.TextIOWrapper(io.BytesIO())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdout", output)
+    assert main(["prepare", "--replay", "out/preparation.json", *options.split()]) == 0
+    return output.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
+
+
+def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert prepare("--deduplicate --truecase --split-compounds --max-words 50") == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "dropped         lines      %  first",
+        "duplicate           1  25.00      4",
+        "empty (source)      1  25.00      3",
+        "kept                2  50.00",
+        "read                4",
+    ]
+    assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
+
+
+def test_new_input_and_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert prepare("--quiet") == 0
+    raw = "It\u2019s (new).\n\nX\n"
+    tokenised = "It &apos;s ( new ) .\n\nX\n"
+    assert pipe(monkeypatch, raw, "--side source") == tokenised
+    assert pipe(monkeypatch, tokenised, "--side source --reverse") == raw.replace("\u2019", "'")
+    assert pipe(monkeypatch, "Ja &quot; &apos; .\n", "--reverse").startswith("Ja ")
+
+
+def test_settings_from_a_file_and_the_command_line(folder: Path) -> None:
+    (folder / "steps.yaml").write_text("tokenization: null\nfilters: {minimum_words: 0, maximum_words: 3}\n")
+    assert prepare("--config steps.yaml --set filters.maximum_words=4 --quiet") == 0
+    assert (folder / "out/train.en").read_text() == ENGLISH.replace("\u2019", "'")
+
+
+def test_like_an_earlier_one(folder: Path) -> None:
+    assert prepare("--truecase --quiet") == 0
+    mono = "--target raw.de --target-language de --output mono/mono --like out/preparation.json --quiet --deduplicate"
+    assert main(["prepare", *mono.split()]) == 0
+    assert (folder / "mono/truecasing.de").read_bytes() == (folder / "out/truecasing.de").read_bytes()
+    assert len((folder / "mono/mono.de").read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--set filters.maximum_word=3", "did you mean 'maximum_words'?"),
+        ("--side source", "--side and --reverse belong to --replay"),
+        ("--replay x", "takes its settings from the file"),
+        ("--like absent.json", "absent.json: cannot be read"),
+        ("--max-ratio 0.5", "filters.maximum_ratio"),
+    ],
+)
+def test_mistakes_are_one_line(folder: Path, capsys: pytest.CaptureFixture[str], options: str, problem: str) -> None:
+    assert prepare(options) == 2
+    message = capsys.readouterr().err
+    assert problem in message
+    assert message.count("\n") == 1
+    assert not (folder / "out").exists()
+
+
+def test_shuffle(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en", "a.de"]) == 0
+    assert capsys.readouterr().err == "4 lines\n"
+    pairs = sorted(zip(ENGLISH.splitlines(), GERMAN.splitlines(), strict=True))
+    found = zip((folder / "a.en").read_text().splitlines(), (folder / "a.de").read_text().splitlines(), strict=True)
+    assert sorted(found) == pairs
+    assert main(["shuffle", "--seed", "3", "raw.en", "raw.de", "--output", "a.en"]) == 2

@@ -1,0 +1,243 @@
+"""A corpus through all steps: accounts, replays, processes, and input that is no good."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.preparation.like import settings_like
+from nmt_core.preparation.pipeline import Preparation
+from nmt_core.preparation.record import Record, read_record
+from nmt_core.preparation.replay import Replay, replay_lines
+from nmt_core.preparation.settings import PreparationConfig
+
+ENGLISH = ["The plan\u2019s good.", "A man sees the plan.", "Men see a dog.", "The dog sees the man.", "Good dogs!"]
+GERMAN = ["Der Aktionsplan ist gut.", "Ein Mann sieht den Plan.", "Der Plan der Aktion.", "Die Aktion.", "Gute Hunde!"]
+EVERYTHING: dict[str, Any] = {"truecasing": {}, "compounds": {"mark": True}, "subwords": {"type": "bpe", "merges": 30}}
+LEARNED: dict[str, Any] = {"truecasing": {}, "compounds": {"mark": True}}
+
+
+def write(folder: Path, english: list[str], german: list[str]) -> dict[Any, str]:
+    """Raw text; the inputs of a preparation."""
+    (folder / "raw.en").write_text("".join(f"{line}\n" for line in english))
+    (folder / "raw.de").write_text("".join(f"{line}\n" for line in german))
+    return {"source": str(folder / "raw.en"), "target": str(folder / "raw.de")}
+
+
+def config(**settings: Any) -> PreparationConfig:
+    return PreparationConfig.from_mapping({"source_language": "en", "target_language": "de", **settings}, origin="test")
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text().split("\n")[:-1]
+
+
+def prepare(folder: Path, inputs: dict[Any, str], name: str = "out", jobs: int = 1, **settings: Any) -> Record:
+    return Preparation(config(**settings), inputs, str(folder / name / "train"), jobs=jobs).run()
+
+
+def test_steps_by_default(tmp_path: Path) -> None:
+    record = prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN))
+    assert lines(tmp_path / "out/train.en")[0] == "The plan &apos;s good ."
+    assert lines(tmp_path / "out/train.de")[0] == "Der Aktionsplan ist gut ."
+    assert (record.read, record.kept, record.dropped, record.models) == (5, 5, [], {})
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["preparation.json", "train.de", "train.en"]
+
+
+def test_what_is_dropped_is_told_and_adds_up(tmp_path: Path) -> None:
+    english = ["same", *ENGLISH, "", "x", "bad \x00", *ENGLISH[:2], "w " * 101, "one", *["ok"] * 20]
+    german = ["same", *GERMAN, "leer", "w " * 13, "gut", *GERMAN[:2], "eins", "", *[f"gut {n}" for n in range(20)]]
+    filters = {"duplicates": True, "identical": True}
+    record = prepare(tmp_path, write(tmp_path, english, german), filters=filters)
+    assert [(row.reason, row.side, row.lines, row.first_line) for row in record.dropped] == [
+        ("duplicate", None, 2, 10),
+        ("characters that are no text", "source", 1, 9),
+        ("empty", "source", 1, 7),
+        ("empty", "target", 1, 13),
+        ("identical sides", None, 1, 1),
+        ("length ratio", None, 1, 8),
+        ("too long", "source", 1, 12),
+    ]
+    assert record.kept == len(lines(tmp_path / "out/train.de")) == len(lines(tmp_path / "out/train.en"))
+    assert record.read == len(english) == record.kept + sum(row.lines for row in record.dropped)
+    assert record == read_record(str(tmp_path / "out/preparation.json"))
+
+
+@pytest.mark.parametrize("settings", [LEARNED, EVERYTHING], ids=["words", "subwords"])
+def test_a_replay_equals_the_first_pass(tmp_path: Path, settings: dict[str, Any]) -> None:
+    if "subwords" in settings:
+        pytest.importorskip("subword_nmt")
+    prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
+    for side, raw in (("source", ENGLISH), ("target", GERMAN)):
+        replay = Replay.open(str(tmp_path / "out/preparation.json"), side)  # type: ignore[arg-type]
+        prepared = lines(tmp_path / f"out/train.{'en' if side == 'source' else 'de'}")
+        assert [replay.apply(line) for line in raw] == prepared
+        assert [replay.undo(line) for line in prepared] == [line.replace("\u2019", "'") for line in raw]
+    assert any("@s@" in line for line in lines(tmp_path / "out/train.de")) or "subwords" in settings
+
+
+def test_bytes_do_not_depend_on_processes(tmp_path: Path) -> None:
+    inputs = write(tmp_path, [f"{n} {line}" for n in range(1300) for line in ENGLISH], GERMAN * 1300)
+    for jobs in (1, 2):
+        prepare(tmp_path, inputs, name=str(jobs), jobs=jobs, filters={"duplicates": True}, shuffle=3, **LEARNED)
+    names = sorted(path.name for path in (tmp_path / "1").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "2").iterdir())
+    for name in names:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
+    record = str(tmp_path / "1/preparation.json")
+    one, two = (list(replay_lines(record, "target", GERMAN * 500, reverse=False, jobs=jobs)) for jobs in (1, 2))
+    assert one == two
+
+
+def test_errors_of_other_processes_are_told(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    prepare(tmp_path, inputs, **LEARNED)
+    (tmp_path / "out/compounds.de").write_text("damaged\n")
+    with pytest.raises(NmtError, match=r"compounds.de: not the model"):
+        list(replay_lines(str(tmp_path / "out/preparation.json"), "target", GERMAN, reverse=False, jobs=2))
+
+
+def test_shuffling_keeps_pairs(tmp_path: Path) -> None:
+    numbers = [str(number) for number in range(1000)]
+    prepare(tmp_path, write(tmp_path, numbers, numbers), shuffle=1)
+    english, german = lines(tmp_path / "out/train.en"), lines(tmp_path / "out/train.de")
+    assert english == german != numbers
+    assert sorted(english, key=int) == numbers
+
+
+def test_gzip_in_and_out(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    Path(inputs["source"]).write_bytes(gzip.compress(Path(inputs["source"]).read_bytes()))
+    Preparation(config(), inputs, str(tmp_path / "out/train"), packed=True).run()
+    with gzip.open(tmp_path / "out/train.en.gz", "rt") as stream:
+        assert stream.readline() == "The plan &apos;s good .\n"
+
+
+def test_a_monolingual_corpus(tmp_path: Path) -> None:
+    settings = PreparationConfig(target_language="de")
+    record = Preparation(settings, {"target": write(tmp_path, [], GERMAN)["target"]}, str(tmp_path / "out/mono")).run()
+    assert record.outputs == {"target": "mono.de"}
+    assert len(lines(tmp_path / "out/mono.de")) == 5
+
+
+def test_another_corpus_like_the_first(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    prepare(tmp_path, inputs, **LEARNED)
+    path = str(tmp_path / "out/preparation.json")
+    settings = settings_like(path, source_language="de", target_language="en")
+    swapped = {"source": inputs["target"], "target": inputs["source"]}
+    Preparation(settings, swapped, str(tmp_path / "other/train"), like=path).run()  # type: ignore[arg-type]
+    for name in ("train.en", "train.de", "truecasing.de", "compounds.de"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    with pytest.raises(ConfigError, match="about en and de, not fr"):
+        settings_like(path, source_language=None, target_language="fr")
+
+
+def test_unequal_sides_are_an_error_and_leave_nothing(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH[:4], GERMAN)
+    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*raw.de has more"):
+        prepare(tmp_path, inputs)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_a_failure_leaves_older_files_alone(tmp_path: Path) -> None:
+    prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **LEARNED)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()}
+    with pytest.raises(InputError, match="has 4 lines"):
+        prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN[:4]), **LEARNED)
+    assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ["fine"] * 10, ["gut"] * 10)
+    Path(inputs["target"]).write_bytes(b"gut\n" * 7 + "schön\n".encode("latin-1") * 3)
+    with pytest.raises(InputError, match=r"raw.de:8: 3 of 10 lines are no UTF-8 text"):
+        prepare(tmp_path, inputs)
+    record = prepare(tmp_path, inputs, filters={"junk": {"maximum_lines": 0.5}})
+    assert (record.kept, record.dropped[0].reason, record.dropped[0].first_line) == (7, "not UTF-8", 8)
+
+
+def test_filters_that_leave_nothing_are_a_mistake(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no line is left of 5 \(too short: 5\)"):
+        prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), filters={"minimum_words": 50})
+    with pytest.raises(InputError, match="the file is empty"):
+        prepare(tmp_path, write(tmp_path, [], []))
+
+
+def test_a_folder_holds_one_preparation(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    prepare(tmp_path, inputs)
+    prepare(tmp_path, inputs)
+    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another folder"):
+        Preparation(config(), inputs, str(tmp_path / "out/dev")).run()
+
+
+def test_raw_text_is_not_overwritten(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    with pytest.raises(ConfigError, match=r"raw.en would be overwritten"):
+        Preparation(config(), inputs, str(tmp_path / "raw")).run()
+    with pytest.raises(ConfigError, match="only one side"):
+        Preparation(config(), {"source": "-", "target": "-"}, str(tmp_path / "out/train")).run()
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"target_language": "en"}, "both sides are in 'en'"),
+        ({"target_language": "fr", "compounds": {}}, "no side is German"),
+        ({"source_language": None}, "give --source with --source-language"),
+    ],
+)
+def test_settings_that_do_not_fit(tmp_path: Path, settings: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
+
+
+def test_unknown_settings_are_named() -> None:
+    with pytest.raises(ConfigError, match=r"unknown key 'subwords.merge'; did you mean 'merges'"):
+        config(subwords={"type": "bpe", "merge": 3})
+
+
+@pytest.mark.parametrize("content", ["{}", "[1", '{"version": 99}'])
+def test_a_damaged_record_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "preparation.json").write_text(content)
+    with pytest.raises(InputError, match=r"preparation.json: "):
+        read_record(str(tmp_path / "preparation.json"))
+
+
+def test_a_newer_record_is_told(tmp_path: Path) -> None:
+    prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN))
+    path = tmp_path / "out/preparation.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"version": 2}))
+    with pytest.raises(InputError, match="newer version"):
+        read_record(str(path))
+
+
+def test_real_text(shared: Path, tmp_path: Path) -> None:
+    corpus = shared / "data" / "multi30k"
+    inputs = {"source": str(corpus / "val.en.gz"), "target": str(corpus / "val.de.gz")}
+    record = prepare(tmp_path, inputs, filters={"duplicates": True}, **LEARNED)
+    assert record.read == 1014
+    assert record.kept > 1000
+    text = (tmp_path / "out/train.de").read_text()
+    assert " @s@ " in text
+    replay = Replay.open(str(tmp_path / "out/preparation.json"), "target")
+    plain = Replay(config(), "target", "")
+    for line in lines(tmp_path / "out/train.de")[:200]:
+        back = plain.apply(replay.undo(line))
+        assert back[:1].upper() == back[:1]
+        assert replay.apply(replay.undo(line)) == line
+
+
+@given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])))
+def test_any_line_gives_one_line_without_spaces_to_spare(line: str) -> None:
+    text = Replay(config(), "source", "").apply(line)
+    assert "\n" not in text
+    assert text == " ".join(text.split(" "))

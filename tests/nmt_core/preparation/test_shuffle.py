@@ -1,0 +1,57 @@
+"""A random order that keeps lines together."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import InputError
+from nmt_core.preparation.shuffle import shuffle
+
+LINES = 7000
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> list[str]:
+    (tmp_path / "a").write_text("".join(f"{number} \u00e4\n" for number in range(LINES)))
+    (tmp_path / "b").write_bytes(gzip.compress("".join(f"{number} b\n" for number in range(LINES)).encode()))
+    return [str(tmp_path / name) for name in "ab"]
+
+
+def shuffled(corpus: list[str], tmp_path: Path, **options: int) -> tuple[list[str], list[str]]:
+    outputs = [str(tmp_path / "out.a"), str(tmp_path / "out.b")]
+    assert shuffle(corpus, outputs, **{"seed": 1, **options}) == LINES
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "out.a", "out.b"]
+    first, second = (Path(path).read_text().splitlines() for path in outputs)
+    return first, second
+
+
+def test_it_is_a_permutation_of_pairs(corpus: list[str], tmp_path: Path) -> None:
+    first, second = shuffled(corpus, tmp_path)
+    assert sorted(first) == sorted(f"{number} \u00e4" for number in range(LINES))
+    assert [line.split()[0] for line in first] == [line.split()[0] for line in second]
+    assert first != sorted(first, key=lambda line: int(line.split()[0]))
+
+
+@pytest.mark.parametrize("memory", [2000, 20_000, 1 << 30])
+def test_the_order_does_not_depend_on_the_memory(corpus: list[str], tmp_path: Path, memory: int) -> None:
+    assert shuffled(corpus, tmp_path, memory=memory) == shuffled(corpus, tmp_path)
+
+
+def test_another_seed_is_another_order(corpus: list[str], tmp_path: Path) -> None:
+    assert shuffled(corpus, tmp_path, seed=1) != shuffled(corpus, tmp_path, seed=2)
+
+
+def test_lines_go_far(corpus: list[str], tmp_path: Path) -> None:
+    places = [int(line.split()[0]) for line in shuffled(corpus, tmp_path)[0]]
+    moved = sum(abs(place - number) for place, number in enumerate(places)) / LINES
+    assert moved == pytest.approx(LINES / 3, rel=0.05)
+
+
+def test_unequal_files_leave_nothing(corpus: list[str], tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n")
+    with pytest.raises(InputError, match="has 2 lines but"):
+        shuffle(corpus, [str(tmp_path / "out.a"), str(tmp_path / "out.b")], seed=1)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]

@@ -1,0 +1,88 @@
+"""Three kinds of subwords, each undone exactly."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import ConfigError, InputError
+from nmt_core.preparation.subwords import (
+    BpeConfig,
+    MorfessorConfig,
+    SentencePieceConfig,
+    SubwordsConfig,
+    learn_subwords,
+    open_subwords,
+)
+
+LINES = ["lower newer &apos; wider", "lowest newest widest", "low new wide @-@ newer", "talossa taloissa autossa"] * 5
+KINDS: list[tuple[str, SubwordsConfig]] = [
+    ("subword_nmt", BpeConfig(merges=20)),
+    ("sentencepiece", SentencePieceConfig(size=30)),
+    ("sentencepiece", SentencePieceConfig(size=40, model="bpe")),
+    ("morfessor", MorfessorConfig()),
+    ("morfessor", MorfessorConfig(dampening="log")),
+]
+with_every_kind = pytest.mark.parametrize(("module", "config"), KINDS, ids=lambda value: getattr(value, "type", ""))
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    path = tmp_path / "text"
+    path.write_text("".join(f"{line}\n" for line in LINES))
+    return path
+
+
+@with_every_kind
+def test_words_come_back(text: Path, tmp_path: Path, module: str, config: SubwordsConfig) -> None:
+    pytest.importorskip(module)
+    learn_subwords(config, [str(text)], str(tmp_path / "model"))
+    step = open_subwords(config, str(tmp_path / "model"))
+    for line in [*LINES, "unseen W\u00f6rter \u4e2d\u6587", "x", ""]:
+        assert step.undo(step.apply(line)) == line
+    assert len(step.apply("unlowest").split()) > 1
+
+
+@with_every_kind
+def test_learning_again_gives_the_same_and_leaves_random_numbers_alone(
+    text: Path, tmp_path: Path, module: str, config: SubwordsConfig
+) -> None:
+    pytest.importorskip(module)
+    before = random.getstate()
+    for name in ("one", "two"):
+        learn_subwords(config, [str(text)], str(tmp_path / name))
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+    assert random.getstate() == before
+
+
+def test_learning_says_nothing(text: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for module, config in KINDS:
+        pytest.importorskip(module)
+        learn_subwords(config, [str(text)], str(tmp_path / "model"))
+    assert capfd.readouterr() == ("", "")
+
+
+@with_every_kind
+def test_an_absent_library_is_named(
+    text: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: str, config: SubwordsConfig
+) -> None:
+    for name in (module, f"{module}.learn_bpe"):
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ConfigError, match=r"pip install 'hybridmt\[prepare\]'"):
+        learn_subwords(config, [str(text)], str(tmp_path / "model"))
+
+
+def test_too_many_pieces_are_a_mistake(text: Path, tmp_path: Path) -> None:
+    pytest.importorskip("sentencepiece")
+    with pytest.raises(ConfigError, match=r"subwords.size 30000"):
+        learn_subwords(SentencePieceConfig(size=30000), [str(text)], str(tmp_path / "model"))
+
+
+@with_every_kind
+def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: SubwordsConfig) -> None:
+    pytest.importorskip(module)
+    with pytest.raises(InputError, match="text"):
+        open_subwords(config, str(text))
