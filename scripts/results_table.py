@@ -1,6 +1,8 @@
 #!/usr/bin/env python
 """A Markdown table that compares translations: BLEU and chrF with sacrebleu, p against the first system.
 
+With --previous p is against the system of the row before.
+
 Example:
     scripts/results_table.py --reference test.fr Moses=moses.fr NMT=nmt.fr hybrid=hybrid.fr
 """
@@ -21,6 +23,7 @@ def main() -> int:
     parser.add_argument("--reference", required=True, help="plain text, one line per sentence")
     parser.add_argument("--tokenize", default="13a", help="sacrebleu's tokeniser (13a)")
     parser.add_argument("--test", choices=["bs", "ar"], default="bs", help="paired bootstrap or randomisation (bs)")
+    parser.add_argument("--previous", action="store_true", help="compare every system with the one before")
     parser.add_argument("systems", nargs="+", metavar="NAME=FILE", help="the first is compared with")
     args = parser.parse_args()
     try:
@@ -40,9 +43,10 @@ def _table(args: argparse.Namespace) -> list[str]:
             raise NmtError(f"{path} has {len(text)} lines but {args.reference} has {len(reference)}")
     rows = ["| system | BLEU | chrF | p (BLEU) |", "|---|---|---|---|"]
     signatures: list[str] = []
-    for name, text in zip(names, texts, strict=True):
-        test = "none" if text is texts[0] else args.test
-        bleu, chrf = compare(texts[0], text, [reference], tokenize=args.tokenize, test=test)
+    for number, (name, text) in enumerate(zip(names, texts, strict=True)):
+        test = args.test if number else "none"
+        other = texts[max(number - 1, 0) if args.previous else 0]
+        bleu, chrf = compare(other, text, [reference], tokenize=args.tokenize, test=test)
         p_value = "" if bleu.p_value is None else f"{bleu.p_value:.4f}"
         rows.append(f"| {name} | {bleu.after:.2f} | {chrf.after:.2f} | {p_value} |")
         signatures = [bleu.signature, chrf.signature]

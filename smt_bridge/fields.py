@@ -12,26 +12,10 @@ without blanks around them, wherever they stand.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 SEPARATOR = b"|||"
 BLANKS = b" \t"
-
-_ESCAPES = {
-    "&amp;": "&",
-    "&#124;": "|",
-    "&lt;": "<",
-    "&gt;": ">",
-    "&apos;": "'",
-    "&quot;": '"',
-    "&#91;": "[",
-    "&#93;": "]",
-    "&bar;": "|",  # these three were written before 2012
-    "&bra;": "[",
-    "&ket;": "]",
-}
-_ESCAPE = re.compile("|".join(map(re.escape, _ESCAPES)))
 
 
 def split_fields(line: bytes, *, at_most: int) -> list[bytes]:
@@ -55,8 +39,3 @@ def text_of(field: bytes) -> str:
     if b"  " in field or b"\t" in field:
         field = b" ".join(split_tokens(field))
     return field.decode("utf-8", "replace")
-
-
-def unescape(text: str) -> str:
-    """Undo the escapes of Moses' tokenizer (``&apos;``, ``&#124;`` and so on)."""
-    return _ESCAPE.sub(lambda found: _ESCAPES[found.group()], text) if "&" in text else text

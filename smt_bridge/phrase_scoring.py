@@ -25,9 +25,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nmt_core.escapes import unescape
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError
-from smt_bridge.fields import text_of, unescape
+from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import Window, append_scores, split_window
 
 FLOOR = 1e-43

@@ -5,13 +5,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
+from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 
 if TYPE_CHECKING:
     from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.candidate_lists import CandidateLists
     from nmt_core.inference.sampling import SamplingConfig
     from nmt_core.inference.translator import Translation, Translator
+    from nmt_core.models.checkpoint import LoadedModel
 
 NAME = "decode"
 HELP = "translate lines with one model or an ensemble"
@@ -21,22 +27,36 @@ examples:
   nmt-core decode --model runs/en-fr < test.tok.en > test.tok.fr
   nmt-core decode --model runs/a --model runs/b --raw --input test.en.gz > test.fr
   nmt-core decode --model runs/en-fr --nbest 100 --beam 100 < test.tok.en > test.nbest
+  nmt-core decode --model runs/en-fr --replace-unk lexicon --lexicon lex.f2e.gz < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
 
 Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
   line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
 with the natural logarithm of p(target | source) and the score translations are ranked by.
+
+With --candidates sentences that are searched together (--batch-tokens) share their list of words, and scores
+are renormalised over it; 'nmt-core score' gives log p over all words.
+
+With --lm the translations of the whole beam are put in a new order by
+  (log p(target | source) + B x log p_LM(target)) / length^A
+and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds B. With --fusion-lm
+the log-probabilities written are those of search, log p(target | source) + B x log p_LM(target).
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    _add_model_options(parser.add_argument_group("models"))
-    _add_search_options(parser.add_argument_group("search"))
+    add_model_options(parser.add_argument_group("models"))
+    add_search_options(parser.add_argument_group("search"))
+    _add_sampling_options(parser.add_argument_group("sampling"))
+    add_language_model_options(parser.add_argument_group("language models"))
+    add_unknown_options(parser.add_argument_group("unknown words"))
     _add_file_options(parser.add_argument_group("input and output"))
 
 
-def _add_model_options(group: argparse._ArgumentGroup) -> None:
+def add_model_options(group: argparse._ArgumentGroup) -> None:
+    """Which models, and how they are run."""
     add = group.add_argument
     add("--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
@@ -45,12 +65,24 @@ def _add_model_options(group: argparse._ArgumentGroup) -> None:
     add("--window", type=_positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
 
 
-def _add_search_options(group: argparse._ArgumentGroup) -> None:
+def add_search_options(group: argparse._ArgumentGroup) -> None:
+    """How to search."""
     add = group.add_argument
     add("--beam", type=_positive, metavar="K", help="hypotheses followed (default: 12, or N of --nbest if more)")
     add("--length-normalization", type=float, default=1.0, metavar="A", help="rank by log p / length^A (default: 1)")
     add("--max-length-ratio", type=float, default=2.0, metavar="R", help="at most R x source words + 10 (default: 2)")
     add("--forbid-unk", action="store_true", help="never write <unk>")
+    add(
+        "--candidates",
+        type=_positive,
+        metavar="K",
+        help="look at the K most frequent words and the likeliest translations of the source words in --lexicon alone",
+    )
+    add("--candidates-per-word", type=int, default=10, metavar="K", help="from --lexicon, a source word (default: 10)")
+
+
+def _add_sampling_options(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
     add("--sample", type=_positive, metavar="N", help="draw N translations instead of searching")
     add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (default: 1)")
     add("--seed", type=int, default=1, help="of --sample (default: 1)")
@@ -75,7 +107,8 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.alignment import hard_alignment_line, soft_alignment_line
 
     write = _writer(args)
-    translator = _open(args)
+    reranker = open_reranker(args)
+    translator = open_translator(args)
     with contextlib.ExitStack() as stack:
         sinks = [Sink(stack.enter_context(open_output(args.output)), write)]
         if args.alignments:
@@ -85,7 +118,11 @@ def run(args: argparse.Namespace) -> int:
         if args.heatmaps:
             os.makedirs(args.heatmaps, exist_ok=True)
         lines = _counted(read_text_lines(args.input), quiet=args.quiet)
-        for number, found in enumerate(translator.translate_stream(lines, raw=args.raw)):
+        stream = translator.translate_stream(lines, raw=args.raw)
+        if reranker is not None:
+            stream = reranker.rerank_stream(stream, keep=args.nbest, warn=_warn)
+        stream = with_counts_reported(stream, asked=args.replace_unk is not None)
+        for number, found in enumerate(stream):
             for sink in sinks:
                 sink.put(number, found)
             if args.output == "-":
@@ -126,10 +163,12 @@ def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iter
 def nbest_line(number: int, translation: Translation, *, name: str) -> str:
     """A line of a Moses n-best list; three bars inside the text, which would cut it, are escaped."""
     text = translation.text.replace("|||", "&#124;&#124;&#124;")
-    return f"{number} ||| {text} ||| {name}= {translation.log_prob:.6f} ||| {translation.score:.6f}"
+    lm = "" if translation.lm_log_prob is None else f" LM0= {translation.lm_log_prob:.6f}"
+    return f"{number} ||| {text} ||| {name}= {translation.log_prob:.6f}{lm} ||| {translation.score:.6f}"
 
 
-def _open(args: argparse.Namespace) -> Translator:
+def open_translator(args: argparse.Namespace) -> Translator:
+    """The translator of the models and of the search that the options describe."""
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import load_model
@@ -143,6 +182,20 @@ def _open(args: argparse.Namespace) -> Translator:
         batch_tokens=args.batch_tokens,
         window=args.window,
         attention=bool(args.alignments or args.heatmaps),
+        fusion=open_fused(args, device=device, dtype=dtype),
+        unknowns=open_unknowns(args, models),
+        candidates=_open_candidates(args, models),
+    )
+
+
+def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
+    from nmt_core.inference.candidate_lists import CandidateLists
+
+    if args.candidates is None:
+        return None
+    lexicon = open_lexicon(args.lexicon, models) if args.lexicon else None
+    return CandidateLists(
+        models[0].target, frequent=args.candidates, lexicon=lexicon, per_word=args.candidates_per_word
     )
 
 
@@ -159,7 +212,8 @@ def _config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
         drawing = {"samples": args.sample, "seed": args.seed, "temperature": args.temperature}
         return SamplingConfig.from_mapping(both | drawing, origin="decode")
     beam = args.beam or max(12, args.nbest)
-    return DecodingConfig.from_mapping(both | {"beam": beam, "nbest": args.nbest}, origin="decode")
+    nbest = max(beam, args.nbest) if args.lm else args.nbest  # a language model chooses among the whole beam
+    return DecodingConfig.from_mapping(both | {"beam": beam, "nbest": nbest}, origin="decode")
 
 
 def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
@@ -167,6 +221,10 @@ def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
     from tqdm import tqdm
 
     yield from tqdm(lines, desc="decode", unit=" lines", disable=quiet or None)
+
+
+def _warn(message: str) -> None:
+    print(f"nmt-core decode: warning: {message}", file=sys.stderr)
 
 
 def _draw(folder: str, number: int, translation: Translation) -> None:

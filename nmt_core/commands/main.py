@@ -13,10 +13,40 @@ from collections.abc import Sequence
 from importlib import metadata
 from types import ModuleType
 
-from nmt_core.commands import average, client, decode, init, score, serve, train, vocab
+from nmt_core.commands import (
+    average,
+    client,
+    decode,
+    fuse,
+    init,
+    lexicon,
+    prepare,
+    score,
+    serve,
+    shuffle,
+    train,
+    train_lm,
+    tune_lm,
+    vocab,
+)
 from nmt_core.errors import NmtError
 
-COMMANDS: tuple[ModuleType, ...] = (vocab, init, train, average, decode, score, serve, client)
+COMMANDS: tuple[ModuleType, ...] = (
+    prepare,
+    shuffle,
+    vocab,
+    lexicon,
+    init,
+    train,
+    train_lm,
+    average,
+    fuse,
+    decode,
+    tune_lm,
+    score,
+    serve,
+    client,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

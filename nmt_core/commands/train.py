@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections.abc import Callable
 from typing import Any
 
 NAME = "train"
@@ -36,17 +38,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Train."""
+    return train(args, lambda settings: settings)
+
+
+def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
+    """Train with the settings of the file and the command line, as ``complete`` completes them."""
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.device import choose_device
     from nmt_core.errors import ConfigError
     from nmt_core.models.build import with_preset
-    from nmt_core.training.config import RunConfig
+    from nmt_core.training.config import RunConfig, begun
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state
     from nmt_core.training.trainer import Interrupted, Trainer
 
-    settings: dict[str, Any] = with_overrides(read_yaml(args.config), args.set)
+    settings = begun(complete(with_overrides(read_yaml(args.config), args.set)))
     if isinstance(settings.get("model"), dict):
         settings["model"] = with_preset(settings["model"])
     config = RunConfig.from_mapping(settings, origin=args.config)
@@ -55,6 +62,8 @@ def run(args: argparse.Namespace) -> int:
             f"{config.folder}: a run was begun here; --resume goes on with it, another folder starts anew"
         )
     prepared = prepare(config)
+    for note in prepared.notes:
+        print(note, file=sys.stderr)
     prepared.loaded.model.to(choose_device(args.device))
     updates = len(config.training.plan.epoch(prepared.corpus, 0))
     reporter = Reporter(config.training, updates_per_epoch=updates, folder=config.folder, quiet=args.quiet)

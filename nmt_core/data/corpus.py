@@ -49,25 +49,30 @@ class ParallelCorpus:
 
 
 def encode_corpus(
-    pairs: Iterable[tuple[str, ...]], source: Vocabulary, target: Vocabulary, *, max_length: int | None = None
+    pairs: Iterable[tuple[str, ...]],
+    source: Vocabulary,
+    target: Vocabulary,
+    *,
+    max_length: int | None = None,
+    monolingual: bool = False,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
-    Raises ConfigError when nothing is left.
+    The sources of ``monolingual`` text are empty. Raises ConfigError when nothing is left.
     """
     sides = (_Collector(), _Collector())
     left_out = 0
     for source_text, target_text in pairs:
         encoded = (source.encode(source_text), target.encode(target_text))
-        if not all(0 < len(words) <= (max_length or len(words)) for words in encoded):
+        needed = encoded[1:] if monolingual else encoded
+        if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
             left_out += 1
             continue
         for side, words in zip(sides, encoded, strict=True):
             side.add(words)
     if not sides[0].lengths:
-        raise ConfigError(
-            f"no sentence pair is left to train on ({left_out} were empty or longer than {max_length} words)"
-        )
+        kind = "sentence" if monolingual else "sentence pair"
+        raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
     return ParallelCorpus(sides[0].sentences(), sides[1].sentences(), left_out)
 
 

@@ -8,16 +8,14 @@ takes no part in hard alignments.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.hypothesis import Matrix
+from nmt_core.text.pharaoh import Points, pharaoh
 
 if TYPE_CHECKING:
     from nmt_core.inference.translator import Translation
-
-Points = list[tuple[int, int]]
 
 _DIGITS = 5  # decimals of a weight
 
@@ -28,22 +26,6 @@ def hard_points(attention: Matrix) -> Points:
     if not words.size:
         return []
     return [(source, target) for target, source in enumerate(words.argmax(axis=1).tolist())]
-
-
-def pharaoh(points: Iterable[tuple[int, int]]) -> str:
-    """Points as Moses writes them: ``0-0 2-1``, ordered by source and then target."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(points))
-
-
-def parse_pharaoh(line: str) -> Points:
-    """Points from their written form. Raises ConfigError when it is something else."""
-    points = []
-    for point in line.split():
-        source, dash, target = point.partition("-")
-        if not (dash and source.isdecimal() and target.isdecimal()):
-            raise ConfigError(f"alignment point {point!r}: expected SOURCE-TARGET, such as 0-1")
-        points.append((int(source), int(target)))
-    return points
 
 
 def hard_alignment_line(translation: Translation) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.data.batching import Padded
@@ -64,6 +65,14 @@ class Predictor(Protocol):
         """
         ...
 
+    def narrowed(self, words_C: Tensor) -> Predictor:
+        """The same over some target words alone (Jean et al. 2015, section 3.3).
+
+        ``words_C`` are ascending ids, the special words among them; words are told by their places in it.
+        Probabilities are renormalised over these words.
+        """
+        ...
+
 
 class ModelPredictor:
     """One model. ``source_ids`` turns ids of a joint source vocabulary into the model's own (None: they are)."""
@@ -72,6 +81,7 @@ class ModelPredictor:
         self.model = model
         self._source_ids = None if source_ids is None else torch.tensor(source_ids, device=model.device)
         self._room: Tensor | None = None
+        self._narrow: _Narrow | None = None
 
     def __repr__(self) -> str:
         return f"ModelPredictor({type(self.model).__name__})"
@@ -90,21 +100,42 @@ class ModelPredictor:
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
         """One decoder step, the logits of all words and their normalizer."""
+        if self._narrow is not None:
+            previous_N = torch.where(previous_N < 0, previous_N, self._narrow.words_C[previous_N])
         step = self.model.step(previous_N, state, memory, layout)
         scores_NV = self._logits(step.readout_NL)
         tops_NG = block_maxima(scores_NV)
         return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), step.state, step.attention_NS)
 
+    def narrowed(self, words_C: Tensor) -> ModelPredictor:
+        """The same model with these words' rows of the output layer."""
+        narrow = ModelPredictor(self.model)
+        narrow._source_ids = self._source_ids
+        words_C = words_C.to(self.device)
+        narrow._narrow = _Narrow(words_C, self.model.output.weight[words_C], self.model.output.bias[words_C])
+        return narrow
+
     def _logits(self, readout_NL: Tensor) -> Tensor:
         """Logits in one place again and again: on a CPU, to ask for new memory takes as long as to fill it."""
         output = getattr(self.model, "output", None)
-        if output is None or readout_NL.is_cuda or not torch.is_inference_mode_enabled():
+        if output is None:
             return self.model.logits(readout_NL)
+        _, weight_CK, bias_C = self._narrow or (None, output.weight, output.bias)
         inputs_NK = readout_NL if output.low_rank is None else output.low_rank(readout_NL)
-        rows, words = inputs_NK.shape[0], output.weight.shape[0]
+        if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
+            return F.linear(inputs_NK, weight_CK, bias_C)
+        rows = inputs_NK.shape[0]
         if self._room is None or self._room.shape[0] < rows:
-            self._room = inputs_NK.new_empty(rows, words)
-        return torch.addmm(output.bias, inputs_NK, output.weight.t(), out=self._room[:rows])
+            self._room = inputs_NK.new_empty(rows, len(weight_CK))
+        return torch.addmm(bias_C, inputs_NK, weight_CK.t(), out=self._room[:rows])
+
+
+class _Narrow(NamedTuple):
+    """Some words, and their rows of the output layer."""
+
+    words_C: Tensor
+    weight_CK: Tensor
+    bias_C: Tensor
 
 
 @dataclass(frozen=True)
@@ -168,6 +199,10 @@ class Ensemble:
             Together(tuple(step.state for step in steps)),
             sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
         )
+
+    def narrowed(self, words_C: Tensor) -> Ensemble:
+        """Every member over these words alone."""
+        return Ensemble([member.narrowed(words_C) for member in self.members], average=self.average)
 
     def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
         if self.average == "probabilities":

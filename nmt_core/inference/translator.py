@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 
 from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request, search_all
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
 from nmt_core.inference.sampling import SamplingConfig, sample
+from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
+from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.interface import NO_WORD
 from nmt_core.text.processing import TextProcessor
 from nmt_core.text.vocabulary import END, split_words
 
@@ -29,8 +33,9 @@ class Translation:
     """One translation of one line.
 
     ``text`` is tokenised, or raw when raw text was given. ``words`` are the target words as the
-    model has them; the numbers and ``attention`` are those of ``Hypothesis``. ``source_words`` are
-    the tokenised words of the source.
+    model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
+    ``Hypothesis``. ``source_words`` are the tokenised words of the source. ``lm_log_prob`` is what an
+    n-gram model said, if one was asked; ``unknown`` counts the words that were replaced.
     """
 
     text: str
@@ -40,6 +45,8 @@ class Translation:
     word_log_probs: tuple[float, ...]
     source_words: tuple[str, ...]
     attention: Matrix | None = field(default=None, compare=False)
+    lm_log_prob: float | None = None
+    unknown: UnknownCounts = NOTHING_REPLACED
 
     @property
     def source_labels(self) -> tuple[str, ...]:
@@ -57,7 +64,10 @@ class Translator:
 
     ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at
     once, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
-    empty translation, log-probability 0, without asking the models.
+    empty translation, log-probability 0, without asking the models. With ``fusion`` a language model
+    has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
+    With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
+    says what is written instead of ``<unk>``, which takes models with attention (else ConfigError).
     """
 
     def __init__(
@@ -69,15 +79,25 @@ class Translator:
         window: int = 1000,
         attention: bool = False,
         average: str = "log-probabilities",
+        fusion: FusedLanguageModel | None = None,
+        candidates: CandidateLists | None = None,
+        unknowns: UnknownReplacement | None = None,
     ) -> None:
         self.models = tuple(models)
         self.config = config or DecodingConfig()
         if isinstance(self.config, DecodingConfig) and self.config.nbest > self.config.beam:
             raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
-        self.batch_tokens, self.window, self.attention = batch_tokens, window, attention
+        self.batch_tokens, self.window = batch_tokens, window
+        self.attention, self.unknowns = attention or unknowns is not None, unknowns
         self.source = joint_vocabulary([loaded.source for loaded in models])
         self.target = models[0].target
         self.predictor = make_predictor(models, average=average)
+        if fusion is not None:
+            self.predictor = fuse(self.predictor, self.models, fusion)
+        self.candidates = candidates
+        if unknowns is not None and not attends(self.predictor):
+            folders = ", ".join(loaded.folder for loaded in models)
+            raise ConfigError(f"replacing <unk> needs a model with attention (such as rnnsearch); {folders} has none")
         self._processor: TextProcessor | None = None
 
     def __repr__(self) -> str:
@@ -101,18 +121,34 @@ class Translator:
         by_length = sorted((number for number, words in enumerate(sources) if words), key=lambda n: -len(sources[n]))
         ids = {number: self.source.encode(texts[number]) for number in by_length}
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
-        for number, hypotheses in self._decode(ids, first):
+        for number, hypotheses in self._decode(ids, sources, first):
             found[number] = hypotheses
         return [
             [self._translation(hypothesis, words, raw=raw) for hypothesis in hypotheses]
             for hypotheses, words in zip(found, sources, strict=True)
         ]
 
-    def _decode(self, sources: dict[int, list[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
+    def _decode(
+        self, sources: dict[int, list[int]], words: Sequence[tuple[str, ...]], first: int
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The hypotheses of numbered sources, as they are done; the longest should come first."""
+        if self.candidates is None:
+            yield from self._search(self.predictor, sources, first)
+            return
+        numbers = list(sources)
+        for group in group_by_tokens([len(sources[number]) + 1 for number in numbers], limit=self.batch_tokens):
+            batch = {numbers[place]: sources[numbers[place]] for place in group}
+            words_C = self.candidates.of(word for number in batch for word in words[number])
+            ids = words_C.tolist()
+            for number, hypotheses in self._search(self.predictor.narrowed(words_C), batch, first):
+                yield number, [replace(one, words=tuple(ids[place] for place in one.words)) for one in hypotheses]
+
+    def _search(
+        self, predictor: Predictor, sources: dict[int, list[int]], first: int
+    ) -> Iterator[tuple[int, list[Hypothesis]]]:
         match self.config:
             case DecodingConfig() as config:
-                search: BeamSearch[int] = BeamSearch(self.predictor, attention=self.attention)
+                search: BeamSearch[int] = BeamSearch(predictor, attention=self.attention)
                 requests = (Request(number, ids, config) for number, ids in sources.items())
                 yield from search_all(search, requests, batch_tokens=self.batch_tokens)
             case SamplingConfig() as config:
@@ -121,11 +157,13 @@ class Translator:
                     batch = [numbers[place] for place in group]
                     source = pad([sources[number] for number in batch])
                     lines = [first + number for number in batch]
-                    drawn = sample(self.predictor, source, config=config, numbers=lines, attention=self.attention)
+                    drawn = sample(predictor, source, config=config, numbers=lines, attention=self.attention)
                     yield from zip(batch, drawn, strict=True)
 
     def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...], *, raw: bool) -> Translation:
-        words = tuple(self.target.decode(hypothesis.words))
+        words, counts = tuple(self.target.decode(hypothesis.words)), NOTHING_REPLACED
+        if self.unknowns is not None and hypothesis.attention is not None:
+            words, counts = self.unknowns.replace(words, source, hypothesis.attention)
         text = " ".join(words)
         return Translation(
             text=self.processor.detokenize(text) if raw else text,
@@ -135,6 +173,7 @@ class Translator:
             word_log_probs=hypothesis.word_log_probs,
             source_words=source,
             attention=hypothesis.attention,
+            unknown=counts,
         )
 
     @property
@@ -143,6 +182,14 @@ class Translator:
         if self._processor is None:
             self._processor = TextProcessor(self.models[0].text)
         return self._processor
+
+
+@torch.inference_mode()
+def attends(predictor: Predictor) -> bool:
+    """Whether it says where it looked; one step tells."""
+    memory, state = predictor.begin(pad([[]]).to(predictor.device))
+    beginning_N = torch.full((1,), NO_WORD, device=predictor.device)
+    return predictor.advance(beginning_N, state, memory).attention_NS is not None
 
 
 def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:

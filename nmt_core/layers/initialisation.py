@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.layers.lstm import LSTMUnit
 from nmt_core.layers.recurrent import GatedUnit
 
 Initialisation = Literal["paper", "glorot"]
@@ -25,7 +26,10 @@ def initialise(model: nn.Module, how: Initialisation, *, seed: int) -> None:
     """Give every parameter of ``model`` its first value, reproducibly."""
     generator = torch.Generator().manual_seed(seed)
     recurrent = {
-        id(weight) for module in model.modules() if isinstance(module, GatedUnit) for weight in module.parameters()
+        id(weight)
+        for module in model.modules()
+        if isinstance(module, GatedUnit | LSTMUnit)
+        for weight in module.parameters()
     }
     alignment = {
         id(weight)

@@ -9,14 +9,16 @@ from pydantic import Field
 
 from nmt_core.errors import ConfigError
 from nmt_core.layers.initialisation import initialise
+from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-ModelConfig = Annotated[RNNencdecConfig | RNNsearchConfig | RNNLMConfig, Field(discriminator="type")]
+AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | DeepFusionConfig
+ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 
-PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig | RNNLMConfig] = {
+PRESETS: dict[str, AnyConfig] = {
     # Cho et al. 2014: the phrase model, 15,000 words
     "rnnencdec-cho2014": RNNencdecConfig(
         embedding=100, output_rank=100, summary="tanh", reset="context", order="conditional"
@@ -29,7 +31,7 @@ PRESETS: dict[str, RNNencdecConfig | RNNsearchConfig | RNNLMConfig] = {
 }
 
 
-def preset(name: str) -> RNNencdecConfig | RNNsearchConfig | RNNLMConfig:
+def preset(name: str) -> AnyConfig:
     """The settings of a paper by name. Raises ConfigError for an unknown name."""
     try:
         return PRESETS[name]
@@ -44,9 +46,7 @@ def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return rest if name is None else {**preset(str(name)).to_mapping(), **rest}
 
 
-def build_model(
-    config: RNNencdecConfig | RNNsearchConfig | RNNLMConfig, source_words: int, target_words: int
-) -> TranslationModel:
+def build_model(config: AnyConfig, source_words: int, target_words: int) -> TranslationModel:
     """A model for vocabularies of these sizes; its parameters are not initialised."""
     match config:
         case RNNencdecConfig():
@@ -55,11 +55,11 @@ def build_model(
             return RNNsearch(config, source_words, target_words)
         case RNNLMConfig():
             return RNNLM(config, source_words, target_words)
+        case DeepFusionConfig():
+            return DeepFusion(config, source_words, target_words)
 
 
-def new_model(
-    config: RNNencdecConfig | RNNsearchConfig | RNNLMConfig, source_words: int, target_words: int, *, seed: int
-) -> TranslationModel:
+def new_model(config: AnyConfig, source_words: int, target_words: int, *, seed: int) -> TranslationModel:
     """An untrained model with first values as its config says."""
     model = build_model(config, source_words, target_words)
     initialise(model, config.initialisation, seed=seed)

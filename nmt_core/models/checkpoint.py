@@ -104,7 +104,7 @@ def load_tensors(path: str) -> dict[str, Tensor]:
 
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
     """Read a model folder for inference. Raises ModelError when it cannot be used."""
-    config = _read_settings(folder)
+    config = read_settings(folder)
     source = Vocabulary.load(os.path.join(folder, SOURCE_VOCABULARY))
     target = Vocabulary.load(os.path.join(folder, TARGET_VOCABULARY))
     path = os.path.join(folder, PARAMETERS)
@@ -118,7 +118,8 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
     return LoadedModel(model, source, target, config, _fingerprint(path, source, target), folder)
 
 
-def _read_settings(folder: str) -> FolderConfig:
+def read_settings(folder: str) -> FolderConfig:
+    """The settings of a model folder. Raises ModelError when they cannot be used."""
     path = os.path.join(folder, SETTINGS)
     if not os.path.isdir(folder):
         raise ModelError(f"{folder}: there is no such model folder")

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
@@ -192,6 +192,10 @@ class TranslationModel(nn.Module, abc.ABC):
         ]
         flat_N = torch.cat(picked)
         return flat_N.new_zeros(mask_BT.shape).masked_scatter(mask_BT, flat_N)
+
+    def trained(self) -> Iterator[nn.Parameter]:
+        """The parameters that training changes: all, unless a model says otherwise."""
+        return self.parameters()
 
     @property
     def device(self) -> torch.device:

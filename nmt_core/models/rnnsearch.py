@@ -13,6 +13,7 @@ Shapes: see ``nmt_core.data.batching`` and ``nmt_core.layers``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -132,8 +133,12 @@ class RNNsearch(TranslationModel):
     def _projection(self) -> Tensor:
         return torch.cat([self.context_inputs.weight, self.readout.context.weight])
 
-    def start(self, memory: Memory) -> SearchState:
+    def start(self, memory: Memory) -> State:
         """s_0 = tanh(W_s h_1 + b_s) with the backward state at the first word (appendix A.2.2)."""
+        return self.first_state(memory)
+
+    def first_state(self, memory: Memory) -> SearchState:
+        """``start``."""
         assert isinstance(memory, Annotations)
         hidden_BH = torch.tanh(self.initial(memory.first_BH))
         waits = self.config.order == "look-generate-update"
@@ -143,6 +148,18 @@ class RNNsearch(TranslationModel):
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
         """Advance by one word."""
+        return self.look_and_generate(previous_N, state, memory, layout)
+
+    def look_and_generate(
+        self,
+        previous_N: Tensor,
+        state: State,
+        memory: Memory,
+        layout: Layout | None = None,
+        *,
+        more: Callable[[Tensor], Tensor] | None = None,
+    ) -> Step:
+        """``step``; ``more`` says what the state (N, H) has to add to the readout (N, 2L) before its maxout."""
         assert isinstance(state, SearchState) and isinstance(memory, Annotations)
         inputs_N3H, word_N2L = self.target_embedding.apply_once(
             previous_N, lambda embedded: (self.word_inputs(embedded), self.readout.word(embedded))
@@ -155,6 +172,8 @@ class RNNsearch(TranslationModel):
         context_N3H, context_N2L = self._context_parts(context_NC, memory)
         if state.context_N3H is None:
             hidden_NH = self.unit(inputs_N3H, hidden_NH, context_N3H)
+        if more is not None:
+            context_N2L = context_N2L + more(hidden_NH)
         readout_NL = self.readout.join(hidden_NH, word_N2L, context_N2L)
         return Step(readout_NL, SearchState(hidden_NH, None if state.context_N3H is None else context_N3H), weights_NS)
 
@@ -167,10 +186,14 @@ class RNNsearch(TranslationModel):
 
     def readouts(self, batch: Batch) -> Tensor:
         """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
+        return self.all_readouts(batch)
+
+    def all_readouts(self, batch: Batch, *, more: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+        """``readouts``; ``more`` says what the states (B, T, H) have to add before the maxout, (B, T, 2L)."""
         memory = self.encode(batch.source)
         shifted_BTE = self.embedding_dropout(self.target_embedding.shifted(batch.target.words_BL))
         inputs_T = self.word_inputs(shifted_BTE).unbind(dim=1)
-        hidden_NH = self.start(memory).hidden_NH
+        hidden_NH = self.first_state(memory).hidden_NH
         look, unit = self._look(memory), self.unit.recurrence()
         projected, gates = isinstance(memory, ProjectedAnnotations), 3 * self.config.hidden
         inputs_of = SharedMatrix(self.context_inputs.weight)
@@ -187,7 +210,10 @@ class RNNsearch(TranslationModel):
             contexts.append(context_NC)
         contexts_BTC = torch.stack(contexts, dim=1)
         context_part = contexts_BTC[..., gates:] if projected else self.readout.context(contexts_BTC)
-        readouts_BTL: Tensor = self.dropout(self.readout(torch.stack(hiddens, dim=1), shifted_BTE, context_part))
+        hiddens_BTH = torch.stack(hiddens, dim=1)
+        if more is not None:
+            context_part = context_part + more(hiddens_BTH)
+        readouts_BTL: Tensor = self.dropout(self.readout(hiddens_BTH, shifted_BTE, context_part))
         return readouts_BTL
 
     def _look(self, memory: Annotations) -> Look:

@@ -116,10 +116,14 @@ class Attempts:
 
 
 def _code(error: Any) -> grpc.StatusCode:
-    """The status. A write to a connection that has just been lost may see an INTERNAL of this side's library."""
+    """The status, UNAVAILABLE where a connection was lost under another name.
+
+    A write to a connection that has just gone may see an INTERNAL of this side's library, and a call that a
+    server had not yet begun when it stopped sees CANCELLED (what this side cancels itself is no such error).
+    """
     code: grpc.StatusCode = error.code()
     lost = code is grpc.StatusCode.INTERNAL and "Internal error from Core" in (error.details() or "")
-    return grpc.StatusCode.UNAVAILABLE if lost else code
+    return grpc.StatusCode.UNAVAILABLE if lost or code is grpc.StatusCode.CANCELLED else code
 
 
 def _worth_trying(error: Any, reason: str) -> bool:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.refusal import Refusal, to_error
-from nmt_core.text.vocabulary import UNKNOWN, split_words
+from nmt_core.text.vocabulary import split_words
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
     from nmt_core.inference.translator import Translation
+    from nmt_core.inference.unknowns import UnknownCounts, UnknownReplacement
 
 
 def utf8(text: str) -> str:
@@ -99,16 +100,12 @@ def _translation(found: Translation, text: str, attention: bool) -> pb.Translati
     return message
 
 
-def with_unknown_replaced(found: Translation) -> str:
-    """The tokenised text with, for every <unk>, the source word it attended to most."""
-    if found.attention is None or UNKNOWN not in found.words or not found.source_words:
-        return found.text
-    from nmt_core.inference.alignment import hard_points
-
-    looked = {target: source for source, target in hard_points(found.attention)}
-    return " ".join(
-        found.source_words[looked[place]] if word == UNKNOWN else word for place, word in enumerate(found.words)
-    )
+def with_unknown_replaced(found: Translation, unknowns: UnknownReplacement) -> tuple[str, UnknownCounts]:
+    """The tokenised text with something else for every <unk>, and what that was."""
+    if found.attention is None:
+        return found.text, found.unknown
+    words, counts = unknowns.replace(found.words, found.source_words, found.attention)
+    return " ".join(words), counts
 
 
 def words_in(text: str) -> int:

@@ -7,8 +7,9 @@ keys are done together.
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,8 +17,11 @@ from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.text.lexicon import Keep, read_lexicon
+from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import split_words
 
 if TYPE_CHECKING:
@@ -69,7 +73,7 @@ class ServedModel:
     ``decoder(attention)`` starts a search, whose batch may have ``decode_tokens``: source words times
     beam. ``encode`` is None for models without a vector of a phrase, ``vector_size`` its length;
     ``processor`` tokenises and detokenises (None: raw text is not supported); ``attends`` says
-    whether there is attention.
+    whether there is attention, ``unknowns`` what is written for <unk> where a request wants that.
     """
 
     scorer: PairScorer
@@ -82,6 +86,7 @@ class ServedModel:
     source_words: int = 0
     target_words: int = 0
     attends: bool = False
+    unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
     vector_size: int = 0
     decode_tokens: int = DECODE_TOKENS
 
@@ -159,10 +164,23 @@ class RunningSearch:
         return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
 
 
+class LexiconChoice(NamedTuple):
+    """A lexicon for ``<unk>``, and the rule of its use."""
+
+    path: str
+    rule: str = "lexicon"
+
+
 def open_served_model(
-    folders: Sequence[str], defaults: DecodingConfig, *, device: str, dtype: str, decode_tokens: int = DECODE_TOKENS
+    folders: Sequence[str],
+    defaults: DecodingConfig,
+    *,
+    device: str,
+    dtype: str,
+    decode_tokens: int = DECODE_TOKENS,
+    lexicon: LexiconChoice | None = None,
 ) -> ServedModel:
-    """Load a model (or ensemble) for the server."""
+    """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.pair_scorer import ModelPairScorer
     from nmt_core.models.checkpoint import load_model
@@ -170,6 +188,9 @@ def open_served_model(
     from nmt_core.text.processing import TextProcessor
 
     loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
+    attends = any(not isinstance(one.model, RNNencdec) for one in loaded)
+    if lexicon is not None and not attends:
+        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
     only = loaded[0].model if len(loaded) == 1 else None
     encoder = only if isinstance(only, RNNencdec) else None
 
@@ -184,9 +205,18 @@ def open_served_model(
         target_language=loaded[0].text.target_language,
         source_words=len(loaded[0].source),
         target_words=len(loaded[0].target),
-        attends=any(not isinstance(one.model, RNNencdec) for one in loaded),
+        attends=attends,
+        unknowns=UnknownReplacement() if lexicon is None else _read_lexicon(lexicon, loaded),
         vector_size=0 if encoder is None else encoder.config.hidden,
     )
+
+
+def _read_lexicon(choice: LexiconChoice, models: Sequence[LoadedModel]) -> UnknownReplacement:
+    source, target = joint_vocabulary([one.source for one in models]), models[0].target
+    fitted = fit_lexicon(read_lexicon(choice.path, Keep(top=1)), source, target, path=choice.path)
+    if fitted.remark:
+        logging.getLogger(__name__).warning("%s", fitted.remark)
+    return UnknownReplacement(choice.rule, fitted.lexicon)
 
 
 def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector]:
@@ -232,3 +262,18 @@ def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
             raise ConfigError(f"--model {text}: there is a model {name} already")
         folders[name] = parts.split(",")
     return folders
+
+
+def named_lexicons(arguments: Sequence[str], models: Collection[str]) -> dict[str, LexiconChoice]:
+    """The lexicon of every NAME=FILE or NAME=FILE,RULE, of one of these models. Raises ConfigError."""
+    choices: dict[str, LexiconChoice] = {}
+    for text in arguments:
+        name, _, choice = text.partition("=")
+        path, comma, rule = choice.partition(",")
+        if not (name and path) or rule not in (["lexicon", "lexicon-lowercase"] if comma else [""]):
+            raise ConfigError(f"--lexicon {text}: expected NAME=FILE, or NAME=FILE,lexicon-lowercase")
+        if name in choices or name not in models:
+            problem = "has a lexicon already" if name in choices else f"is none of {', '.join(sorted(models))}"
+            raise ConfigError(f"--lexicon {text}: the model {name} {problem}")
+        choices[name] = LexiconChoice(path, rule or "lexicon")
+    return choices

@@ -30,6 +30,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
+    from nmt_core.inference.translator import Translation
     from nmt_core.serving.metrics import Metrics
 
 INTERACTIVE_ITEMS = 32
@@ -190,7 +191,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         found = await self._do(
             place, ask, sentences, cost=lambda sentence: (convert.words_in(sentence.text) + 2) * config.beam
         )
-        shown = [[] if isinstance(one, Refusal) else self._shown(one, request.replace_unknown) for one in found]
+        show = self._replaced if request.replace_unknown else _texts
+        shown = [[] if isinstance(one, Refusal) else show(place, one) for one in found]
         if request.raw:
             processor = await self._processor(place)
             shown = [await self._in_text_thread(processor.detokenize, texts) for texts in shown]
@@ -349,8 +351,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             changed += await loop.run_in_executor(self._text_thread, list, map(change, part))
         return changed
 
-    def _shown(self, nbest: Sequence[Any], replace_unknown: bool) -> list[str]:
-        return [convert.with_unknown_replaced(one) if replace_unknown else one.text for one in nbest]
+    def _replaced(self, place: _Place, nbest: Sequence[Translation]) -> list[str]:
+        """The texts without <unk>, which are counted."""
+        written = [convert.with_unknown_replaced(one, place.model.unknowns) for one in nbest]
+        self._count_words(place.name, "copied", (counts.copied for _, counts in written))
+        self._count_words(place.name, "translated", (counts.translated for _, counts in written))
+        return [text for text, _ in written]
 
     def _count_words(self, model: str, kind: str, words: Iterable[int]) -> None:
         if self._metrics is not None:
@@ -373,8 +379,13 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
             problem = f"{asked}; models here: {', '.join(names)}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
-        device = min(self.engines, key=lambda device: self.engines[device].waiting_tokens)
+        device = min(self.engines, key=self._load_of)
         return _Place(name, self._models[device][name], self.engines[device])
+
+    def _load_of(self, device: str) -> tuple[int, int]:
+        """What waits there, and of equally short queues what runs."""
+        engine = self.engines[device]
+        return engine.waiting_tokens, engine.running_items
 
     def _decoding(self, request: pb.TranslateRequest, model: ServedModel) -> DecodingConfig:
         options = ("beam", "nbest", "length_normalization", "max_length_ratio")
@@ -440,6 +451,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
 def _draining() -> Refusal:
     return unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
+
+
+def _texts(_: _Place, nbest: Sequence[Translation]) -> list[str]:
+    return [one.text for one in nbest]
 
 
 def _deadline(context: Any) -> float | None:

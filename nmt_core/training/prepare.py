@@ -5,18 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nmt_core.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.processing import TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 from nmt_core.training.config import RunConfig
@@ -25,45 +28,84 @@ from nmt_core.training.validation import DevelopmentSet
 
 @dataclass(frozen=True)
 class Prepared:
-    """All a training run starts from; ``identity`` changes with settings and data."""
+    """All a training run starts from; ``identity`` changes with settings and data, ``notes`` are for the user."""
 
     loaded: LoadedModel
     corpus: ParallelCorpus
     dev: DevelopmentSet
     identity: str
+    notes: tuple[str, ...] = ()
 
 
 def prepare(run: RunConfig) -> Prepared:
     """Read the text, make or read the vocabularies, and make the untrained model."""
-    pairs, dev_pairs = _split(list(_training_pairs(run)), run)
+    _check_kind_of_text(run)
+    texts = {path: MonolingualText(path) for path in (run.data.text, run.data.dev_text) if path is not None}
+    pairs, dev_pairs = _split(list(_training_pairs(run, texts)), run, texts)
     source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
     target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
-    corpus = encode_corpus(pairs, source, target, max_length=run.data.max_length)
-    model = new_model(run.model, len(source), len(target), seed=run.training.seed)
+    corpus = encode_corpus(pairs, source, target, max_length=run.data.max_length, monolingual=bool(texts))
+    model = _first_model(run, source, target)
     for path, vocabulary, embedding in (
-        (run.training.source_embeddings, source, model.get_submodule("source_embedding")),
-        (run.training.target_embeddings, target, model.get_submodule("target_embedding")),
+        (run.training.source_embeddings, source, "source_embedding"),
+        (run.training.target_embeddings, target, "target_embedding"),
     ):
         if path is not None:
-            load_embeddings(path, vocabulary, embedding)
+            load_embeddings(path, vocabulary, model.get_submodule(embedding))
     config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
     loaded = LoadedModel(model, source, target, config, "untrained", run.folder)
     dev = DevelopmentSet([pair[0] for pair in dev_pairs], [pair[1] for pair in dev_pairs])
-    return Prepared(loaded, corpus, dev, _identity(run, loaded, corpus))
+    notes = tuple(text.note for text in texts.values() if text.note is not None)
+    return Prepared(loaded, corpus, dev, _identity(run, loaded, corpus), notes)
 
 
-def _training_pairs(run: RunConfig) -> Iterable[tuple[str, ...]]:
+def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> TranslationModel:
+    """A model with first values, or with those of ``start_from``."""
+    if run.training.start_from is None:
+        return new_model(run.model, len(source), len(target), seed=run.training.seed)
+    start = load_model(run.training.start_from)
+    for what, mine, theirs in (
+        ("kind of model or size", run.model, start.config.model),
+        ("source vocabulary", source.words, start.source.words),
+        ("target vocabulary", target.words, start.target.words),
+    ):
+        if mine != theirs:
+            raise ConfigError(
+                f"training.start_from: {start.folder} has another {what}; "
+                "leave model and vocabularies out of the file, and those of the folder are taken"
+            )
+    return start.model
+
+
+def _check_kind_of_text(run: RunConfig) -> None:
+    """Raises ConfigError where the model or the training asks for what the text does not have."""
+    language_model = isinstance(run.model, RNNLMConfig)
+    if run.data.text is not None and not language_model:
+        raise ConfigError(f"data.text is for models of type rnnlm; {run.model.type} needs data.source and data.target")
+    if run.data.text is not None and run.training.select_by == "bleu":
+        raise ConfigError("data.text has no translations; set training.select_by: nll, or use nmt-core train-lm")
+    if language_model and run.training.source_embeddings is not None:
+        raise ConfigError("training.source_embeddings: a language model has no source words")
+
+
+def _training_pairs(run: RunConfig, texts: Mapping[str, MonolingualText]) -> Iterable[tuple[str, ...]]:
     data = run.data
+    if data.text is not None:
+        return _tokenized((("", line) for line in texts[data.text]), run)
     if data.phrase_table is not None:
         return read_phrase_pairs(data.phrase_table)
     assert data.source is not None and data.target is not None
     return _tokenized(read_parallel_lines([data.source, data.target]), run)
 
 
-def _split(pairs: list[tuple[str, ...]], run: RunConfig) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+def _split(
+    pairs: list[tuple[str, ...]], run: RunConfig, texts: Mapping[str, MonolingualText]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Training and development pairs; without development files some training pairs are held out."""
     if not pairs:
         raise ConfigError(f"{run.data.phrase_table or run.data.source}: is empty; there is nothing to train on")
+    if run.data.dev_text is not None:
+        return pairs, list(_tokenized((("", line) for line in texts[run.data.dev_text]), run))
     if run.data.dev_source is not None and run.data.dev_target is not None:
         dev = list(_tokenized(read_parallel_lines([run.data.dev_source, run.data.dev_target]), run))
         if not dev:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -103,7 +104,8 @@ class Reporter:
 
 def _describe(validation: Validation) -> str:
     bleu = "" if validation.bleu is None else f"BLEU {validation.bleu:.2f} (tokenised)  "
-    return f"{bleu}{validation.nats_per_word:.3f} nats/word"
+    perplexity = math.exp(min(validation.nats_per_word, 700.0))
+    return f"{bleu}{validation.nats_per_word:.3f} nats/word, perplexity {perplexity:.4g}"
 
 
 def _open_tensorboard(folder: str) -> Any:

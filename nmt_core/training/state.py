@@ -46,6 +46,7 @@ def save_state(
     folder: str, model: TranslationModel, optimizer: torch.optim.Optimizer, progress: Progress, run: str
 ) -> None:
     """Write the state of a run; ``run`` identifies settings and data, and must be the same on resuming."""
+    os.makedirs(folder, exist_ok=True)  # nothing may have been saved yet
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     tensors: dict[str, Tensor] = {"random": torch.get_rng_state()}
     if model.device.type == "cuda":

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from nmt_core.data.batching import Batch
 from nmt_core.data.corpus import ParallelCorpus, make_batch
+from nmt_core.data.partitions import Indices, cut_into_partitions
 from nmt_core.errors import ModelError
 from nmt_core.models.checkpoint import LoadedModel, load_tensors, parameters, save_model, save_tensors
 from nmt_core.training.config import TrainingConfig
@@ -31,6 +32,7 @@ from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress, restore_state, save_state
 from nmt_core.training.validation import DevelopmentSet, Validation
+from nmt_core.training.word_tables import WordTables
 
 MOST_SKIPPED_IN_A_ROW = 20
 SNAPSHOTS = "snapshots"
@@ -58,8 +60,11 @@ class Trainer:
         reporter: Reporter,
     ) -> None:
         self.loaded, self.corpus, self.dev, self.config, self.run = loaded, corpus, dev, config, run
-        self.model = loaded.model.requires_grad_(True)
+        self.model = loaded.model.requires_grad_(False)
+        for parameter in self.model.trained():
+            parameter.requires_grad_(True)
         self.optimizer = build_optimizer(config, self.model.parameters())
+        self.tables = WordTables(self.model, self.optimizer)
         self.progress = Progress(learning_rate=config.learning_rate)
         self.reporter = reporter
         self._stop_asked = False
@@ -72,6 +77,9 @@ class Trainer:
     def resume(self) -> None:
         """Go back to the saved state of the folder."""
         self.progress = restore_state(self.folder, self.model, self.optimizer, self.run)
+        limit = self.config.freeze_embeddings_after
+        if limit is not None and self.progress.update > limit:
+            self.tables.freeze_embeddings()
 
     def train(self) -> Validation:
         """Run to the end; what the best model reached. Raises Interrupted after Ctrl-C or SIGTERM."""
@@ -83,10 +91,13 @@ class Trainer:
             while not self._finished() and (batch := next(batches, None)) is not None:
                 self._update(batch)
                 if self.progress.update % self.config.validate_every == 0:
-                    self._validate()
+                    with self.tables.whole():
+                        self._validate()
                 if self._stop_asked:
+                    self.tables.widen()
                     self._save_state()
                     raise Interrupted
+            self.tables.widen()
             if not self.progress.history or self.progress.history[-1].update != self.progress.update:
                 self._validate()
             return self._finish()
@@ -97,13 +108,29 @@ class Trainer:
         """The minibatches that are left, epoch after epoch."""
         while self.config.max_epochs is None or self.progress.epoch < self.config.max_epochs:
             plan = self.config.plan.epoch(self.corpus, self.progress.epoch)
-            for indices in plan[self.progress.batch :]:
-                yield make_batch(self.corpus, indices.tolist()).to(self.model.device)
+            if self.config.partition_words is None:
+                for indices in plan[self.progress.batch :]:
+                    yield make_batch(self.corpus, indices.tolist()).to(self.model.device)
+            else:
+                yield from self._partitioned(plan, self.config.partition_words)
             self._advance(epoch=self.progress.epoch + 1, batch=0)
+
+    def _partitioned(self, plan: list[Indices], words: int) -> Iterator[Batch]:
+        """The minibatches that are left of an epoch, with the words of their partitions alone in the model."""
+        begin = self.progress.batch
+        sizes = {"source_words": len(self.loaded.source), "target_words": len(self.loaded.target)}
+        for partition in cut_into_partitions(self.corpus, plan, words=words, **sizes):
+            left = partition.batches[max(begin - partition.first, 0) :]
+            if left:
+                self.tables.narrow(partition.source.words_C, partition.target.words_C)
+            for indices in left:
+                yield partition.local(make_batch(self.corpus, indices.tolist())).to(self.model.device)
 
     def _update(self, batch: Batch) -> None:
         """One update of the parameters; one that is not a number is left out."""
         started = time.monotonic()
+        if self.progress.update == self.config.freeze_embeddings_after:
+            self.tables.freeze_embeddings()
         self.model.train()
         self.optimizer.zero_grad()
         loss = backpropagate(

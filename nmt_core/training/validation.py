@@ -32,7 +32,7 @@ class Validation:
 
 @dataclass(frozen=True)
 class DevelopmentSet:
-    """Tokenised sources and references."""
+    """Tokenised sources and references; sources of monolingual text are empty."""
 
     sources: Sequence[str]
     references: Sequence[str]
@@ -40,7 +40,7 @@ class DevelopmentSet:
     def validate(self, loaded: LoadedModel, *, update: int, beam: int | None) -> Validation:
         """Measure a model; BLEU only if a ``beam`` is given."""
         pairs = zip(self.sources, self.references, strict=True)
-        corpus = encode_corpus(pairs, loaded.source, loaded.target)
+        corpus = encode_corpus(pairs, loaded.source, loaded.target, monolingual=not any(self.sources))
         device = loaded.model.device
         batches = batches_in_order(corpus, tokens=2000)
         loss = sum((negative_log_likelihood(loaded.model, batch.to(device)) for batch in batches), NOTHING)

@@ -1,4 +1,4 @@
-# nmt.proto sha256 15f5cd6dfec6ac29946d39ec8ecc8a7c22eb473d2894b6a5583447bc653a17eb
+# nmt.proto sha256 8d13f742d5784a9fdc1da74ace96aaa4ac8c65bf32a4fc826d2c38f7335c82d7
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
+from nmt_core.escapes import unescape
 from nmt_core.files import read_lines, read_text_lines
 from smt_bridge.doctor.findings import Finding, warning
-from smt_bridge.fields import unescape
 
 _ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
 _GLUED = re.compile(r"\w[.,!?;:]$")

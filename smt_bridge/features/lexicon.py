@@ -1,8 +1,4 @@
-"""A Moses lexicon: word translation probabilities as ``train-model.perl`` writes them (lex.e2f, lex.f2e).
-
-A line is ``generated given p(generated | given)``, in no order; the given word may be ``NULL``. In
-``lex.f2e`` the generated word is of the target language, in ``lex.e2f`` of the source language.
-"""
+"""A Moses lexicon as a table: word translation probabilities of lex.e2f or lex.f2e (``nmt_core.lexicon_lines``)."""
 
 from __future__ import annotations
 
@@ -12,17 +8,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.files import read_lines
-from smt_bridge.errors import FormatError
+from nmt_core.lexicon_lines import read_lexicon_lines
 
-NULL = "NULL"
 _SHIFT = 32
 
 
 class Lexicon:
     """p(generated | given) of a file, plain or gzip; 16 bytes a line and the distinct words.
 
-    Raises FormatError, naming the line, for a line that is not two words and a probability.
+    Raises InputError, naming the line, for a line that is not two words and a probability.
     """
 
     def __init__(self, path: str) -> None:
@@ -30,14 +24,11 @@ class Lexicon:
         self._generated: dict[bytes, int] = {}
         self._given: dict[bytes, int] = {}
         keys, probabilities = array("q"), array("d")
-        for number, line in enumerate(read_lines(path), start=1):
-            generated, given, probability = _parse(line, path=path, number=number)
+        for generated, given, probability in read_lexicon_lines(path):
             row = self._generated.setdefault(generated, len(self._generated))
             column = self._given.setdefault(given, len(self._given))
             keys.append(row << _SHIFT | column)
             probabilities.append(probability)
-        if not keys:
-            raise FormatError(path, "is empty; expected a lexicon: 'word word probability' in each line")
         order = np.argsort(np.frombuffer(keys, dtype=np.int64), kind="stable")
         self._keys = np.frombuffer(keys, dtype=np.int64)[order]
         self._probabilities = np.frombuffer(probabilities, dtype=np.float64)[order]
@@ -60,20 +51,6 @@ class Lexicon:
     def knows_given(self, words: Sequence[str]) -> int:
         """How many of the words it generates from."""
         return sum(word.encode() in self._given for word in words)
-
-
-def _parse(line: bytes, *, path: str, number: int) -> tuple[bytes, bytes, float]:
-    fields = line.replace(b"\t", b" ").split(b" ")
-    try:
-        generated, given, value = [field for field in fields if field]
-        probability = float(value)
-    except ValueError:
-        shown = line[:80].decode("utf-8", "replace")
-        problem = f"expected 'word word probability' as in Moses' lex.e2f, not '{shown}'"
-        raise FormatError(path, problem, line=number) from None
-    if not 0.0 <= probability <= 1.001:
-        raise FormatError(path, f"{probability} is not a probability; is the lexicon in logarithms?", line=number)
-    return generated, given, probability
 
 
 def _numbers(known: dict[bytes, int], words: Sequence[str]) -> npt.NDArray[np.int64]:

@@ -14,9 +14,10 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.lexicon import NULL, Lexicon
+from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.signature import Signature, file_fingerprint
 
 FLOOR = 1e-7  # of a word's sum: the last digit of Moses' lexicons

@@ -40,7 +40,21 @@ def test_help_shows_every_command_with_an_example(package: str) -> None:
     listing = run("-m", package, "--help")
     assert listing.returncode == 0
     commands = {
-        "nmt_core": ["vocab", "init", "train", "average", "decode", "score", "serve", "client"],
+        "nmt_core": [
+            "vocab",
+            "lexicon",
+            "init",
+            "train",
+            "average",
+            "decode",
+            "score",
+            "serve",
+            "client",
+            "train-lm",
+            "tune-lm",
+            "prepare",
+            "shuffle",
+        ],
         "smt_bridge": ["rescore-table", "wire", "add-features", "tune", "rerank", "build-lm"],
     }[package]
     program = package.replace("_", "-")

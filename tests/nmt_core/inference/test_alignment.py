@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 
 from nmt_core.errors import ConfigError
-from nmt_core.inference.alignment import (
-    hard_alignment_line,
-    hard_points,
-    parse_pharaoh,
-    pharaoh,
-    soft_alignment_line,
-)
+from nmt_core.inference.alignment import hard_alignment_line, hard_points, soft_alignment_line
 from nmt_core.inference.heatmap import write_heatmap
 from nmt_core.inference.translator import Translation
 
@@ -46,13 +40,6 @@ def test_soft_alignments_have_all_weights() -> None:
     assert read["source"] == ["$a_1$", "<b>", "c", "</s>"]
     assert read["target"] == ["un", "&amp;", "</s>"]
     np.testing.assert_allclose(read["attention"], WEIGHTS, atol=1e-5)
-
-
-def test_points_are_read_as_written() -> None:
-    points = [(0, 1), (2, 0), (10, 3)]
-    assert parse_pharaoh(pharaoh(points)) == points
-    with pytest.raises(ConfigError, match="1:2"):
-        parse_pharaoh("0-0 1:2")
 
 
 def test_models_without_attention_are_named_as_the_reason(tmp_path: Path) -> None:

@@ -127,8 +127,26 @@ def rnnencdec(
     return log_probs
 
 
-def rnnlm(p: Parameters, target: Sequence[int]) -> list[float]:
+def lstm_language_model(p: Parameters, target: Sequence[int]) -> list[float]:
+    """The same with an LSTM: gates i, f, o and new content g, the forget gate's bias raised by one."""
+    embedded = np.zeros_like(p["target_embedding.weight"][0])
+    size = p["unit.gates"].shape[1]
+    hidden, cell = np.zeros(size), np.zeros(size)
+    log_probs = []
+    for word in target:
+        summed = p["word_inputs.weight"] @ embedded + p["word_inputs.bias"] + p["unit.gates"] @ hidden
+        i, f, o, g = summed[:size], summed[size : 2 * size], summed[2 * size : 3 * size], summed[3 * size :]
+        cell = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(g)
+        hidden = sigmoid(o) * np.tanh(cell)
+        log_probs.append(word_log_probs(p, hidden)[word])
+        embedded = p["target_embedding.weight"][word]
+    return log_probs
+
+
+def rnnlm(p: Parameters, target: Sequence[int], *, cell: str = "gru") -> list[float]:
     """log p of every target word of a recurrent language model."""
+    if cell == "lstm":
+        return lstm_language_model(p, target)
     embedded = np.zeros_like(p["target_embedding.weight"][0])
     state = np.zeros(p["unit.candidate"].shape[0])
     log_probs = []

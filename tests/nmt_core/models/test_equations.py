@@ -30,6 +30,7 @@ CONFIGS = {
     "rnnencdec-cho2014": PRESETS["rnnencdec-cho2014"].model_copy(update={**SMALL, "output_rank": 2}),
     "rnnencdec-conditional": RNNencdecConfig(order="conditional", **SMALL),
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, output_rank=3, initialisation="glorot"),
+    "rnnlm-lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm", initialisation="glorot"),
 }
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
 
@@ -55,7 +56,7 @@ def expected(
     if isinstance(config, RNNsearchConfig):
         return reference.rnnsearch(parameters, *words, order=config.order)
     if isinstance(config, RNNLMConfig):
-        return reference.rnnlm(parameters, words[1])
+        return reference.rnnlm(parameters, words[1], cell=config.cell)
     return reference.rnnencdec(parameters, *words, order=config.order, summary=config.summary, reset=config.reset)
 
 

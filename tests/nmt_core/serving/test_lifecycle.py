@@ -197,9 +197,13 @@ def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
             gate.open.clear()
             gate.entered.clear()
         async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=60) as client:
-            calls = [asyncio.create_task(client.score([("a", "b" * n)])) for n in range(1, 4)]
-            await until(lambda: all(gate.entered.is_set() for gate in gates.values()))
-            await until(lambda: any(engine.waiting_tokens for engine in server.servicer.engines.values()))
+            engines = server.servicer.engines
+            calls = []
+            for length, arrived in enumerate((gates["cpu"].entered.is_set, gates["cpu:1"].entered.is_set), start=1):
+                calls.append(asyncio.create_task(client.score([("a", "b" * length)])))
+                await until(arrived)
+            calls.append(asyncio.create_task(client.score([("a", "bbb")])))
+            await until(lambda: engines["cpu"].waiting_tokens)
             async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=0.3) as other:
                 with pytest.raises(ServiceError, match="3 calls are open already"):
                     await other.models()

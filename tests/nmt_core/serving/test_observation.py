@@ -48,13 +48,13 @@ def test_a_call_is_logged_without_its_texts(server, log_file) -> None:
 
 def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, log_file) -> None:
     before = log_file.read_text().count("\n")
-    request = pb.TranslateRequest(texts=["un " * 11] * 500, beam=10)
+    request = pb.TranslateRequest(texts=["un " * 11] * 3000, beam=10)  # seconds of work
     with grpc.insecure_channel(server.address) as channel:
         stub = nmt_pb2_grpc.NmtServiceStub(channel)
         with pytest.raises(grpc.RpcError):
-            stub.Translate(request, timeout=0.05)
+            stub.Translate(request, timeout=0.4)
         call = stub.Translate.future(request)
-        time.sleep(0.05)
+        time.sleep(0.4)
         call.cancel()
         codes = {line["code"] for line in lines_after(log_file, before, 2)}
     assert codes == {"DEADLINE_EXCEEDED", "CANCELLED"}
@@ -82,6 +82,14 @@ def test_metrics_count_what_was_done(server) -> None:
     assert after['nmt_model_load_seconds{device="cpu"}'] > 0
     for name in ("nmt_cancelled_items_total", "nmt_expired_requests_total"):
         assert any(key.startswith(name) for key in after), after
+
+
+def test_unknown_words_that_are_replaced_are_counted(server) -> None:
+    name = 'nmt_words_total{kind="copied",model="m"}'
+    before = metrics_of(server).get(name, 0)
+    (found,) = NmtClient(server.address).translate(["zéro né"], beam=4, nbest=4, replace_unknown=True)
+    unknown = sum(list(one.words).count("<unk>") for one in found.translations)
+    assert metrics_of(server)[name] - before == unknown > 0
 
 
 def test_a_call_is_a_span_of_its_callers_trace(start, folder: str) -> None:

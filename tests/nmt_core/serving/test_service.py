@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import grpc
 import pytest
 import torch
@@ -91,6 +93,43 @@ def test_unknown_words_are_replaced_where_asked_for(client: NmtClient) -> None:
         words = [looked[place] if word == "<unk>" else word for place, word in enumerate(one.words)]
         assert one.text == " ".join(words)
         assert list(one.words) == list(before.words)
+
+
+def test_unknown_words_come_from_the_lexicon_of_their_model(start, folder: str, tmp_path: Path) -> None:
+    lexicon = tmp_path / "lexicon"
+    lexicon.write_text("none zéro 1.0\nborn né 0.9\none un 1\n")
+    models = ["--model", f"m={folder}", "--model", f"names={folder}", "--model", f"plain={folder}", "--beam", "4"]
+    server = start(*models, "--lexicon", f"m={lexicon}", "--lexicon", f"names={lexicon},lexicon-lowercase")
+    options = {"nbest": 4, "replace_unknown": True}
+    shown = {}
+    for name in ("m", "names", "plain"):
+        found = NmtClient(server.address, model=name).translate(["zéro né"], **options)[0].translations
+        assert any("<unk>" in one.words for one in found)
+        shown[name] = [one.text for one in found]
+    translated = [text.replace("zéro", "none").replace("né", "born") for text in shown["plain"]]
+    assert shown["m"] == shown["names"] == translated != shown["plain"]
+
+
+@pytest.mark.parametrize(
+    ("lexicon", "message"),
+    [
+        ("x=F", "the model x is none of m, phrases"),
+        ("m", "expected NAME=FILE"),
+        ("m=F,copy", "expected NAME=FILE, or NAME=FILE,lexicon-lowercase"),
+        ("m=F,", "expected NAME=FILE"),
+        ("m=F", "F: the lexicon is of the other direction"),
+        ("phrases=F", "which has no attention"),
+        ("m=nowhere", "nowhere: cannot be read"),
+    ],
+)
+def test_lexicons_that_do_not_fit_end_the_server(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], lexicon: str, message: str
+) -> None:
+    (tmp_path / "F").write_text("un one 1.0\n")
+    options = ["--model", f"m={models / 'search'}", "--model", f"phrases={models / 'phrases'}", "--port", "0"]
+    lexicon = lexicon.replace("F", str(tmp_path / "F"))
+    assert main(["serve", *options, "--device", "cpu", "--lexicon", lexicon]) == 2
+    assert message in capsys.readouterr().err
 
 
 def test_raw_text_is_detokenised_and_any_script_arrives(client: NmtClient, folder: str) -> None:

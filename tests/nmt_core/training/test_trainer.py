@@ -92,6 +92,28 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(corpus: Path, signal_number:
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
+def test_a_run_stopped_before_its_first_validation_goes_on_too(corpus: Path) -> None:
+    whole = write_config(corpus, "whole", max_updates=40, validate_every=1000)
+    stopped = write_config(corpus, "stopped", max_updates=40, validate_every=1000)
+    assert main(["train", whole, "--quiet", "--device", "cpu"]) == 0
+    code = (
+        "import os, signal, sys\n"
+        "from nmt_core.commands.main import main\n"
+        "from nmt_core.training.trainer import Trainer\n"
+        "update = Trainer._update\n"
+        "def stopping(self, batch):\n"
+        "    update(self, batch)\n"
+        "    if self.progress.update == 5: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "Trainer._update = stopping\n"
+        f"sys.exit(main(['train', {stopped!r}, '--quiet', '--device', 'cpu']))\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 130
+    assert main(["train", stopped, "--quiet", "--device", "cpu", "--resume"]) == 0
+    states = [load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "stopped")]
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
 def test_resuming_with_other_settings_is_refused(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = write_config(corpus, "run", max_updates=3)
     assert main(["train", path, "--quiet"]) == 0

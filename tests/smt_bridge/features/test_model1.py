@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import NmtError
-from smt_bridge.errors import FormatError, WiringError
+from nmt_core.errors import InputError, NmtError
+from nmt_core.lexicon_lines import NULL
+from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.lexicon import NULL, Lexicon
+from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.features.model1 import FLOOR, Model1
 
 F2E = "la the 0.5\nla house 0.1\nmaison house 0.75\nmaison NULL 0.01\nla NULL 0.2\n"
@@ -84,7 +85,7 @@ def test_lexicon_is_a_table_with_zeros(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["la the", "la the 0.5 1", "la the x", "la the -0.5", "la the 2.5", "la the nan", ""])
 def test_malformed_lexicon_names_the_line(tmp_path: Path, line: str) -> None:
-    with pytest.raises(FormatError, match=r"lex\.gz:3: "):
+    with pytest.raises(InputError, match=r"lex\.gz:3: "):
         Lexicon(write(tmp_path, f"a b 0.5\nc\td 0.5\r\n{line}\n"))
 
 

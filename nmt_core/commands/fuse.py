@@ -1,0 +1,68 @@
+"""``nmt-core fuse``: a translation model and a recurrent language model as one model (deep fusion)."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+NAME = "fuse"
+HELP = "make one model of a translation model and a language model"
+
+_EPILOG = """\
+example:
+  nmt-core train-lm lm.en.yaml
+  nmt-core fuse --model runs/de-en --lm runs/lm.en --output runs/fused
+  nmt-core train fused.yaml
+
+The fused model translates exactly as runs/de-en until it is trained. fused.yaml:
+  folder: runs/de-en.fused
+  data: {source: train.tok.de, target: train.tok.en, dev_source: dev.tok.de, dev_target: dev.tok.en}
+  training: {start_from: runs/fused, optimizer: adam, learning_rate: 0.0005, gradient: word, max_epochs: 3}
+With --trained readout (Gülçehre et al. 2015) training changes readout, output layer and controller,
+with --trained all (the Montréal WMT'15 system) everything.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--model", required=True, metavar="DIR", help="translation model, of type rnnsearch")
+    parser.add_argument("--lm", required=True, metavar="DIR", help="language model of its target language")
+    parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument(
+        "--trained", choices=["readout", "all"], default="readout", help="what training changes (default: readout)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fuse and write."""
+    import os
+
+    from nmt_core.errors import ConfigError
+    from nmt_core.inference.predictor import ids_in
+    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, load_model, save_model
+    from nmt_core.models.deep_fusion import DeepFusion, fuse
+    from nmt_core.models.rnnlm import RNNLM
+    from nmt_core.models.rnnsearch import RNNsearch
+    from nmt_core.text.vocabulary import UNKNOWN_ID
+
+    if os.path.exists(os.path.join(args.output, SETTINGS)):
+        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    translation, language = load_model(args.model), load_model(args.lm)
+    if not isinstance(translation.model, RNNsearch) or isinstance(translation.model, DeepFusion):
+        raise ConfigError(f"{args.model}: deep fusion needs a model of type rnnsearch")
+    if not isinstance(language.model, RNNLM):
+        raise ConfigError(f"{args.lm}: is no language model; 'nmt-core train-lm' makes one")
+    ids = ids_in(language.target, translation.target) or list(range(len(translation.target)))
+    unknown = sum(number == UNKNOWN_ID for number in ids) - 1
+    fused = fuse(translation.model, language.model, ids, trained=args.trained)
+    origin = {"fused": {"translation": translation.fingerprint, "language": language.fingerprint}}
+    config = FolderConfig(model=fused.fusion, text=translation.text, trained_with=origin)
+    save_model(args.output, fused, translation.source, translation.target, config)
+    size = sum(parameter.numel() for parameter in fused.trained())
+    print(
+        f"{args.output}: fused; the language model knows {len(ids) - unknown:,} of {len(ids):,} target words; "
+        f"training changes {size / 1e6:.1f} M parameters",
+        file=sys.stderr,
+    )
+    return 0

@@ -1,0 +1,68 @@
+"""The options of ``nmt-core decode`` about language models, and what they open."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import torch
+
+    from nmt_core.inference.lm_reranking import LanguageModelReranker
+    from nmt_core.inference.shallow_fusion import FusedLanguageModel
+
+
+def add_language_model_options(group: argparse._ArgumentGroup) -> None:
+    """Define them."""
+    add = group.add_argument
+    add("--lm", metavar="F", help="re-rank the beam's translations with this n-gram model, ARPA or KenLM's binary")
+    add("--lm-weight", type=weight, metavar="B", help="of --lm; see 'nmt-core tune-lm'")
+    add("--fusion-lm", metavar="DIR", help="a model folder of type rnnlm that has a say at every step of search")
+    add("--fusion-weight", type=weight, metavar="B", help="of --fusion-lm")
+
+
+def weight(text: str) -> float:
+    """A weight from the command line."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number from 0 up, found {text!r}")
+    return value
+
+
+def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
+    """That of ``--lm``. Raises ConfigError for options that do not go together, InputError for a bad file."""
+    from nmt_core.inference.lm_reranking import LanguageModelReranker
+    from nmt_core.inference.ngram import NgramModel
+
+    if not _given(args, "lm"):
+        return None
+    return LanguageModelReranker(
+        NgramModel(args.lm), weight=args.lm_weight, length_normalization=args.length_normalization
+    )
+
+
+def open_fused(args: argparse.Namespace, *, device: torch.device, dtype: torch.dtype) -> FusedLanguageModel | None:
+    """That of ``--fusion-lm``. Raises ConfigError or ModelError."""
+    from nmt_core.inference.shallow_fusion import FusedLanguageModel
+    from nmt_core.models.checkpoint import load_model
+
+    if not _given(args, "fusion"):
+        return None
+    return FusedLanguageModel(load_model(args.fusion_lm, device=device, dtype=dtype), args.fusion_weight)
+
+
+def _given(args: argparse.Namespace, kind: str) -> bool:
+    from nmt_core.errors import ConfigError
+
+    option = "lm" if kind == "lm" else "fusion_lm"
+    model, its_weight = getattr(args, option), getattr(args, f"{kind}_weight")
+    name, weight_name = f"--{option.replace('_', '-')}", f"--{kind}-weight"
+    if (model is None) != (its_weight is None):
+        raise ConfigError(f"{name} and {weight_name} belong together; give both, such as {weight_name} 0.1")
+    if model is not None and args.sample:
+        raise ConfigError(f"{name} is for search; leave out --sample")
+    return model is not None

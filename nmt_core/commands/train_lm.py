@@ -1,0 +1,46 @@
+"""``nmt-core train-lm``: train a recurrent language model on monolingual text, as a YAML file says."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from nmt_core.commands import train
+
+NAME = "train-lm"
+HELP = "train a recurrent language model"
+
+_EPILOG = """\
+examples:
+  nmt-core train-lm lm.fr.yaml
+  nmt-core train-lm lm.fr.yaml --resume      (goes on after Ctrl-C, SIGTERM or kill -9)
+
+A small file:
+  folder: runs/lm.fr
+  model: {hidden: 256, embedding: 128, dropout: 0.3}
+  data: {text: mono.tok.fr.gz, dev_text: dev.tok.fr, target_vocabulary: runs/en-fr/target.vocab}
+  training: {optimizer: adam, learning_rate: 0.001, gradient: word, max_epochs: 10, validate_every: 500}
+The vocabulary of the translation model is what 'decode --fusion-lm' asks for. Everything else is as
+in 'nmt-core train'; docs/training.md explains every key.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    train.add_arguments(parser)
+    parser.epilog = _EPILOG
+
+
+def run(args: argparse.Namespace) -> int:
+    """Train."""
+    return train.train(args, language_model)
+
+
+def language_model(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings in which the model is a language model and the best one that of the least perplexity, unless told."""
+    model, training = settings.get("model", {}), settings.get("training", {})
+    if isinstance(model, dict) and "preset" not in model:
+        model = {"type": "rnnlm", **model}
+    if isinstance(training, dict):
+        training = {"select_by": "nll", **training}
+    return {**settings, "model": model, "training": training}

@@ -1,0 +1,68 @@
+"""The options of ``nmt-core decode`` and ``tune-lm`` about unknown words, and what they open."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.unknowns import UnknownReplacement
+    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.text.lexicon import Lexicon
+
+_RULES = ("copy", "lexicon", "lexicon-lowercase")
+
+
+def add_unknown_options(group: argparse._ArgumentGroup) -> None:
+    """Define them."""
+    group.add_argument(
+        "--replace-unk",
+        choices=_RULES,
+        help="write the source word looked at most instead of <unk>, or its lexicon entry (needs attention)",
+    )
+    group.add_argument("--lexicon", metavar="F", help="target-source-probability lines; see 'nmt-core lexicon'")
+
+
+def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
+    """What they ask for. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.inference.unknowns import UnknownReplacement
+
+    if args.lexicon and args.replace_unk in (None, "copy") and args.candidates is None:
+        raise ConfigError("--lexicon is for --replace-unk lexicon, --replace-unk lexicon-lowercase and --candidates")
+    if args.replace_unk is None:
+        return None
+    if args.forbid_unk:
+        raise ConfigError("--forbid-unk leaves no <unk> for --replace-unk; leave out one of them")
+    if not args.lexicon or args.replace_unk == "copy":
+        return UnknownReplacement(args.replace_unk)
+    return UnknownReplacement(args.replace_unk, open_lexicon(args.lexicon, models, top=1))
+
+
+def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = None) -> Lexicon:
+    """The ``top`` entries of every word, in the models' words. Raises InputError, also for the other direction."""
+    from nmt_core.inference.predictor import joint_vocabulary
+    from nmt_core.text.lexicon import Keep, read_lexicon
+    from nmt_core.text.lexicon_fit import fit_lexicon
+
+    source = joint_vocabulary([one.source for one in models])
+    fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, models[0].target, path=path)
+    if fitted.remark:
+        print(f"nmt-core: {fitted.remark}", file=sys.stderr)
+    return fitted.lexicon
+
+
+def with_counts_reported(stream: Iterable[list[Translation]], *, asked: bool) -> Iterator[list[Translation]]:
+    """The translations; where it was asked for, what was replaced in them is told on standard error at the end."""
+    from nmt_core.inference.unknowns import UnknownCounts
+
+    counts = UnknownCounts()
+    for found in stream:
+        for translation in found:
+            counts += translation.unknown
+        yield found
+    if asked:
+        print(f"nmt-core decode: {counts}", file=sys.stderr)

@@ -1,0 +1,45 @@
+"""A parallel corpus with its word alignment, read side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import read_parallel_lines
+from nmt_core.text.pharaoh import Points, parse_pharaoh
+from nmt_core.text.vocabulary import split_words
+
+
+class AlignedPair(NamedTuple):
+    """The words of a sentence pair, and (source, target) points between them, counted from 0."""
+
+    source: list[str]
+    target: list[str]
+    points: Points
+
+
+def read_aligned(source: str, target: str, alignment: str) -> Iterator[AlignedPair]:
+    """The pairs of three files with as many lines.
+
+    Raises InputError, naming the line, where the alignment is not one of these sentences.
+    """
+    lines = read_parallel_lines([source, target, alignment])
+    for number, (source_line, target_line, points_line) in enumerate(lines, start=1):
+        try:
+            points = parse_pharaoh(points_line)
+        except ConfigError as error:
+            raise InputError(alignment, str(error), line=number) from None
+        pair = AlignedPair(split_words(source_line), split_words(target_line), points)
+        _check_range(pair, alignment, number)
+        yield pair
+
+
+def _check_range(pair: AlignedPair, path: str, line: int) -> None:
+    sources, targets = len(pair.source), len(pair.target)
+    for source, target in pair.points:
+        if source >= sources or target >= targets:
+            turned = all(one < targets and other < sources for one, other in pair.points)
+            cause = "are source and target exchanged?" if turned else "is it the alignment of another corpus?"
+            problem = f"point {source}-{target}, but the sentences have {sources} and {targets} words; {cause}"
+            raise InputError(path, problem, line=line)

@@ -1,0 +1,44 @@
+"""Which target words search looks at when the vocabulary is very large (Jean et al. 2015, section 3.3).
+
+The K most frequent words, and for every source word its K' most probable translations in a lexicon;
+one list for the few sentences that are searched together. Scores are the model's, renormalised over
+the list: no less than its probabilities over all words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor
+
+from nmt_core.errors import ConfigError
+from nmt_core.text.lexicon import Lexicon
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+
+class CandidateLists:
+    """``frequent`` words from the beginning of the vocabulary, which is ordered by frequency.
+
+    ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
+    lacks do not count.
+    """
+
+    def __init__(
+        self, target: Vocabulary, *, frequent: int, lexicon: Lexicon | None = None, per_word: int = 10
+    ) -> None:
+        if frequent < 1 or per_word < 0:
+            raise ConfigError(f"candidates: {frequent} frequent words, {per_word} per word; expected at least 1 and 0")
+        self._ids = {word: number for number, word in enumerate(target.words)}
+        self._frequent = max(min(frequent, len(target)), len(SPECIAL_WORDS))
+        self._lexicon = lexicon or Lexicon({})
+        self._per_word = per_word
+
+    def of(self, source_words: Iterable[str]) -> Tensor:
+        """The candidates for sentences of these words: ascending ids."""
+        more = {number for word in set(source_words) for number in self._of_word(word) if number >= self._frequent}
+        return torch.tensor([*range(self._frequent), *sorted(more)])
+
+    def _of_word(self, word: str) -> list[int]:
+        found = (self._ids.get(candidate.word) for candidate in self._lexicon.entries.get(word, ()))
+        return [number for number in found if number is not None][: self._per_word]

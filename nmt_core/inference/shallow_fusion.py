@@ -1,0 +1,82 @@
+"""Shallow fusion (Gülçehre et al. 2015, section 4.1): a recurrent language model has a say at every step of search.
+
+    score of the next word = log p(y_t | y_<t, x) + weight * log p_LM(y_t | y_<t)
+
+The sum is not renormalised. What search then reports as the log-probability of a translation is this
+sum over its words and ``</s>``, no longer log p(y | x): ``nmt-core score`` gives that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from nmt_core.data.batching import Padded
+from nmt_core.data.layout import Layout
+from nmt_core.errors import ConfigError
+from nmt_core.inference.predictor import Advance, ModelPredictor, Predictor, Together
+from nmt_core.inference.selection import block_maxima
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.interface import Rows
+from nmt_core.models.rnnlm import RNNLMConfig
+
+
+class FusedLanguageModel(NamedTuple):
+    """A recurrent language model and its weight, from 0 up."""
+
+    loaded: LoadedModel
+    weight: float
+
+
+class ShallowFusion:
+    """A predictor of translations and one of the target language, over one target vocabulary."""
+
+    def __init__(self, translation: Predictor, language: Predictor, *, weight: float) -> None:
+        self.translation, self.language, self.weight = translation, language, weight
+
+    def __repr__(self) -> str:
+        return f"ShallowFusion({self.translation!r}, {self.language!r}, weight={self.weight})"
+
+    @property
+    def device(self) -> torch.device:
+        """Both predictors' device."""
+        return self.translation.device
+
+    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+        """Both begin."""
+        memory, state = self.translation.begin(source)
+        language_memory, language_state = self.language.begin(source)
+        return Together((memory, language_memory)), Together((state, language_state))
+
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """Both advance; the scores are added up, the attention is the translation's."""
+        states, memories = state.members, memory.members
+        step = self.translation.advance(previous_N, states[0], memories[0], layout)
+        said = self.language.advance(previous_N, states[1], memories[1], layout)
+        normalizer_N = step.normalizer_N + self.weight * said.normalizer_N
+        scores_NV = step.scores_NV.to(normalizer_N.dtype).add_(said.scores_NV, alpha=self.weight)
+        return Advance(
+            scores_NV, block_maxima(scores_NV), normalizer_N, Together((step.state, said.state)), step.attention_NS
+        )
+
+    def narrowed(self, words_C: Tensor) -> ShallowFusion:
+        """Both over these words alone."""
+        return ShallowFusion(self.translation.narrowed(words_C), self.language.narrowed(words_C), weight=self.weight)
+
+
+def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:
+    """The predictor of ``models`` with a language model beside it.
+
+    Raises ConfigError when that is none, or not one of the same target words.
+    """
+    folder = language.loaded.folder
+    if not isinstance(language.loaded.config.model, RNNLMConfig):
+        raise ConfigError(f"{folder}: is no language model; fusion needs a model of type rnnlm (nmt-core train-lm)")
+    if language.loaded.target.words != models[0].target.words:
+        raise ConfigError(
+            f"{folder} and {models[0].folder} have different target vocabularies; train the language model with "
+            f"data.target_vocabulary: {models[0].folder}/target.vocab"
+        )
+    return ShallowFusion(translation, ModelPredictor(language.loaded.model), weight=language.weight)

@@ -1,0 +1,131 @@
+"""Deep fusion: RNNsearch with a recurrent language model in its readout (Gülçehre et al. 2015, section 4.2).
+
+At every step the language model reads the word before, and a controller says how much of its state counts:
+
+    g_t = sigmoid(v · s^LM_t + w · s^TM + b),        p^LM_t = g_t s^LM_t
+    t_i = max over pairs of (U_o s^TM + V_o E y + C_o c + b_o + U^LM p^LM_t)
+
+s^TM is the decoder state that the readout reads. ``fuse`` makes the model of two trained ones; with
+U^LM = 0, where it starts, it is the translation model alone. As in Gülçehre et al. only readout, output
+layer and controller are trained (``trained: readout``), or all of it, as in the WMT'15 system.
+
+Of the language model only what reads words is kept. Its words are those of the translation model from
+the start: a word that it does not know has its vector of ``<unk>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from nmt_core.config import Config
+from nmt_core.data.batching import Batch
+from nmt_core.data.layout import Layout
+from nmt_core.models.interface import Memory, State, Step
+from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+
+Trained = Literal["readout", "all"]
+
+
+class DeepFusionConfig(Config):
+    """The translation model, the language model, and what is trained."""
+
+    type: Literal["deep-fusion"] = "deep-fusion"
+    translation: RNNsearchConfig = RNNsearchConfig()
+    language: RNNLMConfig = RNNLMConfig()
+    trained: Trained = "readout"
+
+    @property
+    def initialisation(self) -> Literal["paper", "glorot"]:
+        """That of the translation model."""
+        return self.translation.initialisation
+
+
+@dataclass(frozen=True)
+class FusedState(State):
+    """Where the translation model and the language model stand."""
+
+    translation: State
+    language: State
+
+
+class Controller(nn.Module):
+    """How much of the language model's state counts, and what that adds to the readout."""
+
+    def __init__(self, hidden: int, language_hidden: int, units: int) -> None:
+        super().__init__()
+        self.language = nn.Linear(language_hidden, 1, bias=False)
+        self.state = nn.Linear(hidden, 1)
+        self.readout = nn.Linear(language_hidden, 2 * units, bias=False)
+
+    def forward(self, state: Tensor, language: Tensor) -> Tensor:
+        """U^LM g s^LM: (..., H) and (..., H') -> (..., 2L)."""
+        gate = torch.sigmoid(self.language(language) + self.state(state))
+        added: Tensor = self.readout(gate * language)
+        return added
+
+
+class DeepFusion(RNNsearch):
+    """See the module's docstring."""
+
+    def __init__(self, config: DeepFusionConfig, source_words: int, target_words: int) -> None:
+        super().__init__(config.translation, source_words, target_words)
+        self.fusion = config
+        self.language = RNNLM(config.language, 0, target_words)
+        del self.language.output  # it reads and does not predict
+        self.controller = Controller(config.translation.hidden, config.language.hidden, config.translation.maxout)
+
+    def start(self, memory: Memory) -> State:
+        """The translation model's state, and a language model that has read nothing."""
+        return FusedState(self.first_state(memory), self.language.start(memory))
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        """Both read the word before; the language model has a say in the next."""
+        assert isinstance(state, FusedState)
+        said = self.language.step(previous_N, state.language, memory)
+        step = self.look_and_generate(
+            previous_N, state.translation, memory, layout, more=lambda hidden: self.controller(hidden, said.readout_NL)
+        )
+        return Step(step.readout_NL, FusedState(step.state, said.state), step.attention_NS)
+
+    def readouts(self, batch: Batch) -> Tensor:
+        """As ``step`` for a known target."""
+        said_BTH = self.language.readouts(batch)
+        return self.all_readouts(batch, more=lambda hidden: self.controller(hidden, said_BTH))
+
+    def trained(self) -> Iterator[nn.Parameter]:
+        """Readout, output layer and controller, or all parameters."""
+        parts = (self.readout, self.output, self.controller) if self.fusion.trained == "readout" else (self,)
+        for part in parts:
+            yield from part.parameters()
+
+
+@torch.no_grad()
+def fuse(
+    translation: RNNsearch, language: RNNLM, language_ids: list[int], *, trained: Trained = "readout"
+) -> DeepFusion:
+    """The two models as one that begins as ``translation``: U^LM, v and w are 0, the gate's bias is -1.
+
+    ``language_ids`` has for every target word its id in the language model.
+    """
+    reader = language.config.model_copy(update={"dropout": 0.0, "embedding_dropout": 0.0, "tied": False})
+    fused = DeepFusion(
+        DeepFusionConfig(translation=translation.config, language=reader, trained=trained),
+        translation.source_embedding.num_embeddings,
+        translation.target_embedding.num_embeddings,
+    )
+    for parameter in fused.controller.parameters():
+        parameter.zero_()
+    fused.controller.state.bias.fill_(-1.0)
+    given: dict[str, Tensor] = dict(translation.named_parameters())
+    given |= {f"language.{name}": value for name, value in language.named_parameters()}
+    given["language.target_embedding.weight"] = language.target_embedding.weight[torch.tensor(language_ids)]
+    for name, parameter in fused.named_parameters():
+        if not name.startswith("controller."):
+            parameter.copy_(given[name])
+    return fused

@@ -1,0 +1,29 @@
+"""Alignment points as Moses and the word aligners write them (``source-target``, from 0).
+
+>>> pharaoh([(2, 1), (0, 0)])
+'0-0 2-1'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from nmt_core.errors import ConfigError
+
+Points = list[tuple[int, int]]
+
+
+def pharaoh(points: Iterable[tuple[int, int]]) -> str:
+    """Points as Moses writes them: ``0-0 2-1``, ordered by source and then target."""
+    return " ".join(f"{source}-{target}" for source, target in sorted(points))
+
+
+def parse_pharaoh(line: str) -> Points:
+    """Points from their written form. Raises ConfigError when it is something else."""
+    points = []
+    for point in line.split():
+        source, dash, target = point.partition("-")
+        if not (dash and source.isdecimal() and target.isdecimal()):
+            raise ConfigError(f"alignment point {point!r}: expected SOURCE-TARGET, such as 0-1")
+        points.append((int(source), int(target)))
+    return points

@@ -1,0 +1,138 @@
+"""Language models in ``decode``, and ``tune-lm``, on a tiny model folder."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sacrebleu
+import torch
+
+from nmt_core.commands.main import main
+from nmt_core.inference.lm_tuning import parse_grid
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.arpa import ARPA
+
+kenlm = pytest.importorskip("kenlm")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A translation model, two language models, a development set."""
+    folder = tmp_path_factory.mktemp("tune")
+    source = Vocabulary([*SPECIAL_WORDS, "a", "group", "of", "men"])
+    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "hommes", "."])
+    sizes: dict[str, Any] = {"embedding": 4, "hidden": 5}
+    search = RNNsearchConfig(alignment=3, maxout=4, **sizes)
+    for name, config, words in (("search", search, source), ("rnnlm", RNNLMConfig(**sizes), Vocabulary(SPECIAL_WORDS))):
+        model = new_model(config, len(words), len(target), seed=1)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.mul_(20)  # to have opinions
+        save_model(str(folder / name), model, words, target, FolderConfig(model=config))
+    (folder / "lm.arpa").write_text(ARPA)
+    (folder / "bad.arpa").write_text("nothing\n")
+    (folder / "source").write_text("a group of men\n\nmen of a group\nmen\na a group\n")
+    (folder / "reference").write_text("un groupe hommes .\n\nhommes . un groupe\nhommes .\nun groupe un groupe .\n")
+    return folder
+
+
+def decode(folder: Path, *options: str) -> list[list[str]]:
+    """The fields of the lines ``decode`` writes."""
+    output = folder / "output"
+    places = ["--model", str(folder / "search"), "--input", str(folder / "source"), "--output", str(output)]
+    assert main(["decode", *places, "--device", "cpu", *options]) == 0
+    return [line.split(" ||| ") for line in output.read_text().split("\n")[:-1]]
+
+
+def test_decode_reranks_the_whole_beam(folder: Path) -> None:
+    lm = ["--lm", str(folder / "lm.arpa"), "--lm-weight", "0.4"]
+    beam = decode(folder, "--nbest", "12")
+    best = decode(folder, "--nbest", "3", *lm)
+    said = kenlm.Model(str(folder / "lm.arpa"))
+    for line in ("0", "2", "3", "4"):
+        scored = []
+        for _, text, value, _ in (fields for fields in beam if fields[0] == line):
+            nmt, lm0 = float(value.split()[1]), said.score(text) * math.log(10)
+            scored.append((round((nmt + 0.4 * lm0) / (len(text.split()) + 1), 4), text))
+        expected = sorted(scored, key=lambda pair: -pair[0])[:3]
+        found = [fields for fields in best if fields[0] == line]
+        assert [fields[1] for fields in found] == [text for _, text in expected]
+        assert [float(fields[3]) for fields in found] == pytest.approx([score for score, _ in expected], abs=2e-4)
+        assert all(fields[2].split()[::2] == ["NMT0=", "LM0="] for fields in found)
+    assert [fields[1] for fields in best if fields[0] == "1"] == [""]
+    assert [fields[0] for fields in decode(folder, *lm)] == [
+        next(fields[1] for fields in best if fields[0] == str(line)) for line in range(5)
+    ]
+
+
+def test_weight_zero_is_decode_without(folder: Path) -> None:
+    assert decode(folder, "--lm", str(folder / "lm.arpa"), "--lm-weight", "0") == decode(folder)
+    assert decode(folder, "--fusion-lm", str(folder / "rnnlm"), "--fusion-weight", "0") == decode(folder)
+    assert decode(folder, "--fusion-lm", str(folder / "rnnlm"), "--fusion-weight", "1") != decode(folder)
+
+
+def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    lm = str(folder / "lm.arpa")
+    command = ["tune-lm", "--model", str(folder / "search"), "--device", "cpu", "--lm", lm, "--weights", "0:2:0.25"]
+    places = ["--source", str(folder / "source"), "--reference", str(folder / "reference")]
+    assert main([*command, *places, "--output", str(folder / "tuned.json")]) == 0
+    told = capsys.readouterr()
+    rows = [tuple(map(float, line.split("\t"))) for line in told.out.split("\n")[:-1]]
+    references = (folder / "reference").read_text().split("\n")[:-1]
+    bleus = {}
+    for weight in (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2):
+        texts = [fields[0] for fields in decode(folder, "--lm", lm, "--lm-weight", str(weight))]
+        bleus[weight] = sacrebleu.corpus_bleu(texts, [references], tokenize="none", force=True).score
+    assert rows[:-1] == [(weight, pytest.approx(bleu, abs=0.006)) for weight, bleu in bleus.items()]
+    assert len(set(bleus.values())) > 1
+    best = max(bleus, key=lambda weight: bleus[weight])
+    assert rows[-1] == (best, pytest.approx(bleus[best], abs=0.006))
+    assert f"--lm {lm} --lm-weight {best:g}" in told.err
+    written = json.loads((folder / "tuned.json").read_text())
+    assert written["best"] == {"weight": best, "bleu": pytest.approx(bleus[best])}
+    assert len(written["trials"]) == 9
+
+
+@pytest.mark.parametrize(
+    ("grid", "weights"), [("0:0.3:0.1", [0.0, 0.1, 0.2, 0.3]), ("0.1:0.1:1", [0.1]), ("0:1:0.4", [0.0, 0.4, 0.8])]
+)
+def test_both_ends_of_a_grid_count(grid: str, weights: list[float]) -> None:
+    assert parse_grid(grid) == weights
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (("--lm", "bad.arpa", "--lm-weight", "1"), "bad.arpa"),
+        (("--lm", "lm.arpa"), "--lm-weight"),
+        (("--lm-weight", "1"), "--lm"),
+        (("--lm", "lm.arpa", "--lm-weight", "1", "--sample", "2"), "--sample"),
+        (("--fusion-lm", "rnnlm"), "--fusion-weight"),
+        (("--fusion-lm", "search", "--fusion-weight", "1"), "no language model"),
+        (("--fusion-lm", "nowhere", "--fusion-weight", "1"), "nowhere"),
+    ],
+)
+def test_wrong_options_of_decode_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: tuple[str, ...], problem: str
+) -> None:
+    here = [str(folder / part) if part in ("bad.arpa", "lm.arpa", "rnnlm", "search") else part for part in options]
+    places = ["--model", str(folder / "search"), "--input", str(folder / "source")]
+    assert main(["decode", *places, "--device", "cpu", *here]) == 2
+    (line,) = capsys.readouterr().err.strip().split("\n")
+    assert problem in line
+
+
+@pytest.mark.parametrize("grid", ["1", "0:1", "0:1:0", "1:0:0.1", "0:1:x", "-1:1:0.5", "0:1e9:0.001", "nan:1:1"])
+def test_what_is_no_grid_is_told(folder: Path, capsys: pytest.CaptureFixture[str], grid: str) -> None:
+    places = ["--source", str(folder / "source"), "--reference", str(folder / "reference")]
+    lm = ["--lm", str(folder / "lm.arpa"), f"--weights={grid}"]
+    assert main(["tune-lm", "--model", str(folder / "search"), *lm, *places]) == 2
+    assert "START:STOP:STEP" in capsys.readouterr().err

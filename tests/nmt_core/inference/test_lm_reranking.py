@@ -1,0 +1,123 @@
+"""Re-ranking with an n-gram model: KenLM's own numbers, the formula by hand, warnings and bad files."""
+
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import InputError
+from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.lm_reranking import LanguageModelReranker
+from nmt_core.inference.ngram import NgramModel
+from nmt_core.inference.translator import Translation, Translator
+from nmt_core.models.checkpoint import LoadedModel
+from tests.nmt_core.arpa import ARPA
+
+kenlm = pytest.importorskip("kenlm")
+LN_10 = math.log(10)
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("lm") / "tiny.arpa"
+    path.write_text(ARPA)
+    return str(path)
+
+
+@pytest.fixture
+def model(path: str) -> NgramModel:
+    return NgramModel(path)
+
+
+def translation(text: str, log_prob: float) -> Translation:
+    words = tuple(text.split())
+    return Translation(text, words, log_prob, log_prob / (len(words) + 1), (log_prob, *(0.0 for _ in words)), ("x",))
+
+
+@pytest.mark.parametrize(
+    ("text", "log10"),
+    [
+        ("un groupe .", -0.4 - 0.2 - (0.1 + 0.8) - 0.1),  # <s> un, un groupe, back-off to ".", . </s>
+        ("hommes .", -(0.3 + 1.1) - 0.35 - 0.1),
+        ("chat", -(0.3 + 1.5) - 0.7),  # unknown, then </s> alone
+        ("", -(0.3 + 0.7)),
+    ],
+)
+def test_log_probabilities_are_those_of_the_arpa_file(model: NgramModel, path: str, text: str, log10: float) -> None:
+    assert model.log_prob(text.split()) == pytest.approx(log10 * LN_10, abs=1e-5)
+    assert model.log_prob(text.split()) == pytest.approx(kenlm.Model(path).score(text) * LN_10)
+
+
+def test_what_kenlm_takes_for_a_separator_stays_inside_its_word(model: NgramModel) -> None:
+    assert model.log_prob(["un\rgroupe"]) == pytest.approx(model.log_prob(["chat"]))
+    assert model.log_prob(["\udcff"]) == pytest.approx(model.log_prob(["chat"]))  # a byte that was no UTF-8
+    assert "un" in model
+    assert "un\n" not in model
+
+
+def test_the_score_is_the_formula(model: NgramModel) -> None:
+    found = [translation("hommes .", -2.0), translation("un groupe .", -2.1)]
+    reranked = LanguageModelReranker(model, weight=0.5, length_normalization=1.0).rerank(found)
+    by_text = {one.text: one for one in reranked}
+    assert by_text["hommes ."].score == pytest.approx((-2.0 + 0.5 * -1.85 * LN_10) / 3, abs=1e-5)
+    assert by_text["un groupe ."].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 4, abs=1e-5)
+    assert [one.text for one in reranked] == ["un groupe .", "hommes ."]
+    assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
+    assert by_text["un groupe ."].log_prob == -2.1
+    root = LanguageModelReranker(model, weight=0.5, length_normalization=0.5).rerank(found)
+    assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
+
+
+def test_an_empty_line_stays_empty(model: NgramModel) -> None:
+    empty = Translation("", (), 0.0, 0.0, (), ())
+    assert LanguageModelReranker(model, weight=0.5).rerank([empty])[0].score == 0.0
+
+
+def test_weight_zero_leaves_the_order_and_a_great_one_takes_the_language_model_s(
+    model: NgramModel, load_tiny: Callable[..., LoadedModel]
+) -> None:
+    config = DecodingConfig(beam=8, nbest=8)
+    found = Translator([load_tiny("rnnsearch")], config=config).translate(["a group of men", "men $"])
+    for beam in found:
+        assert len({one.text for one in beam}) == 8
+        nothing = LanguageModelReranker(model, weight=0.0).rerank(beam)
+        assert [(one.text, one.score) for one in nothing] == [(one.text, one.score) for one in beam]
+        everything = LanguageModelReranker(model, weight=1e6).rerank(beam)
+        expected = max(beam, key=lambda one: model.log_prob(one.words) / (len(one.words) + 1))
+        assert everything[0].words == expected.words
+
+
+def heard(model: NgramModel, texts: list[str]) -> list[str]:
+    warnings: list[str] = []
+    lines = [[translation(text, -1.0)] for text in texts]
+    stream = LanguageModelReranker(model, weight=0.1).rerank_stream(lines, keep=1, warn=warnings.append)
+    assert [found[0].text for found in stream] == texts
+    return warnings
+
+
+def test_other_tokenisation_is_warned_of_once(model: NgramModel, path: str) -> None:
+    (warning,) = heard(model, ["un groupe. hommes."] * 1000)
+    assert path in warning
+    assert "668 of the first 1002 words" in warning
+    (short,) = heard(model, ["un groupe. hommes."] * 20)
+    assert "40 of the first 60 words" in short
+
+
+def test_a_few_unknown_words_are_no_reason(model: NgramModel) -> None:
+    assert heard(model, ["un groupe hommes . chat"] * 1000) == []  # a fifth, and not more
+    assert heard(model, ["chat chat"]) == []  # too little to say
+    assert heard(model, ["<unk> <unk> un ."] * 1000) == []  # the translation model's unknown words
+
+
+@pytest.mark.parametrize("content", [b"nothing\n", gzip.compress(b"\\data\\\nngram 1=9\n"), b"", None])
+def test_a_file_that_is_no_model_is_told_in_one_line(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "bad.arpa"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InputError, match=r"bad\.arpa") as caught:
+        NgramModel(str(path))
+    assert "\n" not in str(caught.value)

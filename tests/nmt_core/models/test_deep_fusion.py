@@ -1,0 +1,192 @@
+"""Deep fusion (Gülçehre et al. 2015) against its equations, and against the model it is made of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import torch
+import yaml
+
+from nmt_core.commands.main import main
+from nmt_core.data.batching import pad_pairs
+from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.deep_fusion import DeepFusion, fuse
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+Order = Literal["look-generate-update", "conditional"]
+PAIRS = [([2, 3, 4], [2, 5, 3]), ([5], [4]), ([3, 3, 2, 4], [5, 1, 2, 2, 3])]
+SOURCE_WORDS = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])
+TARGET_WORDS = Vocabulary([*SPECIAL_WORDS, "u", "v", "w", "x", "y"])
+LM_WORDS = Vocabulary([*SPECIAL_WORDS, "y", "u", "z", "w"])
+LANGUAGE_IDS = [0, 1, 3, 1, 5, 1, 2]  # u v w x y
+
+
+def randomized(model: TranslationModel, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.6 * torch.randn(parameter.shape, generator=generator))
+
+
+def models(order: Order) -> tuple[RNNsearch, RNNLM]:
+    search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, order=order)
+    translation = new_model(search, len(SOURCE_WORDS), len(TARGET_WORDS), seed=1).eval()
+    language = new_model(RNNLMConfig(hidden=6, embedding=3), 2, len(LM_WORDS), seed=2).eval()
+    for seed, model in enumerate((translation, language)):
+        randomized(model, seed)
+    assert isinstance(translation, RNNsearch)
+    assert isinstance(language, RNNLM)
+    return translation, language
+
+
+def fused(order: Order = "look-generate-update") -> DeepFusion:
+    """A fused model with a controller that has opinions."""
+    model = fuse(*models(order), LANGUAGE_IDS).eval()
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for parameter in model.controller.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=generator))
+    return model
+
+
+@pytest.mark.parametrize("order", ["look-generate-update", "conditional"])
+def test_a_new_fused_model_is_the_translation_model(order: Order) -> None:
+    translation, language = models(order)
+    batch = pad_pairs(PAIRS)
+    model = fuse(translation, language, LANGUAGE_IDS)
+    with torch.no_grad():
+        plain = translation(batch)
+        assert torch.equal(model(batch), plain)
+    assert model.controller.state.bias.item() == -1.0
+    with torch.no_grad():
+        for parameter in model.controller.parameters():
+            parameter.fill_(0.7)
+        assert not torch.allclose(model(batch), plain)
+        model.controller.state.bias.fill_(-1e9)  # the gate shut
+        assert torch.equal(model(batch), plain)
+
+
+def test_one_step_is_the_equation() -> None:
+    """Written in NumPy from the paper: the readout of the second word."""
+    model = fused()
+    translation, language = models("look-generate-update")
+    batch = pad_pairs(PAIRS[:1])
+    with torch.no_grad():
+        readout = model.readouts(batch)[0, 1].numpy()
+        memory = translation.encode(batch.source)
+        encoders = (translation.encoder, translation.backward_encoder)
+        embedded = translation.source_embedding(batch.source.words_BL)
+        sides = [encoder(embedded, batch.source.mask_BL) for encoder in encoders]
+        first = translation.step(torch.tensor([-1]), translation.start(memory), memory)
+        second = translation.step(torch.tensor([2]), first.state, memory)
+        lm_state = language.start(language.encode(batch.source))
+        for word in (-1, LANGUAGE_IDS[2]):
+            lm_state = language.step(torch.tensor([word]), lm_state, None).state  # type: ignore[arg-type]
+        s_lm = lm_state.unit_NU[0].numpy()  # type: ignore[attr-defined]
+        s_tm = second.state.hidden_NH[0].numpy()  # type: ignore[attr-defined]
+        context = second.attention_NS[0].numpy() @ torch.cat(sides, dim=2)[0].numpy()  # type: ignore[index]
+    weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
+    v, w, b = (weights[f"controller.{name}"] for name in ("language.weight", "state.weight", "state.bias"))
+    gate = 1 / (1 + np.exp(-(v @ s_lm + w @ s_tm + b)))
+    pairs = (
+        weights["readout.state.weight"] @ s_tm
+        + weights["readout.state.bias"]
+        + weights["readout.word.weight"] @ weights["target_embedding.weight"][2]
+        + weights["readout.context.weight"] @ context
+        + weights["controller.readout.weight"] @ (gate * s_lm)
+    )
+    assert readout == pytest.approx(pairs.reshape(-1, 2).max(axis=1), abs=1e-5)
+
+
+@pytest.mark.parametrize("order", ["look-generate-update", "conditional"])
+def test_steps_scorer_and_beam_agree_with_forward(order: Order) -> None:
+    model = fused(order).requires_grad_(False)
+    batch = pad_pairs(PAIRS)
+    expected = model(batch).sum(dim=1)
+    stepwise = TranslationModel.readouts(model, batch)
+    assert torch.allclose(model.readouts(batch), stepwise, atol=1e-5)
+    config = DecodingConfig(beam=4, nbest=4, max_length_extra=3)
+    for hypotheses, (source, _) in zip(
+        beam_search(ModelPredictor(model), batch.source, config=config), PAIRS, strict=True
+    ):
+        for one in hypotheses:
+            assert one.log_prob == pytest.approx(model(pad_pairs([(source, one.words)])).sum().item(), abs=1e-4)
+    assert expected.isfinite().all()
+
+
+def folders(place: Path) -> tuple[str, str]:
+    names = []
+    for name, model, source, target in zip(
+        ("tm", "lm"),
+        models("look-generate-update"),
+        (SOURCE_WORDS, Vocabulary(SPECIAL_WORDS)),
+        (TARGET_WORDS, LM_WORDS),
+        strict=True,
+    ):
+        save_model(str(place / name), model, source, target, FolderConfig(model=model.config))
+        names.append(str(place / name))
+    return names[0], names[1]
+
+
+def test_fuse_then_train_changes_the_readout_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    translation, language = folders(tmp_path)
+    start = str(tmp_path / "start")
+    assert main(["fuse", "--model", translation, "--lm", language, "--output", start]) == 0
+    assert "knows 5 of 7 target words" in capsys.readouterr().err
+    pairs = [SentencePair("a b c", "u w y"), SentencePair("d", "x"), SentencePair("", "v")]
+    plain = [score.log_prob for score in ModelPairScorer([load_model(translation)]).score(pairs)]
+    assert [s.log_prob for s in ModelPairScorer([load_model(start)]).score(pairs)] == pytest.approx(plain, abs=1e-6)
+
+    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
+    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 20)
+    settings = {
+        "folder": str(tmp_path / "trained"),
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
+        "training": {"start_from": start, "max_updates": 12, "batch_sentences": 5, "dev_beam": 1, "select_by": "nll"},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    before, after = (dict(load_model(str(path)).model.named_parameters()) for path in (start, tmp_path / "trained"))
+    changed = {name.split(".")[0] for name, value in before.items() if not torch.equal(value, after[name])}
+    assert changed == {"readout", "output", "controller"}
+
+
+@pytest.mark.parametrize(
+    ("translation", "language", "problem"),
+    [("lm", "lm", "needs a model of type rnnsearch"), ("tm", "tm", "is no language model"), ("no", "lm", "no such")],
+)
+def test_what_cannot_be_fused_is_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], translation: str, language: str, problem: str
+) -> None:
+    folders(tmp_path)
+    arguments = ["--model", str(tmp_path / translation), "--lm", str(tmp_path / language)]
+    assert main(["fuse", *arguments, "--output", str(tmp_path / "out")]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    translation, _ = folders(tmp_path)
+    (tmp_path / "s").write_text("a b\n" * 9)
+    settings = {
+        "folder": str(tmp_path / "x"),
+        "model": {"type": "rnnsearch", "hidden": 7},
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2},
+        "training": {"start_from": translation},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    assert "has another kind of model or size" in capsys.readouterr().err

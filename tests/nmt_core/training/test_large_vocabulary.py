@@ -1,0 +1,169 @@
+"""Training with a few of the target words at a time (Jean et al. 2015)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.commands.main import main
+from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
+from nmt_core.data.partitions import cut_into_partitions
+from nmt_core.errors import ConfigError
+from nmt_core.models.build import new_model, preset
+from nmt_core.models.checkpoint import load_tensors
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.config import TrainingConfig
+from nmt_core.training.losses import backpropagate
+from nmt_core.training.optimizers import build_optimizer
+from nmt_core.training.word_tables import WordTables
+
+WORDS = 40
+SIZES = {"source_words": WORDS + 2, "target_words": WORDS + 2}
+
+
+def random_corpus(seed: int, sentences: int) -> ParallelCorpus:
+    generator = np.random.default_rng(seed)
+    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS))])
+    texts = [" ".join(f"w{int(w)}" for w in generator.integers(0, WORDS, 5)) for _ in range(2 * sentences)]
+    return encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary, vocabulary)
+
+
+@given(st.integers(0, 1000), st.integers(1, 60), st.integers(17, 45))
+def test_partitions_are_the_corpus_in_order_with_all_its_words(seed: int, sentences: int, words: int) -> None:
+    corpus = random_corpus(seed, sentences)
+    plan = BatchPlan(sentences=3, window=2, seed=seed).epoch(corpus, 0)
+    partitions = list(cut_into_partitions(corpus, plan, words=words, **SIZES))
+    assert [indices.tolist() for part in partitions for indices in part.batches] == [one.tolist() for one in plan]
+    assert [part.first for part in partitions] == np.cumsum([0, *(len(p.batches) for p in partitions)])[:-1].tolist()
+    for part in partitions:
+        chosen = part.target.words_C
+        assert len(chosen) == min(words, WORDS + 2)
+        assert chosen[:2].tolist() == [0, 1]
+        for indices in part.batches:
+            batch = make_batch(corpus, indices.tolist())
+            local = part.local(batch)
+            assert torch.equal(chosen[local.target.words_BL], batch.target.words_BL)
+            assert torch.equal(part.source.words_C[local.source.words_BL], batch.source.words_BL)
+
+
+def test_a_minibatch_with_too_many_words_is_one_clear_error() -> None:
+    corpus = random_corpus(1, 30)
+    plan = BatchPlan(sentences=30, window=1).epoch(corpus, 0)
+    with pytest.raises(ConfigError, match=r"training.partition_words 10: a minibatch of 30 pairs has \d\d distinct"):
+        list(cut_into_partitions(corpus, plan, words=10, **SIZES))
+
+
+@pytest.mark.parametrize("optimizer", ["adadelta", "adam"])
+@pytest.mark.parametrize("tied", [False, True])
+def test_only_the_chosen_rows_change_and_as_a_restricted_softmax_wants(optimizer: str, tied: bool) -> None:
+    sizes = {"hidden": 6, "embedding": 5, "alignment": 4, "maxout": 3, "initialisation": "glorot", "tied": tied}
+    model = new_model(preset("rnnsearch").model_copy(update=sizes), WORDS + 2, WORDS + 2, seed=3)
+    model.requires_grad_(True)
+    updater = build_optimizer(TrainingConfig(optimizer=optimizer), model.parameters())
+    tables = WordTables(model, updater)
+    corpus = random_corpus(7, 12)
+    first, second = np.arange(0, 6), np.arange(6, 12)
+
+    def update(indices: np.ndarray) -> torch.Tensor:
+        (part,) = cut_into_partitions(corpus, [indices], words=26, **SIZES)
+        batch = make_batch(corpus, indices.tolist())
+        with torch.no_grad():
+            logits = model.logits(model.readouts(batch)[batch.target.mask_BL], part.target.words_C)
+            words = part.local(batch).target.words_BL[batch.target.mask_BL]
+            expected = torch.nn.functional.cross_entropy(logits, words, reduction="sum")
+        tables.narrow(part.source.words_C, part.target.words_C)
+        updater.zero_grad()
+        loss = backpropagate(model, part.local(batch))
+        assert loss.item() == pytest.approx(expected.item(), rel=1e-5)
+        updater.step()
+        tables.widen()
+        return part.target.words_C
+
+    def tables_now() -> list[torch.Tensor]:
+        found = []
+        for parameter in {model.target_embedding.weight, model.output.weight, model.output.bias}:
+            moments = [value for value in updater.state[parameter].values() if value.shape == parameter.shape]
+            found += [parameter.detach(), *moments]
+        return [tensor.clone() for tensor in found]
+
+    update(first)
+    before = tables_now()
+    chosen = update(second)
+    others = torch.ones(WORDS + 2, dtype=torch.bool)
+    others[chosen] = False
+    assert len(before) == 6 if tied else 9
+    for old, new in zip(before, tables_now(), strict=True):
+        assert torch.equal(old[others], new[others])
+        assert not torch.equal(old[chosen], new[chosen])
+
+
+WORDS_OF_TEXT = [f"w{number}" for number in range(30)]
+
+
+@pytest.fixture
+def text(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(5)
+    for name, count in (("train", 200), ("dev", 20)):
+        lines = [" ".join(generator.choice(WORDS_OF_TEXT, 4)) for _ in range(count)]
+        (tmp_path / f"{name}.s").write_text("".join(f"{line}\n" for line in lines))
+        (tmp_path / f"{name}.t").write_text("".join(f"{line[::-1]}\n" for line in lines))
+    return tmp_path
+
+
+def trained(text: Path, folder: str, *runs: list[str], **training: object) -> dict[str, torch.Tensor]:
+    """The final state of training into ``folder``, in several runs if told so."""
+    settings = {
+        "folder": str(text / folder),
+        "model": {"type": "rnnsearch", "hidden": 6, "embedding": 5, "alignment": 4, "maxout": 4, "dropout": 0.1,
+                  "initialisation": "glorot"},
+        "data": {name: str(text / file) for name, file in
+                 (("source", "train.s"), ("target", "train.t"), ("dev_source", "dev.s"), ("dev_target", "dev.t"))},
+        "training": {"batch_sentences": 4, "window": 2, "validate_every": 9, "dev_beam": 1, **training},
+    }  # fmt: skip
+    path = text / f"{folder}.yaml"
+    path.write_text(yaml.safe_dump(settings))
+    for more in runs or ([],):
+        assert main(["train", str(path), "--quiet", "--device", "cpu", *more]) == 0
+    return load_tensors(str(text / folder / "training.safetensors"))
+
+
+@pytest.mark.parametrize("optimizer", ["adadelta", "adam"])
+def test_room_for_all_words_is_ordinary_training(text: Path, optimizer: str) -> None:
+    plain = trained(text, "plain", optimizer=optimizer, max_updates=40)
+    large = trained(text, "large", optimizer=optimizer, max_updates=40, partition_words=1000)
+    assert plain.keys() == large.keys()
+    assert all(torch.equal(tensor, large[name]) for name, tensor in plain.items())
+
+
+def test_an_interrupted_run_resumes_exactly(text: Path) -> None:
+    options = {"partition_words": 24, "max_updates": 70, "freeze_embeddings_after": 30}
+    whole = trained(text, "whole", **options)
+    stops = [["--set", "training.max_updates=13"], ["--resume", "--set", "training.max_updates=44"], ["--resume"]]
+    parts = trained(text, "parts", *stops, **options)
+    assert whole.keys() == parts.keys()
+    assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
+
+
+def test_frozen_embeddings_stay_as_they_are(text: Path) -> None:
+    early = trained(text, "early", max_updates=20, freeze_embeddings_after=20)
+    later = trained(text, "later", max_updates=40, freeze_embeddings_after=20)
+    for name, tensor in early.items():
+        if name.startswith("parameter."):
+            assert torch.equal(tensor, later[name]) == ("embedding" in name), name
+
+
+def test_too_small_partitions_are_one_clear_line(text: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = {"folder": str(text / "x"), "model": {"type": "rnnsearch", "hidden": 4, "embedding": 4},
+                "data": {"source": str(text / "train.s"), "target": str(text / "train.t"), "hold_out": 10},
+                "training": {"partition_words": 5}}  # fmt: skip
+    (text / "x.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(text / "x.yaml"), "--quiet", "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert "training.partition_words 5" in error
+    assert len(error.splitlines()) == 1
