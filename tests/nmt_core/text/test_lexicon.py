@@ -81,7 +81,7 @@ def test_many_target_words_of_one_source_word_are_dropped_on_the_way() -> None:
     assert [one.word for one in collect(lines, Keep(top=3)).entries["a"]] == ["w999", "w998", "w997"]
 
 
-@given(st.text(st.characters(exclude_characters="\n"), max_size=30))
+@given(st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=30))
 def test_any_other_line_is_refused_with_its_number(line: str) -> None:
     fields = line.replace("\t", " ").strip(" ").split(" ")
     with tempfile.TemporaryDirectory() as folder:
