@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.nbest import nbest_line
+
 if TYPE_CHECKING:
     from nmt_core.serving.client import NmtClient
 
@@ -136,7 +138,7 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
             yield sentence.translations[0].text
             continue
         for found in sentence.translations:
-            yield f"{number} ||| {found.text} ||| NMT= {found.log_prob:.6f} ||| {found.score:.6f}"
+            yield nbest_line(number, found.text, f"NMT= {found.log_prob:.6f}", found.score)
 
 
 def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:

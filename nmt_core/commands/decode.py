@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
+from nmt_core.commands.nbest import nbest_line
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 
 if TYPE_CHECKING:
@@ -154,17 +155,15 @@ def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iter
     if not args.feature_name or any(letter in args.feature_name for letter in " \t|="):
         raise ConfigError(f"--feature-name {args.feature_name!r}: expected a name without spaces, '|' or '='")
     if many:
-        return lambda number, found: (nbest_line(number, one, name=args.feature_name) for one in found)
+        return lambda number, found: (_nbest_line(number, one, name=args.feature_name) for one in found)
     if args.scores:
         return lambda _, found: [f"{found[0].log_prob:.6f}\t{found[0].text}"]
     return lambda _, found: [found[0].text]
 
 
-def nbest_line(number: int, translation: Translation, *, name: str) -> str:
-    """A line of a Moses n-best list; three bars inside the text, which would cut it, are escaped."""
-    text = translation.text.replace("|||", "&#124;&#124;&#124;")
+def _nbest_line(number: int, translation: Translation, *, name: str) -> str:
     lm = "" if translation.lm_log_prob is None else f" LM0= {translation.lm_log_prob:.6f}"
-    return f"{number} ||| {text} ||| {name}= {translation.log_prob:.6f}{lm} ||| {translation.score:.6f}"
+    return nbest_line(number, translation.text, f"{name}= {translation.log_prob:.6f}{lm}", translation.score)
 
 
 def open_translator(args: argparse.Namespace) -> Translator:

@@ -36,7 +36,7 @@ def weight(text: str) -> float:
 def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     """That of ``--lm``. Raises ConfigError for options that do not go together, InputError for a bad file."""
     from nmt_core.inference.lm_reranking import LanguageModelReranker
-    from nmt_core.inference.ngram import NgramModel
+    from nmt_core.ngram import NgramModel
 
     if not _given(args, "lm"):
         return None

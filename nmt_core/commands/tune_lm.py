@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     """Tune."""
     from nmt_core.inference.lm_reranking import UnknownShare, with_lm_log_probs
     from nmt_core.inference.lm_tuning import parse_grid, tune_weight
-    from nmt_core.inference.ngram import NgramModel
+    from nmt_core.ngram import NgramModel
 
     weights = parse_grid(args.weights)
     model = NgramModel(args.lm)

@@ -12,8 +12,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nmt_core.inference.hypothesis import normalize_by_length
-from nmt_core.inference.ngram import NgramModel
 from nmt_core.inference.translator import Translation
+from nmt_core.ngram import NgramModel
 from nmt_core.text.vocabulary import UNKNOWN
 
 _MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation

@@ -1,27 +1,16 @@
-"""One function over many items in several processes, answers in order, a few items at a time.
-
-Each process makes the function once. Processes are started afresh (``spawn``), since forked ones
-inherit the locks of libraries; they end with the program, also when that is killed.
-"""
+"""One function over many items in several processes, answers in order; each process makes the function once."""
 
 from __future__ import annotations
 
-import collections
-import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from nmt_core.errors import NmtError
+from nmt_core.processes import ask_in_order, open_pool
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-_AHEAD = 2  # items that wait for every process, so that none is idle
 
 
 def map_ordered(make: Callable[[], Callable[[Item], Answer]], items: Iterable[Item], *, jobs: int) -> Iterator[Answer]:
@@ -29,25 +18,14 @@ def map_ordered(make: Callable[[], Callable[[Item], Answer]], items: Iterable[It
     if jobs == 1:
         yield from map(make(), items)
         return
-    context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(make,))
+    pool = open_pool(jobs, _begin, make)
     try:
-        waiting: collections.deque[Future[Answer]] = collections.deque()
-        for item in items:
-            waiting.append(pool.submit(_do, item))
-            if len(waiting) >= jobs * _AHEAD:
-                yield _answer(waiting.popleft())
-        while waiting:
-            yield _answer(waiting.popleft())
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-
-
-def _answer(future: Future[Answer]) -> Answer:
-    try:
-        return future.result()
+        for future in ask_in_order(lambda item: pool.submit(_do, item), items, jobs=jobs):
+            yield future.result()
     except BrokenProcessPool as error:
         raise NmtError("a worker process died (out of memory?); start again with fewer --jobs") from error
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
 
 
 _make: Callable[[], Callable[[Any], Any]] | None = None
@@ -57,15 +35,6 @@ _function: Callable[[Any], Any] | None = None
 def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
     global _make
     _make = make
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program itself hears Ctrl-C
-    threading.Thread(target=_end_with_the_program, daemon=True).start()
-
-
-def _end_with_the_program() -> None:
-    program = multiprocessing.parent_process()
-    if program is not None:
-        wait([program.sentinel])
-        os._exit(1)
 
 
 def _do(item: Any) -> Any:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import itertools
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
@@ -206,8 +207,9 @@ class Engine:
                 seconds = min(max(waiting * self._spent / self._done, 0.2), 30.0) if self._done else 1.0
                 problem = f"the queue is full ({waiting} tokens wait); try again later"
                 raise busy(problem, reason="QUEUE_FULL", retry_after=seconds)
-            if not any(not line.idle for line in lane.lines.values()):  # no credit for time spent idle
-                lane.used = max(lane.used, max(other.used for other in self._busy_lanes()) if self._busy_lanes() else 0)
+            busy_lanes = self._busy_lanes()
+            if lane not in busy_lanes:  # no credit for time spent idle
+                lane.used = max([lane.used, *(other.used for other in busy_lanes)])
             lane.lines.setdefault(key, _Line(key)).waiting.append(job)
             lane.waiting_tokens += cost
             self._wake()
@@ -266,7 +268,9 @@ class Engine:
         """For how long the next batch of a line may wait for more."""
         if not line.waiting or self._closed or line.work is None or not line.work.patient or line.running:
             return 0.0
-        if sum(sum(job.tokens[job.taken :]) for job in line.waiting) >= line.work.room(_SHORT_TURN):
+        room = line.work.room(_SHORT_TURN)
+        waiting = itertools.accumulate(sum(job.tokens[job.taken :]) for job in line.waiting)
+        if any(tokens >= room for tokens in waiting):  # looks no further than what fills a batch
             return 0.0
         return line.waiting[0].since + self._delay - time.monotonic()
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
 from nmt_core.inference.predictor import joint_vocabulary
-from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.inference.translator import Translation, attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
@@ -188,8 +188,8 @@ def open_served_model(
     from nmt_core.text.processing import TextProcessor
 
     loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
-    attends = any(not isinstance(one.model, RNNencdec) for one in loaded)
-    if lexicon is not None and not attends:
+    has_attention = attends(make_predictor(loaded))
+    if lexicon is not None and not has_attention:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
     only = loaded[0].model if len(loaded) == 1 else None
     encoder = only if isinstance(only, RNNencdec) else None
@@ -205,7 +205,7 @@ def open_served_model(
         target_language=loaded[0].text.target_language,
         source_words=len(loaded[0].source),
         target_words=len(loaded[0].target),
-        attends=attends,
+        attends=has_attention,
         unknowns=UnknownReplacement() if lexicon is None else _read_lexicon(lexicon, loaded),
         vector_size=0 if encoder is None else encoder.config.hidden,
     )

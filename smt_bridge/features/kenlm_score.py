@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
-import math
-import os
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
 
-from nmt_core.errors import InputError, NmtError
+from nmt_core.ngram import NgramModel
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature, file_fingerprint
-
-_LN_10 = math.log(10.0)
-# KenLM's Python module would split at these too; inside a token they only say that the word is unknown.
-_NO_SEPARATORS = str.maketrans(dict.fromkeys("\n\r\v\f\x00", "\ufffd"))
 
 
 class KenLMFeature:
     """Natural log of p(hypothesis) with sentence boundaries, and the count of words outside the model.
 
-    ``path`` is an ARPA file (plain or gzip) or a binary of ``build_binary``. Raises NmtError when the
+    ``path`` is an ARPA file (plain or gzip) or a binary of ``build_binary``. Raises ConfigError when the
     kenlm module is not installed and InputError when the file is not a model.
     """
 
     def __init__(self, path: str, names: tuple[str, str] = ("KENLM0", "KenLMoov0")) -> None:
         self.names: tuple[str, ...] = names
-        self._path = path
-        self._model = _load(path)
+        self._path, self._model = path, _load(path)
 
     def __repr__(self) -> str:
         return f"KenLMFeature({self._path!r}, order={self._model.order})"
@@ -42,9 +34,8 @@ class KenLMFeature:
         return _each_text_once(groups, self._score)
 
     def _score(self, text: str) -> tuple[float, float]:
-        text = text.translate(_NO_SEPARATORS)
-        unknown = sum(word not in self._model for word in text.split(" ") if word)
-        return self._model.score(text, bos=True, eos=True) * _LN_10, float(unknown)
+        words = _words(text)
+        return self._model.log_prob(words), float(sum(word not in self._model for word in words))
 
 
 class KenLMNormalised:
@@ -52,8 +43,7 @@ class KenLMNormalised:
 
     def __init__(self, path: str, name: str = "KenLMnorm0") -> None:
         self.names: tuple[str, ...] = (name,)
-        self._path = path
-        self._model = _load(path)
+        self._path, self._model = path, _load(path)
 
     def __repr__(self) -> str:
         return f"KenLMNormalised({self._path!r}, order={self._model.order})"
@@ -68,8 +58,8 @@ class KenLMNormalised:
         return _each_text_once(groups, self._score)
 
     def _score(self, text: str) -> tuple[float]:
-        words = sum(map(bool, text.split(" ")))
-        return (self._model.score(text.translate(_NO_SEPARATORS), bos=True, eos=True) * _LN_10 / (words + 1),)
+        words = _words(text)
+        return (self._model.log_prob(words) / (len(words) + 1),)
 
 
 def _each_text_once(
@@ -79,24 +69,16 @@ def _each_text_once(
     return [[known[text] for text in group.hypotheses] for group in groups]
 
 
-def _signature(feature: str, path: str, model: Any, *, norm: str) -> str:
+def _signature(feature: str, path: str, model: NgramModel, *, norm: str) -> str:
     values = {"direction": "target", "lm": f"kenlm{model.order}", "model": file_fingerprint(path), "log": "e"}
     return str(Signature.of(feature, **values, norm=norm, dtype="float32"))
 
 
+def _words(text: str) -> list[str]:
+    return [word for word in text.split(" ") if word]
+
+
 @lru_cache(maxsize=4)
-def _load(path: str) -> Any:
+def _load(path: str) -> NgramModel:
     """The model of a file; features of the same file share it."""
-    try:
-        import kenlm
-    except ImportError as error:
-        raise NmtError("--lm needs the kenlm module: pip install kenlm") from error
-    if not os.path.isfile(path):
-        raise InputError(path, "there is no such language model")
-    config = kenlm.Config()
-    config.show_progress, config.arpa_complain = False, kenlm.ARPALoadComplain.NONE
-    try:
-        return kenlm.Model(path, config)
-    except (OSError, RuntimeError) as error:
-        problem = str(error).replace("\n", " ")
-        raise InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})") from error
+    return NgramModel(path)

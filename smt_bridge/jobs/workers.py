@@ -1,31 +1,25 @@
 """Processes that each make a worker once and then do one item after the other, answers in order.
 
-One process works inside the program itself. More are started afresh (``spawn``), since forked
-processes inherit the locks of numerical libraries; they end with the program, also when that is killed.
+One works inside the program itself; more are processes of their own.
 """
 
 from __future__ import annotations
 
-import collections
 import gc
 import multiprocessing
-import os
-import signal
-import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import wait
 from typing import Any, Generic, Protocol, TypeVar
 
 from nmt_core.errors import NmtError
+from nmt_core.processes import ask_in_order, open_pool
 from smt_bridge.errors import BridgeError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Item = TypeVar("_Item", contravariant=True)
 _Answer = TypeVar("_Answer", covariant=True)
-_AHEAD = 2  # items that wait for every process, so that none is idle
 
 
 class Worker(Protocol[_Item, _Answer]):
@@ -49,11 +43,10 @@ class Workers(Generic[Item, Answer]):
         self._pool: ProcessPoolExecutor | None = None
         self._jobs = jobs
         if jobs > 1:
-            context = multiprocessing.get_context("spawn")
-            numbers = context.Queue()
+            numbers = multiprocessing.get_context("spawn").Queue()
             for number in range(jobs):
                 numbers.put(number)
-            self._pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(open_worker, numbers))
+            self._pool = open_pool(jobs, _begin, open_worker, numbers)
 
     def __enter__(self) -> Workers[Item, Answer]:
         return self
@@ -79,14 +72,9 @@ class Workers(Generic[Item, Answer]):
         if self._own is not None:
             yield from map(self._own, items)
             return
-        assert self._pool is not None
-        waiting: collections.deque[Future[Answer]] = collections.deque()
-        for item in items:
-            waiting.append(self._pool.submit(_do, item))
-            if len(waiting) >= self._jobs * _AHEAD:
-                yield self._patiently(waiting.popleft())
-        while waiting:
-            yield self._patiently(waiting.popleft())
+        pool = self._pool
+        assert pool is not None
+        yield from map(self._patiently, ask_in_order(lambda item: pool.submit(_do, item), items, jobs=self._jobs))
 
     def _patiently(self, future: Future[Any]) -> Any:
         try:
@@ -103,20 +91,11 @@ _trouble = ""
 def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None:
     """The first thing a process does; what goes wrong is told with the first answer."""
     global _worker, _trouble
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program itself hears Ctrl-C
-    threading.Thread(target=_end_with_the_program, daemon=True).start()
     try:
         _worker = open_worker(numbers.get())
     except NmtError as error:
         _trouble = str(error)
     gc.freeze()  # models and modules are here to stay: do not look through them again and again
-
-
-def _end_with_the_program() -> None:
-    program = multiprocessing.parent_process()
-    if program is not None:
-        wait([program.sentinel])
-        os._exit(1)
 
 
 def _ready() -> Worker[Any, Any]:

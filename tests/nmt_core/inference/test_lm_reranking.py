@@ -12,9 +12,9 @@ import pytest
 from nmt_core.errors import InputError
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.lm_reranking import LanguageModelReranker
-from nmt_core.inference.ngram import NgramModel
 from nmt_core.inference.translator import Translation, Translator
 from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.ngram import NgramModel
 from tests.nmt_core.arpa import ARPA
 
 kenlm = pytest.importorskip("kenlm")

@@ -1,0 +1,52 @@
+"""Processes for parallel work: how they begin and end, and answers in the order of the questions.
+
+Processes are started afresh (``spawn``), since forked ones inherit the locks of numerical libraries;
+they leave Ctrl-C to the program and end with it, also when that is killed.
+"""
+
+from __future__ import annotations
+
+import collections
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from multiprocessing.connection import wait
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+_AHEAD = 2  # items that wait for every process, so that none is idle
+
+
+def open_pool(jobs: int, begin: Callable[..., None], *arguments: Any) -> ProcessPoolExecutor:
+    """``jobs`` processes, each of which calls ``begin`` (picklable, as its arguments are) before anything else."""
+    context = multiprocessing.get_context("spawn")
+    return ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
+
+
+def ask_in_order(
+    ask: Callable[[Item], Future[Answer]], items: Iterable[Item], *, jobs: int
+) -> Iterator[Future[Answer]]:
+    """What ``ask`` answers to the items, in their order; only a few more than ``jobs`` are taken ahead."""
+    waiting: collections.deque[Future[Answer]] = collections.deque()
+    for item in items:
+        waiting.append(ask(item))
+        if len(waiting) >= jobs * _AHEAD:
+            yield waiting.popleft()
+    yield from waiting
+
+
+def _begin(begin: Callable[..., None], *arguments: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_the_program, daemon=True).start()
+    begin(*arguments)
+
+
+def _end_with_the_program() -> None:
+    program = multiprocessing.parent_process()
+    if program is not None:
+        wait([program.sentinel])
+        os._exit(1)
