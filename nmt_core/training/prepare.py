@@ -112,7 +112,8 @@ def _split(
             raise ConfigError(f"{run.data.dev_source}: is empty; there is nothing to validate on")
         return pairs, dev
     if len(pairs) <= run.data.hold_out:
-        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation")
+        notes = "".join(f"; {text.note}" for text in texts.values() if text.note is not None)
+        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{notes}")
     held = np.zeros(len(pairs), dtype=bool)
     held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
     kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
