@@ -24,7 +24,10 @@ _AHEAD = 2  # items that wait for every process, so that none is idle
 def open_pool(jobs: int, begin: Callable[..., None], *arguments: Any) -> ProcessPoolExecutor:
     """``jobs`` processes, each of which calls ``begin`` (picklable, as its arguments are) before anything else."""
     context = multiprocessing.get_context("spawn")
-    return ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
+    for _ in range(jobs):
+        pool.submit(_nothing)  # a pool starts a process only when there is work for it, and models take long to load
+    return pool
 
 
 def ask_in_order(
@@ -37,6 +40,10 @@ def ask_in_order(
         if len(waiting) >= jobs * _AHEAD:
             yield waiting.popleft()
     yield from waiting
+
+
+def _nothing() -> None:
+    pass
 
 
 def _begin(begin: Callable[..., None], *arguments: Any) -> None:

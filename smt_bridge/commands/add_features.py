@@ -180,7 +180,8 @@ def _shard_of(lists: Sequence[NbestList]) -> Shard:
     from smt_bridge.formats.nbest import format_entry
     from smt_bridge.jobs.manifest import shard_of
 
-    return shard_of(lists[0].entries[0].line, [format_entry(entry) for group in lists for entry in group.entries])
+    lines = (format_entry(entry) for group in lists for entry in group.entries)
+    return shard_of(lists[0].entries[0].line, b"\n".join(lines))
 
 
 def _stream(

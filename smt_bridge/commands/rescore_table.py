@@ -172,7 +172,7 @@ def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]
 def _shard_of(window: Window) -> Shard:
     from smt_bridge.jobs.manifest import shard_of
 
-    return shard_of(window.first, window.lines)
+    return shard_of(window.first, window.content)
 
 
 def _rescore_stream(
@@ -231,9 +231,9 @@ def _output_of(args: argparse.Namespace) -> str:
 def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]:
     """The windows up to that number of lines, or all."""
     for window in windows:
-        yield window if lines is None else window._replace(lines=window.lines[:lines])
+        yield window if lines is None else window.beginning(lines)
         if lines is not None:
-            lines -= len(window.lines)
+            lines -= window.size
             if lines <= 0:
                 return
 
@@ -259,13 +259,13 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
 
     if quiet:
         return
-    if window.lines[0].startswith(b"\xef\xbb\xbf"):
+    if window.content.startswith(b"\xef\xbb\xbf"):
         _say(f"{window.path}: begins with a byte order mark; Moses takes it for a part of the first word")
     columns = split_window(window)
     bracketed = bracketed_last_tokens(columns)
     if bracketed:
         _say(
-            f"{window.path}: {bracketed} phrase pairs of the first {len(window.lines)} end in a word like [this], "
+            f"{window.path}: {bracketed} phrase pairs of the first {window.size} end in a word like [this], "
             "which Moses drops; escape brackets as tokenizer.perl does"
         )
     if not is_grouped(columns.sources):

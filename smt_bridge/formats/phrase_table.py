@@ -11,8 +11,8 @@ numbers come last. Lines end at ``\n`` only.
 
 A table has no header, so the number of scores is that of its first line and holds for all. Windows
 are cut where the source phrase changes and depend on the content alone, so that every way of
-working through them (in order, in parallel, again after a crash) sees the same ones. A window is
-checked as a whole at the speed of C; line by line it is looked at only when that fails, to mend the
+working through them (in order, in parallel, again after a crash) sees the same ones. A window is cut
+and checked as a whole, with NumPy; line by line it is looked at only when that fails, to mend the
 blanks or to name the line that is wrong.
 """
 
@@ -20,21 +20,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, groupby
-from math import inf, isfinite
+from itertools import groupby, pairwise
+from math import isfinite
 from typing import NamedTuple
 
-from nmt_core.files import read_line_blocks
+import numpy as np
+import numpy.typing as npt
+
+from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, SEPARATOR, split_fields, split_tokens
+from smt_bridge.formats.plain_numbers import are_plain_numbers
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded
 
 SOURCE, TARGET, SCORES = 0, 1, 2
 _FIELDS = 4  # source, target, scores, and the rest of the line as one
+_LOOKED_AT = 100  # lines that tell what kind of table it is
 
-_NUMBER_CHARACTERS = b"0123456789.eE+- \n"
+_BAR, _NEWLINE = b"|\n"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NON_TERMINAL = re.compile(rb"(?:^|[ \t])\[[^ \t]*\]\[[^ \t]*\](?:[ \t]|$)")
 _LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
@@ -45,28 +50,44 @@ Row = list[bytes]
 
 
 class Columns(NamedTuple):
-    """The lines of a window, field by field; ``rests`` is what follows the scores' separator, None for no separator.
+    """The lines of a window, field by field, and the bytes between the places where new numbers go.
 
-    Lists of bytes, and not one list for every line, whose many objects would keep Python's garbage
-    collector busy for longer than all the rest takes.
+    ``gaps`` has one item more than there are lines: from the beginning to behind the first line's last
+    score, from there to behind the second's, and so on; the last ends in a newline. Where a separator
+    or a carriage return follows the score, it comes with the blank before it.
     """
 
     sources: list[bytes]
     targets: list[bytes]
     scores: list[bytes]
-    rests: Sequence[bytes | None]
+    gaps: list[bytes]
 
 
 class Window(NamedTuple):
-    """Consecutive lines of a table, with all that is needed to work on them elsewhere.
+    r"""Consecutive lines of a table, with all that is needed to work on them elsewhere.
 
-    ``first`` is the number of the first line, from 1; ``scores`` the number of scores per line.
+    ``first`` is the number of the first line, from 1; ``scores`` the number of scores per line;
+    ``content`` the lines with ``\n`` between them.
     """
 
     path: str
     first: int
     scores: int
-    lines: list[bytes]
+    content: bytes
+
+    @property
+    def size(self) -> int:
+        """How many lines there are."""
+        return self.content.count(b"\n") + 1
+
+    @property
+    def lines(self) -> list[bytes]:
+        """Each line by itself."""
+        return self.content.split(b"\n")
+
+    def beginning(self, lines: int) -> Window:
+        """The first lines alone."""
+        return self._replace(content=b"\n".join(self.content.split(b"\n", lines)[:lines]))
 
 
 def read_windows(path: str) -> Iterator[Window]:
@@ -75,38 +96,51 @@ def read_windows(path: str) -> Iterator[Window]:
     Raises FormatError for an empty file, a hierarchical rule table and a malformed first line; the
     other lines are checked by ``split_window``.
     """
-    number = 1
-    scores = 0
-    for lines in cut_at_sources(read_line_blocks(path), size=WINDOW):
-        if number == 1:
-            scores = check_beginning(path, lines)
-        yield Window(path, number, scores, lines)
-        number += len(lines)
-    if number == 1:
+    window = None
+    for content in cut_at_sources(read_blocks(path), size=WINDOW):
+        if window is None:
+            window = Window(path, 1, check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]), content)
+        else:
+            window = window._replace(first=window.first + window.size, content=content)
+        yield window
+    if window is None:
         raise FormatError(path, f"the file is empty; {_EXPECTED}")
 
 
-def cut_at_sources(blocks: Iterable[list[bytes]], *, size: int) -> Iterator[list[bytes]]:
-    """Cut lines into lists of ``size`` or more, such that lines with the same source stay together.
+def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
+    r"""Cut lines into parts of ``size`` lines or more, such that lines with the same source stay together.
 
-    How the lines come in ``blocks`` makes no difference.
+    How the lines come in ``blocks``, which end where a line does, makes no difference. The parts have no
+    ``\n`` at their end.
     """
-    waiting: list[bytes] = []
-    place = size  # the first line that may begin a new window
+    waiting = b""
+    ends = np.zeros(0, np.int64)
+    place = size  # the first line that may begin a new part
     most = max(size, _LARGEST_WINDOW)
     for block in blocks:
-        waiting += block
-        while place < len(waiting):
-            source = waiting[place - 1].partition(SEPARATOR)[0]
-            while place < min(len(waiting), most) and waiting[place].partition(SEPARATOR)[0] == source:
+        whole = block if block.endswith(b"\n") else block + b"\n"
+        ends = np.append(ends, _places(whole, _NEWLINE) + len(waiting))
+        waiting += whole
+        while place < len(ends):
+            source = _source(waiting, ends, place - 1)
+            while place < min(len(ends), most) and _source(waiting, ends, place) == source:
                 place += 1
-            if place == len(waiting):
+            if place == len(ends):
                 break
-            yield waiting[:place]
-            waiting = waiting[place:]
-            place = size
+            cut = ends[place - 1]
+            yield waiting[:cut]
+            waiting, ends, place = waiting[cut + 1 :], ends[place:] - (cut + 1), size
     if waiting:
-        yield waiting
+        yield waiting[:-1]
+
+
+def _places(content: bytes, octet: int) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(np.frombuffer(content, np.uint8) == octet)
+
+
+def _source(content: bytes, ends: npt.NDArray[np.int64], line: int) -> bytes:
+    begin = ends[line - 1] + 1 if line else 0
+    return content[begin : ends[line]].partition(SEPARATOR)[0]
 
 
 def check_beginning(path: str, lines: Sequence[bytes]) -> int:
@@ -116,7 +150,7 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> int:
     """
     if lines[0].startswith(b"[X] ||| "):
         raise FormatError(path, "this is a Hiero grammar (`[X] ||| ...`); only phrase tables can be scored", line=1)
-    beginning = [split_fields(line, at_most=_FIELDS) for line in lines[:100]]
+    beginning = [split_fields(line, at_most=_FIELDS) for line in lines]
     if all(len(row) > SCORES and _ends_in_label(row[SOURCE]) and _ends_in_label(row[TARGET]) for row in beginning):
         raise FormatError(path, _RULES.format("phrases end in a label such as [X]"), line=1)
     return count_scores(path, lines[0])
@@ -137,41 +171,65 @@ def split_window(window: Window) -> Columns:
     Raises FormatError, naming the line, for too few fields, hierarchical rules, a number of scores
     that is not that of the first line, and scores that are not plain numbers of at least 0.
     """
-    lines = window.lines
-    fields = list(chain.from_iterable(line.split(SEPARATOR, _FIELDS - 1) for line in lines))
-    whole = len(fields) == _FIELDS * len(lines)  # and no line has less, since none can have more
-    if whole:
-        columns = Columns(fields[0::_FIELDS], fields[1::_FIELDS], fields[2::_FIELDS], fields[3::_FIELDS])
-        if _all_plain(columns.scores, window.scores) and not _may_have_rules(columns):
-            return columns
-    return _split_slowly(window)
+    return _split_at_once(window) or _split_slowly(window)
+
+
+def _split_at_once(window: Window) -> Columns | None:
+    """The columns of lines with four fields or more and plain scores; None where one is different."""
+    content = window.content
+    bars = _places(content, _BAR)
+    separators = bars[::3]
+    if b"][" in content or len(bars) % 3 or (bars[2::3] - separators != 2).any():
+        return None
+    ends = np.append(_places(content, _NEWLINE), len(content))
+    starts = np.append(0, ends[:-1] + 1)
+    first = np.searchsorted(separators, starts)
+    if first[-1] + 2 >= len(separators) or (separators[first + 2] > ends).any():
+        return None
+    behind_source, behind_target, behind_scores = (separators[first + number] for number in range(3))
+    scores = _cut(content, behind_target + 3, behind_scores)
+    if not are_plain_numbers(scores, each=window.scores):
+        return None
+    gaps = [content[begin:end] for begin, end in pairwise([0, *(behind_scores - 1).tolist(), None])]
+    gaps[-1] += b"\n"
+    sources, targets = _cut(content, starts, behind_source), _cut(content, behind_source + 3, behind_target)
+    return Columns(sources, targets, scores, gaps)
+
+
+def _cut(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[bytes]:
+    return [content[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 def _split_slowly(window: Window) -> Columns:
     """The same line by line, to mend the blanks or to name the line that is wrong."""
-    rows = [line.split(SEPARATOR, _FIELDS - 1) for line in window.lines]
+    lines = window.lines
+    rows = [line.split(SEPARATOR, _FIELDS - 1) for line in lines]
     _refuse_rules(window, rows)
-    for number, (line, row) in enumerate(zip(window.lines, rows, strict=True), start=window.first):
+    for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=window.first):
         _mend_row(window, number, line, row)
-    rests = [row[3] if len(row) == _FIELDS else None for row in rows]
-    return Columns([row[SOURCE] for row in rows], [row[TARGET] for row in rows], [row[SCORES] for row in rows], rests)
+    gaps = [b""]
+    for row in rows:
+        begin, end = _around_new_scores(row)
+        gaps[-1] += begin
+        gaps.append(end + b"\n")
+    return Columns([row[SOURCE] for row in rows], [row[TARGET] for row in rows], [row[SCORES] for row in rows], gaps)
 
 
-def _may_have_rules(columns: Columns) -> bool:
-    return any(b"][" in b"\n".join(phrases) for phrases in (columns.sources, columns.targets))
+def _around_new_scores(row: Row) -> tuple[bytes, bytes]:
+    """The line up to its last score, and what follows it."""
+    scores = row[SCORES]
+    kept = scores[:-1] if scores.endswith((b" ", b"\r")) else scores
+    return SEPARATOR.join([*row[:SCORES], kept]), SEPARATOR.join([scores[len(kept) :], *row[_FIELDS - 1 :]])
 
 
 def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     r"""The lines, each ending in ``\n``, with ``numbers[i]`` (one or more, single blanks between) as last scores."""
-    lines = zip(columns.sources, columns.targets, columns.scores, numbers, columns.rests, strict=True)
-    if all(columns.rests) and all(scores.endswith(b" ") for scores in columns.scores):
-        return b"\n".join([b"%b|||%b|||%b%b |||%b" % line for line in lines] + [b""])  # type: ignore[str-format]
-    return b"".join(_joined(*line) for line in lines)
-
-
-def _joined(source: bytes, target: bytes, scores: bytes, added: bytes, rest: bytes | None) -> bytes:
-    scores = scores + added + b" " if scores.endswith(b" ") else _appended(scores, added)
-    return SEPARATOR.join([source, target, scores] + ([] if rest is None else [rest])) + b"\n"
+    if len(numbers) != len(columns.sources):
+        raise ValueError(f"{len(numbers)} new scores for {len(columns.sources)} lines")
+    pieces = [b" "] * (3 * len(numbers) + 1)
+    pieces[0::3] = columns.gaps
+    pieces[2::3] = numbers
+    return b"".join(pieces)
 
 
 def is_grouped(sources: Iterable[bytes]) -> bool:
@@ -186,20 +244,6 @@ def bracketed_last_tokens(columns: Columns) -> int:
         (b"]" in source and _ends_in_label(source)) or (b"]" in target and _ends_in_label(target))
         for source, target in zip(columns.sources, columns.targets, strict=True)
     )
-
-
-def _all_plain(fields: Sequence[bytes], scores: int) -> bool:
-    """Whether all score fields are `` n n n `` with ``scores`` numbers; False where it takes a closer look to know."""
-    text = b"\n".join(fields)
-    if text.translate(None, _NUMBER_CHARACTERS) or b"  " in text or b" -" in text:
-        return False
-    bordered = text.count(b" \n ") == len(fields) - 1 and text.startswith(b" ") and text.endswith(b" ")
-    if not bordered or {field.count(b" ") for field in fields} != {scores + 1}:
-        return False
-    try:
-        return max(map(float, set(text.split()))) < inf
-    except ValueError:
-        return False
 
 
 def _mend_row(window: Window, number: int, line: bytes, row: Row) -> None:
@@ -219,13 +263,6 @@ def _normal_scores(field: bytes, tokens: Sequence[bytes], *, last: bool) -> byte
     if field.endswith(b"\r"):
         return numbers + b"\r"
     return numbers + b" " if field.endswith((b" ", b"\t")) else numbers
-
-
-def _appended(scores: bytes, added: bytes) -> bytes:
-    """For a score field that ends the line, without a blank: the numbers go before a carriage return."""
-    if scores.endswith(b"\r"):
-        return b"%b %b\r" % (scores[:-1], added)
-    return b"%b %b" % (scores, added)
 
 
 def _checked_row(path: str, number: int, line: bytes) -> Row:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from nmt_core.errors import ConfigError, InputError
@@ -38,9 +38,9 @@ class Manifest(NamedTuple):
         return sum(shard.lines for shard in self.shards)
 
 
-def shard_of(first: int, lines: Sequence[bytes]) -> Shard:
-    """The shard that consists of ``lines``."""
-    return Shard(first, len(lines), zlib.crc32(b"\n".join(lines)))
+def shard_of(first: int, content: bytes) -> Shard:
+    r"""The shard whose lines, with ``\n`` between them, are ``content``."""
+    return Shard(first, content.count(b"\n") + 1, zlib.crc32(content))
 
 
 def write_manifest(path: str, manifest: Manifest) -> None:

@@ -80,7 +80,7 @@ def test_dry_run_scores_the_first_lines(
 
 
 def test_dry_run_goes_on_over_windows() -> None:
-    windows = [Window("t", 1, 1, [b"1", b"2"]), Window("t", 3, 1, [b"3", b"4"]), Window("t", 5, 1, [b"5"])]
+    windows = [Window("t", 1, 1, b"1\n2"), Window("t", 3, 1, b"3\n4"), Window("t", 5, 1, b"5")]
     assert [window.lines for window in command._beginning(windows, 3)] == [[b"1", b"2"], [b"3"]]
 
 

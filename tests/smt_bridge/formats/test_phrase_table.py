@@ -31,14 +31,14 @@ def write(path: Path, *lines: bytes) -> str:
 
 
 def through(*lines: bytes, added: bytes = b"0.125", scores: int = 2) -> list[bytes]:
-    content = append_scores(split_window(Window("table", 1, scores, list(lines))), [added] * len(lines))
+    content = append_scores(split_window(Window("table", 1, scores, b"\n".join(lines))), [added] * len(lines))
     assert content.endswith(b"\n")
     return content[:-1].split(b"\n")
 
 
 def refusal(*lines: bytes, scores: int = 2) -> str:
     with pytest.raises(FormatError) as caught:
-        split_window(Window("table", 11, scores, list(lines)))
+        split_window(Window("table", 11, scores, b"\n".join(lines)))
     return str(caught.value)
 
 
@@ -107,7 +107,7 @@ def test_malformed_line_is_refused_with_its_number(line: bytes, words: str) -> N
 def test_bracketed_words_are_not_rules() -> None:
     line = b"[ a ] a[b][c] ||| [x] y ||| 1 2 |||"
     assert through(line)[0].startswith(line[:-4])
-    rows = split_window(Window("table", 1, 2, [line, b"a ||| see [x] ||| 1 2 |||"]))
+    rows = split_window(Window("table", 1, 2, line + b"\na ||| see [x] ||| 1 2 |||"))
     assert bracketed_last_tokens(rows) == 1
 
 
@@ -145,7 +145,8 @@ def test_truncated_gzip_is_refused(tmp_path: Path) -> None:
 @given(st.lists(st.tuples(st.sampled_from([b"a", b"b", b"c"]), st.integers(1, 5)), min_size=1), st.integers(1, 7))
 def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], size: int) -> None:
     lines = [b"%b ||| x ||| 1" % source for source, repeats in groups for _ in range(repeats)]
-    windows = list(cut_at_sources([lines[:3], lines[3:]], size=size))
+    blocks = [b"\n".join([*part, b""]) for part in (lines[:3], lines[3:]) if part]
+    windows = [part.split(b"\n") for part in cut_at_sources(blocks, size=size)]
     assert [line for window in windows for line in window] == lines
     for window, following in pairwise(windows):
         assert window[-1] != following[0]
@@ -156,7 +157,8 @@ def test_windows_end_where_the_source_changes(groups: list[tuple[bytes, int]], s
 
 def test_endless_source_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("smt_bridge.formats.phrase_table._LARGEST_WINDOW", 10)
-    assert [len(window) for window in cut_at_sources([[b"a ||| b ||| 1"] * 25], size=4)] == [10, 10, 5]
+    windows = cut_at_sources([b"a ||| b ||| 1\n" * 25], size=4)
+    assert [window.count(b"\n") + 1 for window in windows] == [10, 10, 5]
 
 
 _PHRASE = st.binary(max_size=12).filter(lambda text: b"|" not in text and b"\n" not in text and b"]" not in text)
@@ -187,7 +189,7 @@ def test_real_table_is_kept_byte_for_byte(shared: Path) -> None:
     path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
     original = iter(read_lines(path))
     for window in islice(read_windows(path), 3):
-        lines = list(islice(original, len(window.lines)))
+        lines = list(islice(original, window.size))
         rows = [line.split(b"|||", 3) for line in lines]
         expected = b"".join(b"|||".join([*row[:2], row[2] + b"0.5 0.25 ", row[3]]) + b"\n" for row in rows)
         assert append_scores(split_window(window), [b"0.5 0.25"] * len(lines)) == expected

@@ -62,7 +62,8 @@ def read(path: str) -> Iterator[Lines]:
 
 
 def shard(item: Lines) -> Shard:
-    return shard_of(*item)
+    first, lines = item
+    return shard_of(first, b"\n".join(lines))
 
 
 def nobody(what: str, lines: int) -> None:
@@ -233,8 +234,8 @@ def test_a_range_that_is_none_is_refused(wrong: str) -> None:
 
 
 def test_a_shard_knows_its_content() -> None:
-    assert shard_of(5, [b"a", b"b"]) != shard_of(5, [b"a", b"c"])
-    assert shard_of(5, [b"a", b"b"]) == Shard(5, 2, shard_of(5, [b"a", b"b"]).crc)
+    assert shard_of(5, b"a\nb") != shard_of(5, b"a\nc")
+    assert shard_of(5, b"a\nb") == Shard(5, 2, shard_of(5, b"a\nb").crc)
 
 
 @pytest.fixture(scope="module")
