@@ -19,6 +19,7 @@ from nmt_core.data.batching import Batch, pad_pairs
 from nmt_core.models.build import preset
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
+from nmt_core.training.memory import keep_freed_memory
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 
 SENTENCES = 80
@@ -74,6 +75,7 @@ def main() -> None:
             speed = theirs["words"] / theirs["seconds"]
             rate = speed if dtype == "float32" else rate
             rows.append([f"JoeyNMT 2.3.0, {dtype}", speed, speed / rate, "", theirs["memory"]])
+    keep_freed_memory()
     for dtype in ("float32", "bfloat16"):
         speed, alone = updates(args.batches, autocast=dtype == "bfloat16")
         rows.append([dtype, speed, speed / rate, alone, peak_memory()])

@@ -48,11 +48,13 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     from nmt_core.errors import ConfigError
     from nmt_core.models.build import with_preset
     from nmt_core.training.config import RunConfig, begun
+    from nmt_core.training.memory import keep_freed_memory
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state
     from nmt_core.training.trainer import Interrupted, Trainer
 
+    keep_freed_memory()
     settings = begun(complete(with_overrides(read_yaml(args.config), args.set)))
     if isinstance(settings.get("model"), dict):
         settings["model"] = with_preset(settings["model"])

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.layout import Layout
-from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 
 
 class Attended(NamedTuple):
@@ -51,6 +51,7 @@ class Look:
         self.query = query
         self.energy = energy
         self.annotations_BSC = annotations_BSC
+        self.blend = SharedRows(annotations_BSC)
         self.precise = torch.promote_types(keys_BSA.dtype, torch.float32)
         self.keys_B1SA = keys_BSA.unsqueeze(1)
         self.padding_B1S = None if bool(mask_BS.all()) else ~mask_BS.unsqueeze(1)
@@ -65,7 +66,7 @@ class Look:
         if self.padding_B1S is not None:
             energies_BKS = energies_BKS.masked_fill(self.padding_B1S, -torch.inf)
         weights_BKS = torch.softmax(energies_BKS, dim=2)
-        context_BKC = torch.bmm(weights_BKS, self.annotations_BSC)
+        context_BKC = self.blend(weights_BKS)
         return Attended(context_BKC.flatten(0, 1), weights_BKS.flatten(0, 1))
 
     def _look_by_runs(self, state_NH: Tensor, layout: Layout) -> Attended:

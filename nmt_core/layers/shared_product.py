@@ -1,8 +1,10 @@
-"""A product with one matrix at every step of a recurrence, whose gradient is taken once.
+"""A product with one tensor at every step of a recurrence, whose gradient is taken once.
 
-Autograd would make a matrix-sized gradient at each step and add them up. Here every use only notes
-its input and the gradient that came back; when all have, the gradient of the matrix is one product
+Autograd would make a gradient of the tensor's size at each step and add them up. Here every use only
+notes its input and the gradient that came back; when all have, the gradient of the tensor is one product
 over all steps together: the same sum, from one large operation in place of many small ones.
+
+Make such a product at the beginning of a loop and throw it away behind it.
 """
 
 from __future__ import annotations
@@ -11,44 +13,61 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
-Uses = list[tuple[Tensor, Tensor]]  # each use: its input and the gradient of its output
+Uses = list[tuple[Tensor, Tensor]]  # each use: its left side and the gradient of its product
 
 
 class SharedMatrix:
-    """``x -> x W^T`` for a matrix used many times before one backward pass.
-
-    Make one at the beginning of a loop and throw it away behind it. Under autocast the matrix is
-    turned into the lower precision once. Without gradients it is ``F.linear``.
-    """
+    """``x -> x W^T`` for a matrix. Under autocast it is turned into the lower precision once."""
 
     def __init__(self, weight: Tensor) -> None:
-        self._uses: Uses = []
-        kind = weight.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-        self._shared = torch.is_grad_enabled() and weight.requires_grad
-        self._weight: Tensor = _gather(weight, dtype, self._uses) if self._shared else weight.to(dtype)
+        self._product = _SharedProduct(weight.t())
 
     def __call__(self, inputs_NI: Tensor) -> Tensor:
         """(N, I) -> (N, O)."""
+        return self._product(inputs_NI)
+
+
+class SharedRows:
+    """``w -> w X`` for the rows of each of B sentences: sums of the rows, weighted."""
+
+    def __init__(self, rows_BSC: Tensor) -> None:
+        self._product = _SharedProduct(rows_BSC)
+
+    def __call__(self, weights_BKS: Tensor) -> Tensor:
+        """(B, K, S) -> (B, K, C)."""
+        return self._product(weights_BKS)
+
+
+class _SharedProduct:
+    """``x -> x Y`` for matrices Y (..., I, O); without gradients a plain product."""
+
+    def __init__(self, right: Tensor) -> None:
+        self._uses: Uses = []
+        kind = right.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else right.dtype
+        self._shared = torch.is_grad_enabled() and right.requires_grad
+        self._right: Tensor = _gather(right, dtype, self._uses) if self._shared else right.to(dtype)
+
+    def __call__(self, left: Tensor) -> Tensor:
+        """(..., N, I) -> (..., N, O)."""
         if not self._shared:
-            return F.linear(inputs_NI.to(self._weight.dtype), self._weight)
-        product: Tensor = _use(inputs_NI, self._weight, self._uses)
+            return left.to(self._right.dtype) @ self._right
+        product: Tensor = _use(left, self._right, self._uses)
         return product
 
 
 class _Gather(Function):
-    """The matrix itself; its backward pass runs after those of all uses."""
+    """The tensor itself; its backward pass runs after those of all uses."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, dtype: torch.dtype, uses: Uses) -> Tensor:
+    def forward(ctx: Any, right: Tensor, dtype: torch.dtype, uses: Uses) -> Tensor:
         ctx.uses = uses
-        ctx.dtype = weight.dtype
+        ctx.dtype = right.dtype
         ctx.set_materialize_grads(False)
-        return weight.view_as(weight) if weight.dtype == dtype else weight.to(dtype)
+        return right.view_as(right) if right.dtype == dtype else right.to(dtype)
 
     @staticmethod
     def backward(ctx: Any, *_: Any) -> Any:
@@ -56,26 +75,27 @@ class _Gather(Function):
             return None, None, None
         inputs, gradients = zip(*ctx.uses, strict=True)
         ctx.uses.clear()
-        return (torch.cat(gradients).t() @ torch.cat(inputs)).to(ctx.dtype), None, None
+        # as a transposed product with the rows of the parameter first, which is how its gradient is stored
+        return (torch.cat(gradients, dim=-2).mT @ torch.cat(inputs, dim=-2)).mT.to(ctx.dtype), None, None
 
 
 class _Use(Function):
-    """One product; the gradient of the matrix is left to ``_Gather``."""
+    """One product; the gradient of the right side is left to ``_Gather``."""
 
     @staticmethod
-    def forward(ctx: Any, inputs_NI: Tensor, weight: Tensor, uses: Uses) -> Tensor:
-        ctx.dtype = inputs_NI.dtype
-        inputs_NI = inputs_NI.to(weight.dtype)
-        ctx.save_for_backward(inputs_NI, weight)
+    def forward(ctx: Any, left: Tensor, right: Tensor, uses: Uses) -> Tensor:
+        ctx.dtype = left.dtype
+        left = left.to(right.dtype)
+        ctx.save_for_backward(left, right)
         ctx.uses = uses
-        return F.linear(inputs_NI, weight)
+        return left @ right
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        inputs_NI, weight = ctx.saved_tensors
-        gradient_NO = gradients[0].to(weight.dtype)
-        ctx.uses.append((inputs_NI, gradient_NO))
-        return (gradient_NO @ weight).to(ctx.dtype), None, None
+        left, right = ctx.saved_tensors
+        gradient = gradients[0].to(right.dtype)
+        ctx.uses.append((left, gradient))
+        return (gradient @ right.mT).to(ctx.dtype), None, None
 
 
 # torch does not annotate ``apply``

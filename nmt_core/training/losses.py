@@ -12,7 +12,9 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.batching import Batch
-from nmt_core.models.interface import LOGITS_AT_A_TIME, TranslationModel
+from nmt_core.models.interface import TranslationModel
+
+LOGITS_AT_A_TIME = 1 << 23  # with fewer the gradient of the output matrix is many products with few rows each
 
 
 @dataclass(frozen=True)
