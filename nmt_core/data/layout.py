@@ -2,7 +2,9 @@
 
 The rows of a sentence stand side by side, sentence after sentence. Attention works through them run
 by run: a run is either a piece of one sentence, whose rows look at the same annotations in one matrix
-product, or some rows of several sentences, each with a copy of its annotations.
+product, or some rows of several sentences, each with a copy of its annotations. On a CPU runs are so
+short that what is made for one stays in the cache; on a GPU there are few long ones, each of several
+sentences, since every operation costs a launch.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from torch import Tensor
 
 _RUN = 128  # rows: their energies stay in the cache
 _MANY = 12  # rows of one sentence from which a product of their own is worth it
+_LAUNCH = 1 << 16  # rows times positions on a GPU: 256 MiB of energies with 1,000 units in float32
 
 
 class Run(NamedTuple):
@@ -45,6 +48,12 @@ def lay_out(
     beginning: bool = False,
 ) -> Layout:
     """The layout of rows whose sentences (ascending) are ``sentences_N``, with sources of ``widths_B`` positions."""
+    runs = (long_runs if device.type == "cuda" else short_runs)(sentences_N, widths_B)
+    return Layout(torch.from_numpy(sentences_N).to(device, non_blocking=True), runs, beginning)
+
+
+def short_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
+    """Runs for a CPU: sentences with many rows by themselves, others together, a few rows at a time."""
     changes = np.flatnonzero(np.diff(sentences_N)) + 1
     starts = np.concatenate(([0], changes))
     ends = np.concatenate((changes, [len(sentences_N)]))
@@ -52,17 +61,23 @@ def lay_out(
     waiting = 0  # first row that has no run yet
     for place in np.flatnonzero(ends - starts >= _MANY).tolist():
         start, end, sentence = int(starts[place]), int(ends[place]), int(sentences_N[starts[place]])
-        runs += _mixed(waiting, start, sentences_N, widths_B)
+        runs += _mixed(waiting, start, sentences_N, widths_B, _RUN)
         runs += [
             Run(first, min(first + _RUN, end), sentence, int(widths_B[sentence])) for first in range(start, end, _RUN)
         ]
         waiting = end
-    runs += _mixed(waiting, len(sentences_N), sentences_N, widths_B)
-    return Layout(torch.from_numpy(sentences_N).to(device, non_blocking=True), runs, beginning)
+    return runs + _mixed(waiting, len(sentences_N), sentences_N, widths_B, _RUN)
 
 
-def _mixed(start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
-    return [
-        Run(first, min(first + _RUN, end), None, int(widths_B[sentences_N[first : min(first + _RUN, end)]].max()))
-        for first in range(start, end, _RUN)
-    ]
+def long_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
+    """Runs for a GPU: as many rows together as memory allows."""
+    rows = max(1, _LAUNCH // int(widths_B.max(initial=1)))
+    return _mixed(0, len(sentences_N), sentences_N, widths_B, rows)
+
+
+def _mixed(
+    start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64], rows: int
+) -> list[Run]:
+    """Runs of so many rows, whatever their sentences."""
+    cuts = [(first, min(first + rows, end)) for first in range(start, end, rows)]
+    return [Run(first, last, None, int(widths_B[sentences_N[first:last]].max())) for first, last in cuts]

@@ -104,7 +104,8 @@ def _filled_up(needed_V: NDArray[np.bool_], words: int) -> WordChoice:
 
 def _words(side: Sentences, indices: Indices) -> NDArray[np.int32]:
     """All the words of some sentences, one after the other."""
-    starts, lengths = side.starts[indices], side.lengths[indices]
+    starts = side.starts[indices]
+    lengths = side.starts[indices + 1] - starts
     offsets = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     words: NDArray[np.int32] = side.ids[np.repeat(starts, lengths) + offsets]
     return words

@@ -27,6 +27,7 @@ Weights = npt.NDArray[np.float32]
 
 MOST_NODES = 16000  # of a batch, and
 MOST_POSITIONS = 4000  # words of its sources with padding: together they bound what a walk keeps in memory
+_ON_GPU = 8  # times as many on a GPU, where a level of a few hundred nodes is over before the next is launched
 
 
 class Walk(NamedTuple):
@@ -47,15 +48,16 @@ class _Steps(NamedTuple):
     layouts: list[Layout]
 
 
-def batches_of(tree: PrefixTree, widths_R: Ints) -> Iterator[tuple[int, int]]:
-    """Ranges of roots whose trees are walked together, bounded by ``MOST_NODES`` and ``MOST_POSITIONS``."""
+def batches_of(tree: PrefixTree, widths_R: Ints, *, times: int = 1) -> Iterator[tuple[int, int]]:
+    """Ranges of roots whose trees are walked together, bounded by ``times`` ``MOST_NODES`` and ``MOST_POSITIONS``."""
+    most_nodes, most_positions = times * MOST_NODES, times * MOST_POSITIONS
     nodes_R = np.zeros(len(widths_R), dtype=np.int64)
     for level in tree.levels:
         nodes_R += np.bincount(level.roots, minlength=len(widths_R))
     first = nodes = longest = 0
     for root, (more, width) in enumerate(zip(nodes_R.tolist(), widths_R.tolist(), strict=True)):
         positions = max(longest, width) * (root - first + 1)
-        if root > first and (nodes + more > MOST_NODES or positions > MOST_POSITIONS):
+        if root > first and (nodes + more > most_nodes or positions > most_positions):
             yield first, root
             first, nodes, longest = root, 0, 0
         nodes, longest = nodes + more, max(longest, width)
@@ -79,7 +81,7 @@ def walk(
     log_probs_E = np.empty(tree.edges)
     looked: list[list[Weights]] = [[] for _ in tree.levels]
     widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
-    for first, last in batches_of(tree, widths_R):
+    for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places = cut(tree, first, last)
         readouts, rows_looked = _readouts(model, sources[first:last], levels, attention=attention)
         parts = _edge_log_probs(model, readouts, levels, normalizer)

@@ -1,0 +1,53 @@
+"""Layouts: every row in one run, and the same attention whatever the runs are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.data.layout import Layout, Run, long_runs, short_runs
+from nmt_core.layers.attention import AdditiveAttention
+
+
+def rows_of(counts: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.repeat(np.arange(len(counts)), counts)
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.data())
+def test_runs_cover_every_row_once_in_order(counts: list[int], data: st.DataObject) -> None:
+    widths = np.array([data.draw(st.integers(1, 50)) for _ in counts])
+    sentences = rows_of(counts)
+    for runs in (short_runs(sentences, widths), long_runs(sentences, widths)):
+        assert [row for run in runs for row in range(run.first, run.last)] == list(range(len(sentences)))
+        for run in runs:
+            inside = sentences[run.first : run.last]
+            assert run.sentence is None or set(inside.tolist()) == {run.sentence}
+            assert run.width == widths[inside].max()
+
+
+def test_long_runs_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt_core.data.layout._LAUNCH", 20)
+    runs = long_runs(rows_of([3, 4]), np.array([2, 5]))
+    assert runs == [Run(0, 4, None, 5), Run(4, 7, None, 5)]
+
+
+def test_attention_is_the_same_with_long_and_short_runs() -> None:
+    torch.manual_seed(1)
+    counts, widths = [1, 40, 2, 13], np.array([3, 6, 2, 5])
+    attention = AdditiveAttention(4, 6, 5).double()
+    torch.nn.init.normal_(attention.energy)
+    sentences = rows_of(counts)
+    mask_BS = torch.from_numpy(np.arange(6)[None, :] < widths[:, None])
+    annotations_BSC = torch.randn(4, 6, 6, dtype=torch.float64)
+    states_NH = torch.randn(len(sentences), 4, dtype=torch.float64)
+    with torch.inference_mode():
+        look = attention.look(annotations_BSC, attention.keys(annotations_BSC), mask_BS)
+        by_runs = [
+            look(states_NH, Layout(torch.from_numpy(sentences), runs))
+            for runs in (short_runs(sentences, widths), long_runs(sentences, widths))
+        ]
+    for mine, theirs in zip(*by_runs, strict=True):
+        torch.testing.assert_close(mine, theirs)
