@@ -89,9 +89,9 @@ class Products(TorchDispatchMode):
     ) -> Any:
         """Look at every operation and let it pass."""
         name = func.overloadpacket.__name__
-        if name in ("mm", "bmm"):
-            first, second = args[:2]
-            batch = first.shape[0] if name == "bmm" else 1
+        if name in ("mm", "bmm", "matmul"):
+            first, second = (one if one.dim() > 1 else one.unsqueeze(1) for one in args[:2])
+            batch = first.shape[:-2].numel()
             self.shapes[batch, first.shape[-2], first.shape[-1], second.shape[-1]] += 1
         elif name == "addmm":
             self.shapes[1, args[1].shape[0], args[1].shape[1], args[2].shape[1]] += 1

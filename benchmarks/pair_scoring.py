@@ -24,6 +24,7 @@ from common import Products, machine, nbest_pairs, peak_memory, peer, random_mod
 from nmt_core.data.batching import pad_pairs
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.interfaces import SentencePair
+from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import preset
 
 Scores = list[float]
@@ -36,6 +37,7 @@ def work(
 ) -> None:
     """One core's share: ready, together, and how long it took."""
     torch.set_num_threads(1)
+    keep_freed_memory()
     scorer = ModelPairScorer([random_model(preset(kind), dtype)], softmax=softmax)
     scorer.score(pairs[: len(pairs) // 4])
     barrier.wait()

@@ -16,10 +16,10 @@ import torch
 from common import Products, machine, parallel_text, peak_memory, peer, quickest, random_model, table
 
 from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import preset
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
-from nmt_core.training.memory import keep_freed_memory
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 
 SENTENCES = 80

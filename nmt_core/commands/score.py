@@ -58,9 +58,11 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
     from nmt_core.inference.pair_scorer import choose_softmax, open_pair_scorer
+    from nmt_core.memory import keep_freed_memory
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    keep_freed_memory()
     scorer = open_pair_scorer(
         args.model,
         device=choose_device(args.device),

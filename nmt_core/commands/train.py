@@ -46,9 +46,9 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.device import choose_device
     from nmt_core.errors import ConfigError
+    from nmt_core.memory import keep_freed_memory
     from nmt_core.models.build import with_preset
     from nmt_core.training.config import RunConfig, begun
-    from nmt_core.training.memory import keep_freed_memory
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state

@@ -142,8 +142,10 @@ class FeatureWorker:
 
 def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> FeatureWorker:
     from nmt_core.files import read_lines
+    from nmt_core.memory import keep_freed_memory
     from smt_bridge.formats.nbest import words_as_text
 
+    keep_freed_memory()
     sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source)]
     return FeatureWorker(build_features(args, number), sources, path=args.nbest, packed=packed)
 

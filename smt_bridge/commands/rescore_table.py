@@ -118,9 +118,11 @@ class RescoreWorker:
 
 
 def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> Worker[Window, Piece]:
+    from nmt_core.memory import keep_freed_memory
     from smt_bridge import scorers as opening
     from smt_bridge.phrase_scoring import Scorers
 
+    keep_freed_memory()
     options = scorer_options(args, number)
     scorers = Scorers(
         direct=opening.open_scorer(args.scorer, options),

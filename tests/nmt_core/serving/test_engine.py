@@ -68,7 +68,7 @@ def test_jobs_of_one_key_that_wait_are_done_together() -> None:
         return [item * 2 for item in items]
 
     async def scenario() -> list:
-        engine = Engine(batches(run), delay=0.05)
+        engine = Engine(batches(run), delay=0.5)
         await engine.submit("x", [0], tokens=[1])  # the thread runs
         tasks = [
             asyncio.create_task(engine.submit(key, items, tokens=[1] * len(items)))
