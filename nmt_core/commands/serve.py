@@ -38,7 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name")
     parser.add_argument("--models", metavar="DIR", help="all model folders in this folder, by their names")
     parser.add_argument(
-        "--lexicon", action="append", default=[], metavar="NAME=FILE", help="of that model, for <unk> that is replaced"
+        "--lexicon",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="of that model, for <unk> that is replaced and for --candidates",
+    )
+    parser.add_argument(
+        "--candidates",
+        action="append",
+        default=[],
+        metavar="NAME=K[,L]",
+        help="search that model with its K most frequent words, and L of the lexicon a source word (10)",
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=int, default=50551, metavar="N", help="0 takes a free one (default: 50551)")
@@ -216,7 +227,13 @@ def _loader(args: argparse.Namespace) -> Load:
     """What loads the models for a device. Raises ConfigError."""
     from nmt_core.errors import ConfigError
     from nmt_core.inference.beam_search import DecodingConfig
-    from nmt_core.serving.models import model_folders, named_folders, named_lexicons, open_served_model
+    from nmt_core.serving.models import (
+        model_folders,
+        named_candidates,
+        named_folders,
+        named_lexicons,
+        open_served_model,
+    )
 
     folders = named_folders(args.model)
     for name, parts in (model_folders(args.models) if args.models else {}).items():
@@ -225,7 +242,7 @@ def _loader(args: argparse.Namespace) -> Load:
         folders[name] = parts
     if not folders:
         raise ConfigError("no model: give --model NAME=DIR, or --models DIR")
-    lexicons = named_lexicons(args.lexicon, folders)
+    lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
 
     if args.batch_tokens < 1:
@@ -235,7 +252,9 @@ def _loader(args: argparse.Namespace) -> Load:
     def load(device: str) -> Mapping[str, ServedModel]:
         options: dict[str, Any] = {"device": device, "dtype": args.dtype, "decode_tokens": decode_tokens}
         return {
-            name: open_served_model(parts, defaults, lexicon=lexicons.get(name), **options)
+            name: open_served_model(
+                parts, defaults, lexicon=lexicons.get(name), candidates=candidates.get(name), **options
+            )
             for name, parts in folders.items()
         }
 

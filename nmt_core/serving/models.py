@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
+from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.translator import Translation, attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
-from nmt_core.text.lexicon import Keep, read_lexicon
+from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import split_words
 
@@ -119,7 +120,8 @@ class RunningSearch:
 
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool) -> None:
         self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
-        self._search: BeamSearch[int] = BeamSearch(make_predictor(models), attention=attention)
+        self._predictor, self._attention = make_predictor(models), attention
+        self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._words: dict[int, tuple[str, ...]] = {}
         self._empty: list[int] = []
 
@@ -141,7 +143,10 @@ class RunningSearch:
             else:
                 self._empty.append(key)
         if entering:
-            self._search.admit(entering)
+            self._enter(entering)
+
+    def _enter(self, requests: list[Request[int]]) -> None:
+        self._search.admit(requests)
 
     def step(self) -> list[tuple[int, Any]]:
         """One step; an answer is the list of a sentence's translations."""
@@ -164,11 +169,58 @@ class RunningSearch:
         return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
 
 
+class CandidateSearch(RunningSearch):
+    """The same with candidate lists: sentences that arrive while others are searched wait, and share the next list."""
+
+    def __init__(self, models: Sequence[LoadedModel], lists: CandidateLists, *, attention: bool) -> None:
+        super().__init__(models, attention=attention)
+        self._lists = lists
+        self._ids: list[int] = []  # of the words of the list
+        self._waiting: list[Request[int]] = []
+
+    @property
+    def tokens(self) -> float:
+        """What is searched, and what waits."""
+        return super().tokens + sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
+
+    def _enter(self, requests: list[Request[int]]) -> None:
+        self._waiting += requests
+
+    def step(self) -> list[tuple[int, Any]]:
+        """One step; when nobody is left, those who wait begin."""
+        if self._waiting and not self._search.rows:
+            words_C = self._lists.of(word for request in self._waiting for word in self._words[request.key])
+            self._ids = words_C.tolist()
+            self._search = BeamSearch(self._predictor.narrowed(words_C), attention=self._attention)
+            self._search.admit(self._waiting)
+            self._waiting = []
+        return super().step()
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Free the rows of sentences, and forget those who wait."""
+        waiting = {request.key for request in self._waiting}.intersection(keys)
+        self._waiting = [request for request in self._waiting if request.key not in waiting]
+        for key in waiting:
+            del self._words[key]
+        super().cancel([key for key in keys if key not in waiting])
+
+    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+        words = tuple(self._ids[place] for place in hypothesis.words)
+        return super()._translation(dataclasses.replace(hypothesis, words=words), source)
+
+
 class LexiconChoice(NamedTuple):
-    """A lexicon for ``<unk>``, and the rule of its use."""
+    """A lexicon for ``<unk>`` and for candidate lists, and the rule of its use for ``<unk>``."""
 
     path: str
     rule: str = "lexicon"
+
+
+class CandidateChoice(NamedTuple):
+    """How many frequent words candidate lists have, and how many of the lexicon for each source word."""
+
+    frequent: int
+    per_word: int = 10
 
 
 def open_served_model(
@@ -179,6 +231,7 @@ def open_served_model(
     dtype: str,
     decode_tokens: int = DECODE_TOKENS,
     lexicon: LexiconChoice | None = None,
+    candidates: CandidateChoice | None = None,
 ) -> ServedModel:
     """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
     from nmt_core.device import choose_device, choose_dtype
@@ -189,14 +242,15 @@ def open_served_model(
 
     loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
     has_attention = attends(make_predictor(loaded))
-    if lexicon is not None and not has_attention:
+    if lexicon is not None and not has_attention and candidates is None:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
+    read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
     only = loaded[0].model if len(loaded) == 1 else None
     encoder = only if isinstance(only, RNNencdec) else None
 
     return ServedModel(
         scorer=ModelPairScorer(loaded),
-        decoder=lambda attention: RunningSearch(loaded, attention=attention),
+        decoder=_searches(loaded, candidates, read),
         encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
         processor=lambda: TextProcessor(loaded[0].text),
         defaults=defaults,
@@ -206,17 +260,29 @@ def open_served_model(
         source_words=len(loaded[0].source),
         target_words=len(loaded[0].target),
         attends=has_attention,
-        unknowns=UnknownReplacement() if lexicon is None else _read_lexicon(lexicon, loaded),
+        unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),
         vector_size=0 if encoder is None else encoder.config.hidden,
     )
 
 
-def _read_lexicon(choice: LexiconChoice, models: Sequence[LoadedModel]) -> UnknownReplacement:
+def _searches(
+    models: Sequence[LoadedModel], candidates: CandidateChoice | None, lexicon: Lexicon | None
+) -> Callable[[bool], StepDecoder]:
+    """What starts a search, given whether attention is wanted."""
+    if candidates is None:
+        return lambda attention: RunningSearch(models, attention=attention)
+    lists = CandidateLists(
+        models[0].target, frequent=candidates.frequent, lexicon=lexicon, per_word=candidates.per_word
+    )
+    return lambda attention: CandidateSearch(models, lists, attention=attention)
+
+
+def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:
     source, target = joint_vocabulary([one.source for one in models]), models[0].target
-    fitted = fit_lexicon(read_lexicon(choice.path, Keep(top=1)), source, target, path=choice.path)
+    fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, target, path=path)
     if fitted.remark:
         logging.getLogger(__name__).warning("%s", fitted.remark)
-    return UnknownReplacement(choice.rule, fitted.lexicon)
+    return fitted.lexicon
 
 
 def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector]:
@@ -276,4 +342,20 @@ def named_lexicons(arguments: Sequence[str], models: Collection[str]) -> dict[st
             problem = "has a lexicon already" if name in choices else f"is none of {', '.join(sorted(models))}"
             raise ConfigError(f"--lexicon {text}: the model {name} {problem}")
         choices[name] = LexiconChoice(path, rule or "lexicon")
+    return choices
+
+
+def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[str, CandidateChoice]:
+    """The candidate lists of every NAME=K or NAME=K,K', of one of these models. Raises ConfigError."""
+    choices: dict[str, CandidateChoice] = {}
+    for text in arguments:
+        name, _, choice = text.partition("=")
+        numbers = choice.split(",")
+        if not name or len(numbers) > 2 or not all(number.isdecimal() for number in numbers) or int(numbers[0]) < 1:
+            problem = "expected NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word"
+            raise ConfigError(f"--candidates {text}: {problem}")
+        if name in choices or name not in models:
+            problem = "has candidates already" if name in choices else f"is none of {', '.join(sorted(models))}"
+            raise ConfigError(f"--candidates {text}: the model {name} {problem}")
+        choices[name] = CandidateChoice(*map(int, numbers))
     return choices
