@@ -8,10 +8,10 @@ place in the end; what goes wrong before leaves older files as they were.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -155,9 +155,20 @@ class Preparation:
 
 @contextlib.contextmanager
 def _work_folder(folder: str, prefix: str) -> Iterator[str]:
+    """A hidden folder for one program at a time; what one that was killed left there goes."""
+    work = os.path.join(folder, f".{prefix}.tmp")
     try:
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=f".{prefix}.", suffix=".tmp", dir=folder) as work:
+        with contextlib.ExitStack() as stack:
+            os.makedirs(work, exist_ok=True)
+            lock = os.open(work, os.O_RDONLY)
+            stack.callback(os.close, lock)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ConfigError(f"{folder}/{prefix}: another program is making it now; wait for it") from error
+            stack.callback(shutil.rmtree, work, ignore_errors=True)
+            for entry in list(os.scandir(work)):
+                shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
             yield work
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error

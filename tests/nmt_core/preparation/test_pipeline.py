@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,21 @@ def test_a_failure_leaves_older_files_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 4 lines"):
         prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN[:4]), **LEARNED)
     assert {path.name: path.read_bytes() for path in (tmp_path / "out").iterdir()} == before
+
+
+def test_what_a_killed_program_left_goes_and_a_second_one_is_refused(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    left = tmp_path / "out" / ".train.tmp"
+    (left / ".shuffle.x").mkdir(parents=True)
+    (left / "clean.pass.source").write_text("half a li")
+    lock = os.open(left, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    with pytest.raises(ConfigError, match="out/train: another program is making it now"):
+        prepare(tmp_path, inputs)
+    assert (left / "clean.pass.source").exists()
+    os.close(lock)
+    prepare(tmp_path, inputs)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["preparation.json", "train.de", "train.en"]
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
