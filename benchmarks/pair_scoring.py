@@ -104,7 +104,7 @@ def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int) -> li
         if softmax == "full":
             share = pairs[: len(pairs) // cores]
             operations, alone, unshared = floor(kind, dtype, share)
-            row += [operations * speed / len(share) / 1e9, alone * speed / len(share),
+            row += [operations * speed / len(share) / 1e9, alone * speed / len(pairs),
                     unshared / operations]  # fmt: skip
         else:
             row += ["", "", ""]

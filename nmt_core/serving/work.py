@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-_REFILL = 0.75  # of a full batch: below, waiting items are let in
+_REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SMALLEST = 8  # the part of a full batch that is always allowed
 
 
