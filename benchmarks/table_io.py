@@ -20,6 +20,7 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.files import gzip_member, read_line_blocks
+from nmt_core.memory import keep_freed_memory
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 from smt_bridge.jobs.manifest import Shard, shard_of
 from smt_bridge.jobs.run import Input, Job, Piece, Task, clean_up, run_job
@@ -29,10 +30,14 @@ from smt_bridge.jobs.workers import Worker, Workers
 class NoScores:
     """Adds the same number to every line."""
 
-    description: dict[str, Any] = {}  # noqa: RUF012
-
     def __init__(self, packed: bool, number: int) -> None:
         self.packed = packed
+        keep_freed_memory()  # as the workers of `rescore-table` do
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """There is no model."""
+        return {}
 
     def __call__(self, window: Window) -> Piece:
         """Split, append, join, and pack."""

@@ -113,13 +113,14 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the models and serve until told to stop."""
     import asyncio
+    import importlib
     import os
 
     from nmt_core.errors import NmtError
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     try:
-        import nmt_core.serving.server  # noqa: F401
+        importlib.import_module("nmt_core.serving.server")
     except ImportError as error:
         raise NmtError(f"serving needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
     with ExitStack() as stack:
@@ -279,11 +280,11 @@ def _access_log(path: str) -> Iterator[IO[str]]:
     if path == "-":
         yield sys.stderr
         return
-    try:
-        stream = open(path, "a", encoding="utf-8")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise InputError(path, f"cannot be written ({error.strerror})") from error
-    with stream:
+    with ExitStack() as stack:
+        try:
+            stream = stack.enter_context(open(path, "a", encoding="utf-8"))
+        except OSError as error:
+            raise InputError(path, f"cannot be written ({error.strerror})") from error
         yield stream
 
 

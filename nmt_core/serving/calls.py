@@ -72,7 +72,7 @@ def note(*, model: str, items: int) -> None:
         call.requests += 1
 
 
-class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]
+class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
     """See the module's docstring. ``log`` takes the access log, ``tokens`` are required where given."""
 
     def __init__(
