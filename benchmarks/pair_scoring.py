@@ -1,6 +1,6 @@
 """Scoring pairs of the real phrase table and of real 100-best lists, at the paper's size.
 
-    OMP_NUM_THREADS=1 python benchmarks/pair_scoring.py [--cores 2] [--table 20000] [--lists 100] [--model rnnsearch]
+    OMP_NUM_THREADS=1 python benchmarks/pair_scoring.py [--cores 2] [--table 40000] [--lists 120] [--model rnnsearch]
 
 One process per core for us, as many threads for the peer (``benchmarks/make_peer``), the same pairs, one
 after the other in one run. *floor* is the time that the matrix products alone take when they are made
@@ -15,7 +15,7 @@ import multiprocessing
 import time
 from collections.abc import Sequence
 from multiprocessing.synchronize import Barrier
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,50 +32,64 @@ COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the floor", "le
            "largest", "rank correlation")  # fmt: skip
 
 
+class Share(NamedTuple):
+    """What one core did: its place, when, its scores, and for the full softmax its products (operations, seconds)."""
+
+    place: int
+    begin: float
+    end: float
+    scores: Scores
+    products: tuple[float, float] | None
+    memory: float
+
+
 def work(
-    barrier: Barrier, answers: Any, kind: str, dtype: torch.dtype, softmax: Softmax, pairs: Sequence[SentencePair]
+    place: int, barrier: Barrier, answers: Any, scorer: tuple[str, torch.dtype, Softmax], pairs: Sequence[SentencePair]
 ) -> None:
-    """One core's share: ready, together, and how long it took."""
+    """One core's share, scored and then its products alone, both at the same time as the other cores'."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    scorer = ModelPairScorer([random_model(preset(kind), dtype)], softmax=softmax)
-    scorer.score(pairs[: len(pairs) // 4])
+    kind, dtype, softmax = scorer
+    pair_scorer = ModelPairScorer([random_model(preset(kind), dtype)], softmax=softmax)
+    pair_scorer.score(pairs[: len(pairs) // 4])
     barrier.wait()
     begin = time.monotonic()
-    scores = [score.log_prob for score in scorer.score(pairs)]
-    answers.put((begin, time.monotonic(), pairs[0], scores, peak_memory()))
+    scores = [score.log_prob for score in pair_scorer.score(pairs)]
+    end, memory = time.monotonic(), peak_memory()
+    products = None
+    if softmax == "full":
+        with Products() as shared:
+            pair_scorer.score(pairs)
+        barrier.wait()
+        products = shared.operations, shared.seconds_alone(dtype)
+    answers.put(Share(place, begin, end, scores, products, memory))
 
 
-def ours(
-    kind: str, dtype: torch.dtype, softmax: Softmax, pairs: Sequence[SentencePair], cores: int
-) -> tuple[float, Scores, float]:
-    """Seconds from the first beginning to the last end, the scores in order, and the memory of a process."""
+def ours(scorer: tuple[str, torch.dtype, Softmax], pairs: Sequence[SentencePair], cores: int) -> list[Share]:
+    """Every core's share, in the order of the pairs."""
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(cores), context.Queue()
     cuts = [len(pairs) * core // cores for core in range(cores + 1)]
-    shares = [pairs[first:last] for first, last in itertools.pairwise(cuts)]
-    jobs = [context.Process(target=work, args=(barrier, answers, kind, dtype, softmax, share)) for share in shares]
+    jobs = [
+        context.Process(target=work, args=(core, barrier, answers, scorer, pairs[first:last]))
+        for core, (first, last) in enumerate(itertools.pairwise(cuts))
+    ]
     for job in jobs:
         job.start()
-    found = [answers.get() for _ in jobs]
+    shares: list[Share] = [answers.get() for _ in jobs]
     for job in jobs:
         job.join()
-    begins, ends, firsts, parts, memory = zip(*found, strict=True)
-    by_first = dict(zip(firsts, parts, strict=True))
-    scores = [score for share in shares for score in by_first[share[0]]]
-    return max(ends) - min(begins), scores, max(memory)
+    return sorted(shares)
 
 
-def floor(kind: str, dtype: torch.dtype, pairs: Sequence[SentencePair]) -> tuple[float, float, float]:
-    """Operations, seconds of the products alone, and the operations of scoring each pair alone; one core."""
-    loaded = random_model(preset(kind), dtype)
-    with Products() as shared:
-        ModelPairScorer([loaded]).score(pairs)
+def operations_unshared(kind: str, pairs: Sequence[SentencePair]) -> float:
+    """Operations of scoring each pair alone, estimated from a hundred of them."""
+    loaded = random_model(preset(kind), torch.float32)
     some = pairs[:: max(1, len(pairs) // 100)]
     with Products() as alone, torch.inference_mode():
         for source, target in some:
             loaded.model(pad_pairs([(loaded.source.encode(source), loaded.target.encode(target))]))
-    return shared.operations, shared.seconds_alone(dtype), alone.operations * len(pairs) / len(some)
+    return alone.operations * len(pairs) / len(some)
 
 
 def rank_correlation(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> float:
@@ -98,17 +112,19 @@ def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int) -> li
         ("float32, no softmax", torch.float32, "none"),
     ]
     for name, dtype, softmax in settings:
-        seconds, scores, memory = ours(kind, dtype, softmax, pairs, cores)
+        shares = ours((kind, dtype, softmax), pairs, cores)
+        scores = [score for share in shares for score in share.scores]
+        seconds = max(share.end for share in shares) - min(share.begin for share in shares)
         speed = len(pairs) / seconds
         row: list[Any] = [name, speed, speed / rate]
-        if softmax == "full":
-            share = pairs[: len(pairs) // cores]
-            operations, alone, unshared = floor(kind, dtype, share)
-            row += [operations * speed / len(share) / 1e9, alone * speed / len(pairs),
-                    unshared / operations]  # fmt: skip
+        products = [share.products for share in shares if share.products is not None]
+        if products:
+            operations = sum(count for count, _ in products)
+            alone = max(time_alone for _, time_alone in products)
+            row += [operations / seconds / 1e9, alone / seconds, operations_unshared(kind, pairs) / operations]
         else:
             row += ["", "", ""]
-        row.append(memory)
+        row.append(max(share.memory for share in shares))
         if exact is None:
             exact = np.array(scores)
             row += ["", "", ""]
@@ -125,8 +141,8 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--cores", type=int, default=2)
-    parser.add_argument("--table", type=int, default=20_000, metavar="PAIRS")
-    parser.add_argument("--lists", type=int, default=100, metavar="SENTENCES")
+    parser.add_argument("--table", type=int, default=40_000, metavar="PAIRS")
+    parser.add_argument("--lists", type=int, default=120, metavar="SENTENCES")
     parser.add_argument("--peer-pairs", type=int, default=2000)
     parser.add_argument("--model", default="rnnsearch", choices=["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])
     args = parser.parse_args()

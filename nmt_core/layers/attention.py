@@ -92,7 +92,7 @@ class Look:
     def _weights(self, query_R1A: Tensor, energy: Tensor, places_RS: Tensor) -> Tensor:
         """Softmax over the positions at ``places_RS`` (counted through all sentences)."""
         keys_RSA = self.keys_B1SA.flatten(0, 2).index_select(0, places_RS.flatten()).view(*places_RS.shape, -1)
-        energies_RS = (keys_RSA.to(self.precise) + query_R1A).tanh_() @ energy
+        energies_RS = keys_RSA.to(self.precise).add_(query_R1A).tanh_() @ energy
         if self.padding_B1S is not None:
             energies_RS.masked_fill_(self.padding_B1S.flatten()[places_RS], -torch.inf)
         return torch.softmax(energies_RS, dim=1)

@@ -15,7 +15,7 @@ from nmt_core.data.sizes import filled
 
 _WORTH_SORTING = 16  # words
 _ROWS = 2048  # rows of a block of logits, and
-_BLOCK = 1000  # its words: 8 MiB in float32, between the sizes of caches
+_BLOCK = 8 << 20  # its bytes, between the sizes of caches
 
 
 class MaxoutReadout(nn.Module):
@@ -109,26 +109,19 @@ class Normalizer:
         rows = inputs_NK.shape[0]
         inputs_NK = F.pad(inputs_NK, (0, 3, 0, filled(rows, inputs_NK) - rows), value=1.0)  # for bias and shift
         inputs_NK[:, -1] = 0.0
-        blocks = self._wide_VJ.split(_BLOCK)
+        blocks = self._wide_VJ.split(_BLOCK // (_ROWS * inputs_NK.itemsize))
         logits_NV = inputs_NK.new_empty(inputs_NK.shape[0], len(blocks[0]))
         shift_N = torch.mm(inputs_NK, blocks[0].t(), out=logits_NV).amax(dim=1)
         inputs_NK[:, -1] = -shift_N
         total_N = torch.zeros(len(inputs_NK), dtype=self._dtype)
         for block_VJ in blocks:
             part_NV = torch.mm(inputs_NK, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
-            total_N += _sum(part_NV.exp_())
+            total_N += part_NV.exp_().sum(dim=1)
         normalizer_N = total_N.log_().add_(shift_N)[:rows]
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
             normalizer_N[unsafe_N] = self._simply(inputs_NK[:rows][unsafe_N, :-3])
         return normalizer_N
-
-
-def _sum(block_NV: Tensor) -> Tensor:
-    """Sums of rows; in bfloat16 as a product with ones, which is added up in float32 and several times as fast."""
-    if block_NV.dtype == torch.bfloat16:
-        return torch.mm(block_NV, block_NV.new_ones(block_NV.shape[1], 1)).squeeze(1).float()
-    return block_NV.sum(dim=1)
 
 
 class WordEmbedding(nn.Embedding):

@@ -71,9 +71,9 @@ class Recurrence:
         hidden = state_NH.shape[1]
         inputs = word_N3H if context_N3H is None else word_N3H + context_N3H
         candidate_NH, gates_N2H = inputs.split((hidden, 2 * hidden), dim=1)
-        update_NH, reset_NH = torch.sigmoid(gates_N2H + self.gates(state_NH)).chunk(2, dim=1)
-        candidate_NH = torch.tanh(candidate_NH + self.candidate(reset_NH * state_NH))
-        return state_NH + update_NH * (candidate_NH - state_NH)
+        update_NH, reset_NH = (gates_N2H + self.gates(state_NH)).sigmoid_().chunk(2, dim=1)
+        candidate_NH = (candidate_NH + self.candidate(reset_NH * state_NH)).tanh_()
+        return _between(state_NH, candidate_NH, update_NH)
 
 
 class ContextResetUnit(GatedUnit):
@@ -94,9 +94,16 @@ class ContextResetRecurrence(Recurrence):
         word_NH, word_gates_N2H = word_N3H.split((hidden, 2 * hidden), dim=1)
         context_NH, context_gates_N2H = context_N3H.split((hidden, 2 * hidden), dim=1)
         gates_N2H = word_gates_N2H + context_gates_N2H + self.gates(state_NH)
-        update_NH, reset_NH = torch.sigmoid(gates_N2H).chunk(2, dim=1)
-        candidate_NH = torch.tanh(word_NH + reset_NH * (context_NH + self.candidate(state_NH)))
-        return state_NH + update_NH * (candidate_NH - state_NH)
+        update_NH, reset_NH = gates_N2H.sigmoid_().chunk(2, dim=1)
+        candidate_NH = (word_NH + reset_NH * (context_NH + self.candidate(state_NH))).tanh_()
+        return _between(state_NH, candidate_NH, update_NH)
+
+
+def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
+    """(1 - z) h + z h', in one pass where all have the same type, which under autocast they have not."""
+    if update_NH.dtype == state_NH.dtype:
+        return torch.lerp(state_NH, candidate_NH, update_NH)
+    return state_NH + update_NH * (candidate_NH - state_NH)
 
 
 class RecurrentEncoder(nn.Module):
