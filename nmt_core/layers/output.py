@@ -16,6 +16,8 @@ from nmt_core.data.sizes import filled
 _WORTH_SORTING = 16  # words
 _ROWS = 2048  # rows of a block of logits, and
 _BLOCK = 8 << 20  # its bytes, between the sizes of caches
+_FOR_SHIFT = 256  # words whose largest logit keeps exp in range
+_AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32, within the second-level cache
 
 
 class MaxoutReadout(nn.Module):
@@ -82,8 +84,8 @@ class Normalizer:
 
     On a CPU the words are taken in blocks whose logits stay in the cache. The bias and the shift that
     keeps exp in range are columns of the product, so that a block is multiplied, exponentiated and
-    summed in one pass each. The shift is the largest logit of the first block, so that no sum can
-    vanish; where one overflows, the row is done again with the largest logit of all.
+    summed in one pass each. The shift is the largest logit of the first, most frequent words, so that no
+    sum can vanish; where one overflows, the row is done again with the largest logit of all.
     """
 
     def __init__(self, output: OutputLayer, weight_VK: Tensor, bias_V: Tensor, *, folded: bool) -> None:
@@ -111,12 +113,14 @@ class Normalizer:
         inputs_NK[:, -1] = 0.0
         blocks = self._wide_VJ.split(_BLOCK // (_ROWS * inputs_NK.itemsize))
         logits_NV = inputs_NK.new_empty(inputs_NK.shape[0], len(blocks[0]))
-        shift_N = torch.mm(inputs_NK, blocks[0].t(), out=logits_NV).amax(dim=1)
+        shift_N = (inputs_NK @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
         inputs_NK[:, -1] = -shift_N
         total_N = torch.zeros(len(inputs_NK), dtype=self._dtype)
         for block_VJ in blocks:
             part_NV = torch.mm(inputs_NK, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
-            total_N += part_NV.exp_().sum(dim=1)
+            at_once = max(1, _AT_ONCE // len(block_VJ))
+            for sum_N, some_NV in zip(total_N.split(at_once), part_NV.split(at_once), strict=True):
+                sum_N += some_NV.to(self._dtype).exp_().sum(dim=1)
         normalizer_N = total_N.log_().add_(shift_N)[:rows]
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
