@@ -223,7 +223,7 @@ class RNNsearch(TranslationModel):
 def _halves(left_EH: Tensor, right_EH: Tensor, weight_X2H: Tensor) -> Tensor:
     """What states of each direction add to products with the whole annotation, one below the other."""
     product = left_EH.new_empty(len(left_EH) + len(right_EH), len(weight_X2H))
-    left_weight, right_weight = (half.contiguous() for half in weight_X2H.chunk(2, dim=1))
+    left_weight, right_weight = weight_X2H.chunk(2, dim=1)
     torch.mm(left_EH, left_weight.t(), out=product[: len(left_EH)])
     torch.mm(right_EH, right_weight.t(), out=product[len(left_EH) :])
     return product
