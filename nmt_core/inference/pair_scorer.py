@@ -20,7 +20,7 @@ from nmt_core.inference.tree_walk import Floats, Walk, Weights, walk
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.layers.output import Normalizer
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
+from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION
 
 MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
@@ -86,15 +86,19 @@ class ModelPairScorer:
         """One answer per pair; the pairs are distinct and sorted."""
         texts = _take_apart(distinct)
         targets = [self.models[0].target.encode(text) for text in texts.targets]
+        sources = [[loaded.source.encode(text) for text in texts.sources] for loaded in self.models]
         tree = _tree_of(texts, targets)
-        walks = [self._walk(loaded, texts.sources, tree, attention) for loaded in self.models]
+        walks = [
+            walk(loaded.model, ids, tree, normalizer=self._normalizer(loaded, tree), attention=attention)
+            for loaded, ids in zip(self.models, sources, strict=True)
+        ]
         log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
         log_probs_PL = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
-        unknown_source = [self.models[0].source.encode(text).count(UNKNOWN_ID) for text in texts.sources]
+        unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
         unknown_target = [words.count(UNKNOWN_ID) for words in targets]
         ends = (tree.edges_PL >= 0).sum(axis=1)
         looked = _attention_rows(walks, tree) if attention else None
-        widths = [len(split_words(text)) + 1 for text in texts.sources]
+        widths = [len(words) + 1 for words in sources[0]]
         for index, (total, source, target) in enumerate(
             zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
         ):
@@ -106,10 +110,6 @@ class ModelPairScorer:
                 tuple(log_probs_PL[index, :end].tolist()) if per_word else None,
                 None if looked is None else tuple(map(tuple, looked[index, :end, : widths[source]].tolist())),
             )
-
-    def _walk(self, loaded: LoadedModel, sources: Sequence[str], tree: PrefixTree, attention: bool) -> Walk:
-        ids = [loaded.source.encode(text) for text in sources]
-        return walk(loaded.model, ids, tree, normalizer=self._normalizer(loaded, tree), attention=attention)
 
     def _normalizer(self, loaded: LoadedModel, tree: PrefixTree) -> Normalizer | None:
         if self.softmax == "none":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import collections
 import hashlib
-import re
 from collections.abc import Iterable, Sequence
 
 from nmt_core.errors import ModelError
@@ -21,12 +20,10 @@ END_ID = 0
 UNKNOWN_ID = 1
 SPECIAL_WORDS = (END, UNKNOWN)
 
-_SEPARATORS = re.compile("[ \t]+")
-
 
 def split_words(text: str) -> list[str]:
     """Cut tokenised text into words, at spaces and tabs only (a no-break space belongs to its word)."""
-    return [word for word in _SEPARATORS.split(text) if word]
+    return [word for word in text.replace("\t", " ").split(" ") if word]
 
 
 class Vocabulary:
