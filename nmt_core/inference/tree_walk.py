@@ -78,23 +78,39 @@ def walk(
     Without a ``normalizer`` the logits themselves are the scores, for models that were trained to
     normalise themselves.
     """
-    log_probs_E = np.empty(tree.edges)
-    looked: list[list[Weights]] = [[] for _ in tree.levels]
+    scores: list[Tensor] = []
+    places: list[slice] = []
+    looked: list[list[Tensor]] = [[] for _ in tree.levels]
     widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
-        levels, places = cut(tree, first, last)
+        levels, places_of_levels = cut(tree, first, last)
         readouts, rows_looked = _readouts(model, sources[first:last], levels, attention=attention)
-        parts = _edge_log_probs(model, readouts, levels, normalizer)
-        for place, part in zip(places, parts, strict=True):
-            log_probs_E[place] = part
-        for level, rows in enumerate(rows_looked):
-            looked[level].append(np.pad(rows, ((0, 0), (0, int(widths_R.max()) - rows.shape[1]))))
-    return Walk(log_probs_E, [np.concatenate(rows) for rows in looked] if looked[0] else None)
+        scores.append(_edge_scores(model, readouts, levels, normalizer))
+        places += places_of_levels
+        for level, rows_NS in enumerate(rows_looked):
+            looked[level].append(rows_NS)
+    # only now, so that a GPU works at one batch while the next is prepared
+    log_probs_E = _put(torch.cat(scores), places, tree.edges)
+    return Walk(log_probs_E, [_join(rows, int(widths_R.max())) for rows in looked] if looked[0] else None)
+
+
+def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
+    """The scores of all batches, each level's of each batch at its place among the edges of the tree."""
+    log_probs_E = np.empty(edges)
+    ends = np.cumsum([place.stop - place.start for place in places])
+    for place, part in zip(places, np.split(scores_E.double().cpu().numpy(), ends[:-1]), strict=True):
+        log_probs_E[place] = part
+    return log_probs_E
+
+
+def _join(rows: Sequence[Tensor], width: int) -> Weights:
+    """A level's attention from the batches, filled up to ``width`` positions."""
+    return np.concatenate([np.pad(one.cpu().numpy(), ((0, 0), (0, width - one.shape[1]))) for one in rows])
 
 
 def _readouts(
     model: TranslationModel, sources: Sequence[Ids], levels: Sequence[Level], *, attention: bool
-) -> tuple[list[Tensor], list[Weights]]:
+) -> tuple[list[Tensor], list[Tensor]]:
     """What the output layer reads at the nodes of every level, and where they looked."""
     source = pad(sources)
     steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), model.output.bias)
@@ -106,7 +122,7 @@ def _readouts(
         state, nodes = step.state, len(level.roots)
         readouts.append(step.readout_NL[:nodes])
         if attention and step.attention_NS is not None:
-            looked.append(step.attention_NS[:nodes].float().cpu().numpy())
+            looked.append(step.attention_NS[:nodes].float())
     return readouts, looked
 
 
@@ -128,19 +144,17 @@ def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
     return steps
 
 
-def _edge_log_probs(
+def _edge_scores(
     model: TranslationModel, readouts: Sequence[Tensor], levels: Sequence[Level], normalizer: Normalizer | None
-) -> list[Floats]:
+) -> Tensor:
+    """(E,) for the edges of all levels, level by level."""
     readout_NL = torch.cat(list(readouts))
     begins = np.cumsum([0] + [len(level.roots) for level in levels[:-1]])
     nodes = np.concatenate([level.nodes + begin for level, begin in zip(levels, begins, strict=True)])
     nodes_E = _on(nodes, readout_NL.device)
     words_E = _on(np.concatenate([level.words for level in levels]), readout_NL.device)
     scores_E = model.output.at(readout_NL, nodes_E, words_E)
-    if normalizer is not None:
-        scores_E = scores_E - normalizer(readout_NL)[nodes_E]
-    ends = np.cumsum([len(level.words) for level in levels])
-    return np.split(scores_E.double().cpu().numpy(), ends[:-1])
+    return scores_E if normalizer is None else scores_E - normalizer(readout_NL)[nodes_E]
 
 
 def _on(indices: Ints, device: torch.device) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt_core.data.batching import whole_positions
 from nmt_core.data.layout import Layout
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 
@@ -54,7 +55,7 @@ class Look:
         self.blend = SharedRows(annotations_BSC)
         self.precise = torch.promote_types(keys_BSA.dtype, torch.float32)
         self.keys_B1SA = keys_BSA.unsqueeze(1)
-        self.padding_B1S = None if bool(mask_BS.all()) else ~mask_BS.unsqueeze(1)
+        self.padding_B1S = None if all(whole_positions(mask_BS)) else ~mask_BS.unsqueeze(1)
 
     def __call__(self, state_NH: Tensor, layout: Layout | None = None) -> Attended:
         """Look from N states at the annotations of their B sentences; without ``layout``, N = B * K."""

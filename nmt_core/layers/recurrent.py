@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Padded
+from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import filled
 from nmt_core.layers.output import WordEmbedding
@@ -119,7 +119,7 @@ class RecurrentEncoder(nn.Module):
         """The state at every position, (B, S, H); behind the end of a sentence it is the last (or first) state."""
         inputs_S = self.inputs(embedded_BSE).unbind(dim=1)
         mask_S = mask_BS.unsqueeze(2).unbind(dim=1)
-        whole_S = mask_BS.all(dim=0).tolist()  # positions without padding need no mask
+        whole_S = whole_positions(mask_BS)  # they need no mask
         unit = self.unit.recurrence()
         state_BH = embedded_BSE.new_zeros(embedded_BSE.shape[0], self.inputs.hidden)
         positions = range(len(inputs_S))
