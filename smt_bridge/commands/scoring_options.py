@@ -11,6 +11,9 @@ from nmt_core.errors import ConfigError
 if TYPE_CHECKING:
     from smt_bridge.scorers import ScorerOptions
 
+_MOST_ON_A_GPU = 4  # processes, and
+_MEMORY = 8 << 30  # bytes of its memory for each
+
 
 def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -25,7 +28,10 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
     group.add_argument(
-        "--jobs", type=int, metavar="N", help="worker processes, each with its own models (one per core or GPU)"
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="worker processes, each with its own models (one per core; per GPU up to four, one for each 8 GiB)",
     )
 
 
@@ -37,8 +43,21 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
         return int(args.jobs)
     if not specs or all(spec.startswith("grpc:") for spec in specs):
         return 1
-    devices = list_devices(args)
-    return len(os.sched_getaffinity(0)) if devices == ["cpu"] else len(devices)
+    devices, cores = list_devices(args), len(os.sched_getaffinity(0))
+    return cores if devices == ["cpu"] else len(devices) * _processes_each(devices, cores)
+
+
+def _processes_each(devices: list[str], cores: int) -> int:
+    """For one device. What a process prepares in a second, some 65,000 phrase pairs, does not keep a GPU busy."""
+    import torch
+
+    from nmt_core.device import choose_device
+
+    chosen = [choose_device(name) for name in devices]
+    if any(device.type != "cuda" for device in chosen):
+        return 1
+    memory = min(int(torch.cuda.get_device_properties(device).total_memory) for device in chosen)
+    return max(1, min(_MOST_ON_A_GPU, memory // _MEMORY, cores // len(devices)))
 
 
 def list_devices(args: argparse.Namespace) -> list[str]:

@@ -70,7 +70,8 @@ class Workers(Generic[Item, Answer]):
     def map(self, items: Iterable[Item]) -> Iterator[Answer]:
         """The answers in the order of the items, of which only a few are taken ahead."""
         if self._own is not None:
-            yield from map(self._own, items)
+            own = self._own
+            yield from (_ask(own, item) for item in items)
             return
         pool = self._pool
         assert pool is not None
@@ -111,6 +112,15 @@ def _describe() -> dict[str, Any]:
 def _do(item: Any) -> Any:
     worker = _ready()
     try:
-        return worker(item)
+        return _ask(worker, item)
     except NmtError as error:
         raise BridgeError(str(error)) from None  # other errors of ours cannot be sent to another process
+
+
+def _ask(worker: Worker[Item, Answer], item: Item) -> Answer:
+    try:
+        return worker(item)
+    except RuntimeError as error:
+        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which is not loaded for its sake
+            raise
+        raise BridgeError("a GPU's memory is full; start the same command again, with fewer --jobs") from error

@@ -50,6 +50,19 @@ class Quitting(Shouting):
         return super().__call__(item)
 
 
+class OutOfMemoryError(RuntimeError):
+    """Called as PyTorch's is."""
+
+
+class Filling(Shouting):
+    """Finds its GPU full where a line says so."""
+
+    def __call__(self, item: Lines) -> Piece:
+        if b"full" in item[1]:
+            raise OutOfMemoryError("CUDA out of memory")
+        return super().__call__(item)
+
+
 def broken(number: int) -> Any:
     raise ConfigError("this worker cannot be made")
 
@@ -202,6 +215,13 @@ def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> Non
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
     with pytest.raises(BridgeError, match="a worker process died"):
         finish(job, jobs=2, kind=Quitting)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"full"))
+    with pytest.raises(BridgeError, match="a GPU's memory is full"):
+        finish(job, jobs=jobs, kind=Filling)
 
 
 def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
