@@ -6,7 +6,12 @@ import torch
 
 from nmt_core.errors import ConfigError
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64, "bfloat16": torch.bfloat16}
+DTYPES = {
+    "float32": torch.float32,
+    "float64": torch.float64,
+    "bfloat16": torch.bfloat16,
+    "tf32": torch.float32,
+}
 
 
 def choose_device(name: str) -> torch.device:
@@ -22,9 +27,28 @@ def choose_device(name: str) -> torch.device:
     return device
 
 
-def choose_dtype(name: str) -> torch.dtype:
-    """Raises ConfigError for an unknown precision."""
-    try:
-        return DTYPES[name]
-    except KeyError:
-        raise ConfigError(f"--dtype {name}: expected {', '.join(DTYPES)}") from None
+def choose_dtype(name: str, device: torch.device) -> torch.dtype:
+    """The type of parameters. Raises ConfigError for an unknown precision, or one that ``device`` does not have.
+
+    ``tf32`` is float32 whose products a GPU makes of numbers with ten bits behind the point; from then on
+    this is so in the whole process.
+    """
+    if name not in DTYPES:
+        raise ConfigError(f"--dtype {name}: expected {', '.join(DTYPES)}")
+    if name == "tf32":
+        allow_tf32(device)
+    return DTYPES[name]
+
+
+def allow_tf32(device: torch.device) -> None:
+    """Let this process make float32 products in TF32. Raises ConfigError where there is no GPU."""
+    if device.type != "cuda":
+        raise ConfigError("tf32 is for GPUs; on a CPU take float32, or bfloat16 for speed")
+    torch.backends.cuda.matmul.fp32_precision = "tf32"
+
+
+def name_precision(parameter: torch.Tensor) -> str:
+    """How precisely a model with such parameters computes: float32, float64, bfloat16 or tf32."""
+    if parameter.is_cuda and parameter.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32":
+        return "tf32"
+    return str(parameter.dtype).removeprefix("torch.")

@@ -57,10 +57,11 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
+    device = choose_device(options.device)
     return open_pair_scorer(
         folders,
-        device=choose_device(options.device),
-        dtype=choose_dtype(options.dtype),
+        device=device,
+        dtype=choose_dtype(options.dtype, device),
         softmax=choose_softmax(options.softmax),
     )
 

@@ -61,7 +61,7 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
+    add("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     add("--batch-tokens", type=_positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
     add("--window", type=_positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
 
@@ -173,7 +173,8 @@ def open_translator(args: argparse.Namespace) -> Translator:
     from nmt_core.models.checkpoint import load_model
 
     config = _config(args)
-    device, dtype = choose_device(args.device), choose_dtype(args.dtype)
+    device = choose_device(args.device)
+    dtype = choose_dtype(args.dtype, device)
     models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
     return Translator(
         models,

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
     parser.add_argument("--per-word", action="store_true", help="a number for every word")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    parser.add_argument("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
+    parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     parser.add_argument(
         "--softmax",
         default="full",
@@ -63,10 +63,11 @@ def run(args: argparse.Namespace) -> int:
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
     keep_freed_memory()
+    device = choose_device(args.device)
     scorer = open_pair_scorer(
         args.model,
-        device=choose_device(args.device),
-        dtype=choose_dtype(args.dtype),
+        device=device,
+        dtype=choose_dtype(args.dtype, device),
         softmax=choose_softmax(args.softmax),
     )
     pairs = iter(_pairs(args))

@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, default=12, metavar="K", help="where a request says nothing (default: 12)")
     devices = "auto, cpu, cuda or cuda:N; several, with commas, have a copy of every model each (default: auto)"
     parser.add_argument("--device", default="auto", help=devices)
-    parser.add_argument("--dtype", default="float32", help="float32, float64 or bfloat16 (default: float32)")
+    parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch on the CPU (default: its choice)")
     parser.add_argument(
         "--batch-tokens",

@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Train with the settings of the file and the command line, as ``complete`` completes them."""
     from nmt_core.config import read_yaml, with_overrides
-    from nmt_core.device import choose_device
+    from nmt_core.device import allow_tf32, choose_device
     from nmt_core.errors import ConfigError
     from nmt_core.memory import keep_freed_memory
     from nmt_core.models.build import with_preset
@@ -66,7 +66,10 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     prepared = prepare(config)
     for note in prepared.notes:
         print(note, file=sys.stderr)
-    prepared.loaded.model.to(choose_device(args.device))
+    device = choose_device(args.device)
+    if config.training.precision == "tf32":
+        allow_tf32(device)
+    prepared.loaded.model.to(device)
     updates = len(config.training.plan.epoch(prepared.corpus, 0))
     reporter = Reporter(config.training, updates_per_epoch=updates, folder=config.folder, quiet=args.quiet)
     reporter.begin(prepared.loaded, prepared.corpus)

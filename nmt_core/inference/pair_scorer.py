@@ -15,6 +15,7 @@ import torch
 
 from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
+from nmt_core.device import name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.tree_walk import Floats, Walk, Weights, walk
 from nmt_core.interfaces import PairScore, SentencePair
@@ -63,7 +64,7 @@ class ModelPairScorer:
         """Architecture and fingerprint of every model, precision, normalisation, and version."""
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
-        precision = str(next(self.models[0].model.parameters()).dtype).removeprefix("torch.")
+        precision = name_precision(next(self.models[0].model.parameters()))
         exact = precision == "float32" and self.softmax == "full"
         softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
         said = "" if exact else "exact:no|"

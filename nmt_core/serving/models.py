@@ -240,7 +240,8 @@ def open_served_model(
     from nmt_core.models.rnnencdec import RNNencdec
     from nmt_core.text.processing import TextProcessor
 
-    loaded = [load_model(folder, device=choose_device(device), dtype=choose_dtype(dtype)) for folder in folders]
+    place = choose_device(device)
+    loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
     has_attention = attends(make_predictor(loaded))
     if lexicon is not None and not has_attention and candidates is None:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")

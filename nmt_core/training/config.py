@@ -86,7 +86,7 @@ class TrainingConfig(Config):
     decay_patience: int | None = Field(default=None, ge=1)
     decay: float = Field(default=0.5, gt=0, lt=1)
     average: int = Field(default=1, ge=1)
-    precision: Literal["float32", "bfloat16"] = "float32"
+    precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     seed: int = 1
     start_from: str | None = None
     source_embeddings: str | None = None

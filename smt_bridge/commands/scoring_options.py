@@ -18,7 +18,9 @@ _MEMORY = 8 << 30  # bytes of its memory for each
 def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     group = parser.add_argument_group("how to score")
-    group.add_argument("--dtype", default="float32", help="float32, or bfloat16: faster, and not exact (float32)")
+    group.add_argument(
+        "--dtype", default="float32", help="float32, or bfloat16, on a GPU tf32: faster, not exact (float32)"
+    )
     group.add_argument(
         "--softmax",
         default="full",

@@ -1,0 +1,45 @@
+"""Devices and precisions, as the command line names them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+from nmt_core.device import allow_tf32, choose_device, choose_dtype, name_precision
+from nmt_core.errors import ConfigError
+from tests.pretended_gpu import PretendedGPU
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda")
+
+
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """The precision of products is a setting of the process."""
+    before = torch.backends.cuda.matmul.fp32_precision
+    yield
+    torch.backends.cuda.matmul.fp32_precision = before
+
+
+def test_what_is_not_there_is_refused() -> None:
+    with pytest.raises(ConfigError, match="expected auto, cpu"):
+        choose_device("gpu")
+    with pytest.raises(ConfigError, match="this machine has"):
+        choose_device("cuda:99")
+    with pytest.raises(ConfigError, match="expected float32, float64, bfloat16, tf32"):
+        choose_dtype("float8", CPU)
+    with pytest.raises(ConfigError, match="tf32 is for GPUs"):
+        choose_dtype("tf32", CPU)
+    assert choose_dtype("bfloat16", CPU) == torch.bfloat16
+
+
+def test_the_name_of_a_precision_says_tf32_where_products_are_made_so(restored: None) -> None:
+    with PretendedGPU():
+        there, double_there = torch.zeros(1).to(GPU), torch.zeros(1, dtype=torch.float64).to(GPU)
+        assert name_precision(there) == "float32"
+        allow_tf32(GPU)
+        assert choose_dtype("tf32", GPU) == torch.float32
+        assert name_precision(there) == "tf32"
+        assert name_precision(double_there) == "float64"
+        assert name_precision(torch.zeros(1)) == "float32"
