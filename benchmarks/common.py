@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gzip
 import itertools
 import json
@@ -70,10 +71,10 @@ def vocabulary(language: str, words: int = WORDS) -> Vocabulary:
     return Vocabulary([*known, *(f"filling{number}" for number in range(words - len(known)))])
 
 
-def random_model(config: ModelConfig, dtype: torch.dtype) -> LoadedModel:
+def random_model(config: ModelConfig, dtype: torch.dtype, device: str = "cpu") -> LoadedModel:
     """An untrained model with vocabularies of 30,000 words: speed does not ask what a model has learnt."""
     source, target = vocabulary("en"), vocabulary("fr")
-    model = new_model(config, len(source.words), len(target.words), seed=1).to(dtype).eval()
+    model = new_model(config, len(source.words), len(target.words), seed=1).to(device, dtype).eval()
     return LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")
 
 
@@ -105,18 +106,38 @@ class Products(TorchDispatchMode):
         """Multiplications and additions."""
         return sum(2.0 * batch * m * k * n * count for (batch, m, k, n), count in self.shapes.items())
 
-    def seconds_alone(self, dtype: torch.dtype) -> float:
+    def seconds_alone(self, dtype: torch.dtype, device: str = "cpu") -> float:
         """How long the same products take with nothing between them: the machine's floor for this work."""
         total = 0.0
         for (batch, m, k, n), count in self.shapes.items():
-            left, right = torch.randn(batch, m, k).to(dtype), torch.randn(batch, n, k).to(dtype)
+            left, right = (torch.randn(batch, rows, k).to(device, dtype) for rows in (m, n))
             if batch == 1:
-                first, second, out = left[0], right[0].t(), torch.empty(m, n, dtype=dtype)
+                first, second, out = left[0], right[0].t(), torch.empty(m, n, dtype=dtype, device=device)
                 total += count * quickest(lambda a=first, b=second, c=out: torch.mm(a, b, out=c), times=3)
             else:
                 second = right.transpose(1, 2)
                 total += count * quickest(lambda a=left, b=second: torch.bmm(a, b), times=3)
         return total
+
+    def seconds_of_roofline(self, dtype: torch.dtype, device: str) -> float:
+        """How long they take at best: each at the device's rate of operations or of bytes, whichever is slower."""
+        operations, transfer = ceilings(dtype, device)
+        return sum(
+            count * batch * max(2.0 * m * k * n / operations, (m * k + k * n + m * n) * dtype.itemsize / transfer)
+            for (batch, m, k, n), count in self.shapes.items()
+        )
+
+
+@functools.cache
+def ceilings(dtype: torch.dtype, device: str) -> tuple[float, float]:
+    """Operations a second of a large product, and bytes a second of a large copy (read and written)."""
+    side = 8192 if device.startswith("cuda") else 2048
+    left, right = (torch.randn(side, side).to(device, dtype) for _ in range(2))
+    many = torch.zeros(1 << 28, dtype=torch.uint8, device=device)
+    other = torch.empty_like(many)
+    product = quickest(lambda: torch.mm(left, right), times=5)
+    copy = quickest(lambda: other.copy_(many), times=5)
+    return 2.0 * side**3 / product, 2.0 * many.numel() / copy
 
 
 def quickest(work: Callable[[], Any], *, times: int) -> float:
@@ -124,10 +145,18 @@ def quickest(work: Callable[[], Any], *, times: int) -> float:
     work()
     seconds = []
     for _ in range(times):
+        wait()
         begin = time.perf_counter()
         work()
+        wait()
         seconds.append(time.perf_counter() - begin)
     return min(seconds)
+
+
+def wait() -> None:
+    """Until a GPU has done what it was given."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
 
 
 def peer(task: str, pairs: Iterable[SentencePair], *, threads: int, **options: Any) -> dict[str, float] | None:
@@ -150,7 +179,7 @@ def peak_memory() -> float:
 
 
 def machine() -> str:
-    """The processor and the number of cores, in words."""
+    """The processor, the number of cores, and the GPU, in words."""
     model = platform.processor() or platform.machine()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -158,7 +187,8 @@ def machine() -> str:
             line.split(":", 1)[1].strip() for line in info.read_text().splitlines() if line.startswith("model name")
         ]
         model = names[0] if names else model
-    return f"{model}, {len(os.sched_getaffinity(0))} cores, PyTorch {torch.__version__}"
+    gpu = f", {torch.cuda.get_device_name()}" if torch.cuda.is_available() else ""
+    return f"{model}, {len(os.sched_getaffinity(0))} cores{gpu}, PyTorch {torch.__version__}"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

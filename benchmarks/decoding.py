@@ -24,6 +24,7 @@ import torch
 from common import Products, machine, parallel_text, peak_memory, peer, random_model, table
 
 from nmt_core.data.batching import group_by_tokens
+from nmt_core.device import choose_dtype
 from nmt_core.files import read_text_lines
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Finished, Request, search_all
 from nmt_core.inference.predictor import ModelPredictor
@@ -44,7 +45,8 @@ class Task(NamedTuple):
     continuous: bool
     batch_tokens: int
     words: int | None
-    dtype: torch.dtype
+    dtype: str
+    device: str
     floor: int  # sentences whose products are made again
 
 
@@ -82,7 +84,11 @@ class Watched(BeamSearch[int]):
 def measure(task: Task) -> Outcome:
     """One search of all lines."""
     torch.set_num_threads(1)
-    loaded = load_model(task.model, dtype=task.dtype) if task.model else random_model(preset("rnnsearch"), task.dtype)
+    dtype = choose_dtype(task.dtype, torch.device(task.device))
+    if task.model:
+        loaded = load_model(task.model, dtype=dtype, device=task.device)
+    else:
+        loaded = random_model(preset("rnnsearch"), dtype, task.device)
     predictor = ModelPredictor(loaded.model)
     requests = ready(loaded, task)
     for _ in decode(Watched(predictor), requests[: len(requests) // 8 + 1], task):
@@ -102,7 +108,7 @@ def measure(task: Task) -> Outcome:
         search.sum_rows / search.steps,
         search.sum_tokens / search.steps / task.batch_tokens,
         products.operations / max(len(some), 1),
-        products.seconds_alone(task.dtype) / max(len(some), 1),
+        products.seconds_alone(dtype, task.device) / max(len(some), 1),
         memory,
     )
 
@@ -138,12 +144,12 @@ def alone(task: Task) -> Outcome:
 def rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list[Any]]:
     """Ours for one beam."""
     ways = {"continuous": True, "in fixed batches": False}
-    dtype = getattr(torch, args.dtype)
     words = args.words if args.sizes else None
     runs: dict[str, list[Outcome]] = {name: [] for name in ways}
     for turn, (name, continuous) in itertools.product(range(args.repeat), ways.items()):
         floor = args.floor if turn == 0 else 0
-        runs[name].append(alone(Task(args.model, lines, beam, continuous, args.batch_tokens, words, dtype, floor)))
+        how = (beam, continuous, args.batch_tokens, words, args.dtype, args.device, floor)
+        runs[name].append(alone(Task(args.model, lines, *how)))
     found = []
     for name, outcomes in runs.items():
         best, first = min(outcomes, key=lambda outcome: outcome.seconds), outcomes[0]
@@ -158,7 +164,8 @@ def peer_rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list
     if not args.sizes:
         return []
     pairs = [SentencePair(line, line) for line in lines]
-    options = {"beam": beam, "length": args.words + 1, "least": args.words, "batch": 64, "dtype": args.dtype}
+    dtype = "bfloat16" if args.dtype == "bfloat16" else "float32"
+    options = {"beam": beam, "length": args.words + 1, "least": args.words, "batch": 64, "dtype": dtype}
     theirs = peer("decode", pairs, threads=1, **options)
     if theirs is None:
         return []
@@ -178,7 +185,8 @@ def main() -> None:
     parser.add_argument("--beams", type=int, nargs="+", default=[12, 5, 1])
     parser.add_argument("--batch-tokens", type=int, default=1000)
     parser.add_argument("--words", type=int, default=14, help="of translations by random weights")
-    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16", "tf32"])
+    parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     parser.add_argument("--floor", type=int, default=100, help="sentences whose products are made again")
     parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
@@ -189,8 +197,9 @@ def main() -> None:
         lines += [pair.source for pair in parallel_text(args.sentences)]
     print(machine())
     found = [row for beam in args.beams for make in (rows, peer_rows) for row in make(args, lines, beam)]
+    place = "1 core" if args.device == "cpu" else args.device
     name = args.model or f"rnnsearch of {args.sizes} size, random weights"
-    table(f"{name}, {len(lines):,} sentences, {args.dtype}, 1 core", COLUMNS, found)
+    table(f"{name}, {len(lines):,} sentences, {args.dtype}, {place}", COLUMNS, found)
 
 
 if __name__ == "__main__":

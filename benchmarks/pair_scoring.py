@@ -1,10 +1,13 @@
 """Scoring pairs of the real phrase table and of real 100-best lists, at the paper's size.
 
     OMP_NUM_THREADS=1 python benchmarks/pair_scoring.py [--cores 2] [--table 20000] [--lists 60] [--model rnnsearch]
+    python benchmarks/pair_scoring.py --device cuda --cores 4 --table 400000 --lists 1000
 
 One process per core for us, as many threads for the peer (``benchmarks/make_peer``), the same pairs, one
-after the other in one run. *floor* is the time that the matrix products alone take when they are made
-again with nothing between them; *left out* is how many times more operations scoring each pair alone needs.
+after the other in one run. *of the floor*: the time that the matrix products alone take, made again with
+nothing between them and by all processes at once, over ours; *left out*: how many times more operations
+scoring each pair alone needs. With ``--device cuda`` all processes share the GPU, the peer stays on the CPU,
+and *of the roofline* compares with every product at the GPU's highest rate of operations or of bytes.
 """
 
 from __future__ import annotations
@@ -22,56 +25,74 @@ import torch
 from common import Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
 
 from nmt_core.data.batching import pad_pairs
+from nmt_core.device import choose_dtype
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.interfaces import SentencePair
 from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import preset
 
 Scores = list[float]
-COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the floor", "left out", "peak GiB", "mean error",
-           "largest", "rank correlation")  # fmt: skip
+COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the floor", "of the roofline", "left out",
+           "peak GiB", "mean error", "largest", "rank correlation")  # fmt: skip
+
+
+class Setting(NamedTuple):
+    """How to score."""
+
+    name: str
+    kind: str
+    dtype: str
+    softmax: Softmax
+    device: str
+
+
+class Alone(NamedTuple):
+    """The products of a share: operations, seconds with nothing between them, seconds by the roofline."""
+
+    operations: float
+    seconds: float
+    roofline: float
 
 
 class Share(NamedTuple):
-    """What one core did: its place, when, its scores, and for the full softmax its products (operations, seconds)."""
+    """What one process did: its place, when, its scores, for the full softmax its products, and GiB."""
 
     place: int
     begin: float
     end: float
     scores: Scores
-    products: tuple[float, float] | None
+    products: Alone | None
     memory: float
 
 
-def work(
-    place: int, barrier: Barrier, answers: Any, scorer: tuple[str, torch.dtype, Softmax], pairs: Sequence[SentencePair]
-) -> None:
-    """One core's share, scored, and then its products alone, both at the same time as the other cores'."""
+def work(place: int, barrier: Barrier, answers: Any, setting: Setting, pairs: Sequence[SentencePair]) -> None:
+    """One process's share, scored, and then its products alone, both at the same time as the others'."""
     torch.set_num_threads(1)
     keep_freed_memory()
-    kind, dtype, softmax = scorer
-    pair_scorer = ModelPairScorer([random_model(preset(kind), dtype)], softmax=softmax)
+    dtype = choose_dtype(setting.dtype, torch.device(setting.device))
+    pair_scorer = ModelPairScorer([random_model(preset(setting.kind), dtype, setting.device)], softmax=setting.softmax)
     pair_scorer.score(pairs)  # a long job has met every shape and got its memory
     barrier.wait()
     begin = time.monotonic()
     scores = [score.log_prob for score in pair_scorer.score(pairs)]
     end, memory = time.monotonic(), peak_memory()
     products = None
-    if softmax == "full":
+    if setting.softmax == "full":
         with Products() as shared:
             pair_scorer.score(pairs)
+        roofline = shared.seconds_of_roofline(dtype, setting.device) if setting.device != "cpu" else float("nan")
         barrier.wait()
-        products = shared.operations, shared.seconds_alone(dtype)
+        products = Alone(shared.operations, shared.seconds_alone(dtype, setting.device), roofline)
     answers.put(Share(place, begin, end, scores, products, memory))
 
 
-def ours(scorer: tuple[str, torch.dtype, Softmax], pairs: Sequence[SentencePair], cores: int) -> list[Share]:
-    """Every core's share, in the order of the pairs."""
+def ours(setting: Setting, pairs: Sequence[SentencePair], cores: int) -> list[Share]:
+    """Every process's share, in the order of the pairs."""
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(cores), context.Queue()
     cuts = [len(pairs) * core // cores for core in range(cores + 1)]
     jobs = [
-        context.Process(target=work, args=(core, barrier, answers, scorer, pairs[first:last]))
+        context.Process(target=work, args=(core, barrier, answers, setting, pairs[first:last]))
         for core, (first, last) in enumerate(itertools.pairwise(cuts))
     ]
     for job in jobs:
@@ -97,38 +118,40 @@ def rank_correlation(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) 
     return float(np.corrcoef(first.argsort().argsort(), second.argsort().argsort())[0, 1])
 
 
-def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int) -> list[list[Any]]:
+def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int, device: str) -> list[list[Any]]:
     """The table's rows for one input."""
     found: list[list[Any]] = []
     theirs = peer("score", pairs[: max(small, 1)], threads=cores, batch=64) if kind == "rnnsearch" else None
     rate = max(small, 1) / theirs["seconds"] if theirs else float("nan")
     if theirs:
-        found.append([f"JoeyNMT 2.3.0, {cores} threads", rate, 1.0, "", "", "", theirs["memory"], "", "", ""])
+        found.append([f"JoeyNMT 2.3.0, {cores} threads", rate, 1.0, "", "", "", "", theirs["memory"], "", "", ""])
     exact: np.ndarray[Any, Any] | None = None
-    settings: list[tuple[str, torch.dtype, Softmax]] = [
-        ("float32", torch.float32, "full"),
-        ("bfloat16", torch.bfloat16, "full"),
-        ("float32, softmax over 5,000", torch.float32, 5000),
-        ("float32, no softmax", torch.float32, "none"),
+    settings = [
+        Setting("float32", kind, "float32", "full", device),
+        *([] if device == "cpu" else [Setting("tf32", kind, "tf32", "full", device)]),
+        Setting("bfloat16", kind, "bfloat16", "full", device),
+        Setting("float32, softmax over 5,000", kind, "float32", 5000, device),
+        Setting("float32, no softmax", kind, "float32", "none", device),
     ]
-    for name, dtype, softmax in settings:
-        shares = ours((kind, dtype, softmax), pairs, cores)
+    for setting in settings:
+        shares = ours(setting, pairs, cores)
         scores = [score for share in shares for score in share.scores]
         seconds = max(share.end for share in shares) - min(share.begin for share in shares)
         speed = len(pairs) / seconds
-        row: list[Any] = [name, speed, speed / rate]
+        row: list[Any] = [setting.name, speed, speed / rate]
         products = [share.products for share in shares if share.products is not None]
         if products:
-            operations = sum(count for count, _ in products)
-            alone = max(time_alone for _, time_alone in products)
-            row += [operations / seconds / 1e9, alone / seconds, operations_unshared(kind, pairs) / operations]
+            operations = sum(alone.operations for alone in products)
+            roofline = sum(alone.roofline for alone in products)
+            row += [operations / seconds / 1e9, max(alone.seconds for alone in products) / seconds]
+            row += ["" if device == "cpu" else roofline / seconds, operations_unshared(kind, pairs) / operations]
         else:
-            row += ["", "", ""]
+            row += ["", "", "", ""]
         row.append(max(share.memory for share in shares))
         if exact is None:
             exact = np.array(scores)
             row += ["", "", ""]
-        elif softmax == "none":
+        elif setting.softmax == "none":
             row += ["untrained", "", ""]
         else:
             error = np.abs(np.array(scores) - exact)
@@ -140,21 +163,23 @@ def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int) -> li
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--cores", type=int, default=2, help="processes")
+    parser.add_argument("--device", default="cpu")
     parser.add_argument("--table", type=int, default=20_000, metavar="PAIRS")
     parser.add_argument("--lists", type=int, default=60, metavar="SENTENCES")
     parser.add_argument("--peer-pairs", type=int, default=2000)
     parser.add_argument("--model", default="rnnsearch", choices=["rnnsearch", "rnnencdec", "rnnencdec-cho2014"])
     args = parser.parse_args()
     print(machine())
+    place = f"{args.cores} cores" if args.device == "cpu" else f"{args.cores} processes on {args.device}"
     if args.table:
         pairs = table_pairs(args.table)
-        title = f"{args.model}, {len(pairs):,} pairs of the phrase table, {args.cores} cores"
-        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs))
+        title = f"{args.model}, {len(pairs):,} pairs of the phrase table, {place}"
+        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs, args.device))
     if args.lists:
         pairs = nbest_pairs(args.lists)
-        title = f"{args.model}, {len(pairs):,} hypotheses of {args.lists} 100-best lists, {args.cores} cores"
-        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs))
+        title = f"{args.model}, {len(pairs):,} hypotheses of {args.lists} 100-best lists, {place}"
+        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs, args.device))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Training updates at the paper's size beside JoeyNMT: forward, backward, clipping, Adam.
 
-    python benchmarks/training.py [--threads 2] [--batches 12]
+    python benchmarks/training.py [--threads 2] [--batches 12] [--device cuda]
 
 The same sentence pairs, minibatches of 80 sorted by length. *floor* is what the matrix products of the
 updates alone take.
@@ -13,9 +13,10 @@ import time
 from typing import Any
 
 import torch
-from common import Products, machine, parallel_text, peak_memory, peer, quickest, random_model, table
+from common import Products, machine, parallel_text, peak_memory, peer, quickest, random_model, table, wait
 
 from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.device import allow_tf32
 from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import preset
 from nmt_core.training.config import TrainingConfig
@@ -32,12 +33,15 @@ def batches_of(loaded: Any, count: int) -> list[Batch]:
     return [pad_pairs(ids[first : first + SENTENCES]) for first in range(0, len(ids), SENTENCES)]
 
 
-def updates(count: int, *, autocast: bool) -> tuple[float, float]:
+def updates(count: int, *, precision: str, device: str = "cpu") -> tuple[float, float]:
     """Target words per second, and the share of the time that the matrix products alone take."""
-    loaded = random_model(preset("rnnsearch"), torch.float32)
+    if precision == "tf32":
+        allow_tf32(torch.device(device))
+    autocast = precision == "bfloat16"
+    loaded = random_model(preset("rnnsearch"), torch.float32, device)
     model = loaded.model.train()
     optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.0005), model.parameters())
-    batches = batches_of(loaded, count)
+    batches = [batch.to(device) for batch in batches_of(loaded, count)]
 
     def update(batch: Batch) -> None:
         optimizer.zero_grad()
@@ -47,14 +51,16 @@ def updates(count: int, *, autocast: bool) -> tuple[float, float]:
 
     for batch in batches[:2]:
         update(batch)
+    wait()
     begin = time.perf_counter()
     for batch in batches[2:]:
         update(batch)
+    wait()
     seconds = time.perf_counter() - begin
     with Products() as products:
         update(batches[len(batches) // 2])
     whole = quickest(lambda: update(batches[len(batches) // 2]), times=3)
-    alone = products.seconds_alone(torch.bfloat16 if autocast else torch.float32)
+    alone = products.seconds_alone(torch.bfloat16 if autocast else torch.float32, device)
     return sum(int(batch.target.mask_BL.sum()) for batch in batches[2:]) / seconds, alone / whole
 
 
@@ -63,6 +69,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     rows: list[list[Any]] = []
@@ -75,12 +82,12 @@ def main() -> None:
             rate = speed if dtype == "float32" else rate
             rows.append([f"JoeyNMT 2.3.0, {dtype}", speed, speed / rate, "", theirs["memory"]])
     keep_freed_memory()
-    for dtype in ("float32", "bfloat16"):
-        speed, alone = updates(args.batches, autocast=dtype == "bfloat16")
-        rows.append([dtype, speed, speed / rate, alone, peak_memory()])
+    for precision in ("float32", "bfloat16") if args.device == "cpu" else ("float32", "tf32", "bfloat16"):
+        speed, alone = updates(args.batches, precision=precision, device=args.device)
+        rows.append([precision, speed, speed / rate, alone, peak_memory()])
     print(machine())
     columns = ("trainer", "target words/s", "times the peer", "of the floor", "peak GiB")
-    table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads", columns, rows)
+    table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads, {args.device}", columns, rows)
 
 
 if __name__ == "__main__":
