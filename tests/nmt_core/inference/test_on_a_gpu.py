@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmt_core.data.batching import pad_pairs
 from nmt_core.inference import tree_walk
 from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
 from nmt_core.inference.candidate_lists import CandidateLists
@@ -111,6 +112,14 @@ def test_scores_are_the_cpus(kind: str, gpu: PretendedGPU | None) -> None:
     pairs = some_pairs(200)
     wanted = ModelPairScorer([model]).score(pairs, per_word=True, attention=True)
     assert_same_scores(ModelPairScorer([there(model)]).score(pairs, per_word=True, attention=True), wanted)
+
+
+@pytest.mark.parametrize("kind", [*CONFIGS, "deep fusion"])
+@torch.inference_mode()
+def test_the_forward_pass_is_the_cpus(kind: str, gpu: PretendedGPU | None) -> None:
+    model = deeply_fused() if kind == "deep fusion" else loaded(kind)
+    batch = pad_pairs([(VOCABULARY.encode(source), VOCABULARY.encode(target)) for source, target in some_pairs(20)])
+    torch.testing.assert_close(there(model).model(batch.to("cuda")).cpu(), model.model(batch))
 
 
 @pytest.mark.parametrize("softmax", [5, "none"])
