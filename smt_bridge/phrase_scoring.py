@@ -20,6 +20,7 @@ skips, gets 1 everywhere; one without target words is a deletion and scored like
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -124,7 +125,8 @@ def format_probability(log_prob: float) -> bytes:
 
 def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
     """The answers for every distinct pair; none for a pair without source words."""
-    pairs = {key: _pair_of(key, scorers.unescape) for key in dict.fromkeys(phrases)}
+    texts = {field: _text_of(field, scorers.unescape) for field in set(itertools.chain.from_iterable(phrases))}
+    pairs = {key: SentencePair(texts[key[0]], texts[key[1]]) for key in dict.fromkeys(phrases)}
     asked = [(key, pair) for key, pair in pairs.items() if pair.source]
     answers = [_ask(scorers.direct, [pair for _, pair in asked])]
     if scorers.reverse is not None:
@@ -136,9 +138,8 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
     return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
 
 
-def _pair_of(phrases: _Phrases, unescaped: bool) -> SentencePair:
-    source, target = map(text_of, phrases)
-    return SentencePair(unescape(source), unescape(target)) if unescaped else SentencePair(source, target)
+def _text_of(field: bytes, unescaped: bool) -> str:
+    return unescape(text_of(field)) if unescaped else text_of(field)
 
 
 def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:

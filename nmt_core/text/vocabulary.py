@@ -23,7 +23,12 @@ SPECIAL_WORDS = (END, UNKNOWN)
 
 def split_words(text: str) -> list[str]:
     """Cut tokenised text into words, at spaces and tabs only (a no-break space belongs to its word)."""
-    return [word for word in text.replace("\t", " ").split(" ") if word]
+    return [word for word in _pieces(text) if word]
+
+
+def _pieces(text: str) -> list[str]:
+    """The words, and an empty one for every blank too many."""
+    return text.replace("\t", " ").split(" ")
 
 
 class Vocabulary:
@@ -53,8 +58,8 @@ class Vocabulary:
 
     def encode(self, text: str) -> list[int]:
         """The ids of the words of tokenised ``text``, without an end of sentence; unknown words are 1."""
-        ids = self._ids
-        return [ids.get(word, UNKNOWN_ID) for word in split_words(text)]
+        find = self._ids.get
+        return [find(word, UNKNOWN_ID) for word in _pieces(text) if word]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The words of ``ids``."""

@@ -11,7 +11,7 @@ from nmt_core.errors import ConfigError
 if TYPE_CHECKING:
     from smt_bridge.scorers import ScorerOptions
 
-_MOST_ON_A_GPU = 4  # processes, and
+_MOST_ON_A_GPU = 8  # processes, and
 _MEMORY = 8 << 30  # bytes of its memory for each
 
 
@@ -33,7 +33,7 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
         "--jobs",
         type=int,
         metavar="N",
-        help="worker processes, each with its own models (one per core; per GPU up to four, one for each 8 GiB)",
+        help="worker processes, each with its own models (one per core; per GPU up to eight, one for each 8 GiB)",
     )
 
 
@@ -50,7 +50,7 @@ def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
 
 
 def _processes_each(devices: list[str], cores: int) -> int:
-    """For one device. What a process prepares in a second, some 65,000 phrase pairs, does not keep a GPU busy."""
+    """For one device. What a process prepares in a second, some 30,000 phrase pairs, does not keep a GPU busy."""
     import torch
 
     from nmt_core.device import choose_device

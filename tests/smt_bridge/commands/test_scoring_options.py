@@ -33,7 +33,7 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_gpu_has_as_many_processes_as_keep_it_busy_and_fit_into_it(two_gpus: None) -> None:
-    assert count_jobs(parsed("--devices", "cuda:0"), ["model"]) == 4
+    assert count_jobs(parsed("--devices", "cuda:0"), ["model"]) == 8
     assert count_jobs(parsed("--devices", "cuda:1"), ["model"]) == 2
     assert count_jobs(parsed("--devices", "cuda:0,cuda:1"), ["model"]) == 4
     assert count_jobs(parsed("--devices", "cuda:0", "--jobs", "7"), ["model"]) == 7
