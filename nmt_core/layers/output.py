@@ -16,7 +16,7 @@ from nmt_core.data.sizes import filled
 _WORTH_SORTING = 16  # words
 _ROWS = 2048  # rows of a block of logits, and
 _BLOCK = 8 << 20  # its bytes, between the sizes of caches
-_FOR_SHIFT = 1024  # words whose largest logit keeps exp in range, and likely words near 0, where bfloat16 is exact
+_FOR_SHIFT = 1024  # words whose largest logit keeps exp in range, and likely words near 0, where bfloat16 is finest
 _AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32, within the second-level cache
 
 
