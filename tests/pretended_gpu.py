@@ -20,8 +20,6 @@ from torch.utils._pytree import tree_flatten, tree_map_only
 
 DEVICE = torch.device("cuda:0")
 _WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "_unique2", "unique_dim", "unique_consecutive")
-
-
 _ASK_FOR_A_DRIVER = (Tensor.__getitem__, Tensor.__setitem__, Tensor.__invert__, F.embedding_bag)
 
 

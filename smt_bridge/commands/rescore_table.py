@@ -212,7 +212,7 @@ def _sum(pieces: Iterable[dict[str, float]]) -> Counts:
 
     total = Counts()
     for piece in pieces:
-        total = total.plus(Counts(**piece))  # type: ignore[arg-type]
+        total = total.plus(Counts._make(piece[name] for name in Counts._fields))
     return total
 
 

@@ -30,7 +30,7 @@ def prepare(options: str) -> int:
 def pipe(monkeypatch: pytest.MonkeyPatch, text: str, options: str) -> str:
     """What ``--replay`` makes of standard input."""
     output = io.TextIOWrapper(io.BytesIO())
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
     monkeypatch.setattr(sys, "stdout", output)
     assert main(["prepare", "--replay", "out/preparation.json", *options.split()]) == 0
     return output.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
