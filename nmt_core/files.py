@@ -25,7 +25,7 @@ from nmt_core.errors import InputError, NmtError
 GZIP_MAGIC = b"\x1f\x8b"
 _DAMAGED: tuple[type[Exception], ...] = (igzip.BadGzipFile, cast(type[Exception], isal_zlib.error))
 _BLOCK = 1 << 20
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _COMPRESSION_LEVEL = 2  # isal's default: about ten times the speed of zlib's level 6, 10 % larger files
 
 
@@ -167,7 +167,7 @@ def open_replacement(path: str) -> Iterator[BinaryIO]:
         os.chmod(temporary, 0o666 & ~_current_umask())
         os.replace(temporary, path)
     except OSError as error:
-        if error.errno not in _NO_ROOM:
+        if error.errno not in NO_ROOM:
             raise
         raise NmtError(f"{path}: cannot be written ({error.strerror}); the older file, if any, is untouched") from error
     finally:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from nmt_core.messages import say
 
 NAME = "average"
 HELP = "average the parameters of models"
@@ -46,5 +47,5 @@ def run(args: argparse.Namespace) -> int:
             )
     average_into(first.model, [os.path.join(folder, PARAMETERS) for folder in args.models])
     save_model(args.output, first.model, first.source, first.target, first.config)
-    print(f"{args.output}: mean of {len(models)} models", file=sys.stderr)
+    say(f"{args.output}: mean of {len(models)} models")
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.nbest import nbest_line
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.serving.client import NmtClient
@@ -99,14 +100,12 @@ def run(args: argparse.Namespace) -> int:
 
 def _health(args: argparse.Namespace) -> int:
     """Ask every address; say on stderr what is wrong with the first that is not ready."""
-    import sys
-
     from nmt_core.serving.connection import health_problem, split_addresses
 
     for address in split_addresses(args.address):
         problem = health_problem(address, timeout=args.timeout, access=_access(args))
         if problem:
-            print(f"nmt-core {NAME}: {address}: {problem}", file=sys.stderr)
+            say(f"nmt-core {NAME}: {address}: {problem}")
             return 1
     return 0
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import nbest_line
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.beam_search import DecodingConfig
@@ -224,7 +224,7 @@ def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
 
 
 def _warn(message: str) -> None:
-    print(f"nmt-core decode: warning: {message}", file=sys.stderr)
+    say(f"nmt-core decode: warning: {message}")
 
 
 def _draw(folder: str, number: int, translation: Translation) -> None:

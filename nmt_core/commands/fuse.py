@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from nmt_core.messages import say
 
 NAME = "fuse"
 HELP = "make one model of a translation model and a language model"
@@ -60,9 +61,8 @@ def run(args: argparse.Namespace) -> int:
     config = FolderConfig(model=fused.fusion, text=translation.text, trained_with=origin)
     save_model(args.output, fused, translation.source, translation.target, config)
     size = sum(parameter.numel() for parameter in fused.trained())
-    print(
+    say(
         f"{args.output}: fused; the language model knows {len(ids) - unknown:,} of {len(ids):,} target words; "
-        f"training changes {size / 1e6:.1f} M parameters",
-        file=sys.stderr,
+        f"training changes {size / 1e6:.1f} M parameters"
     )
     return 0

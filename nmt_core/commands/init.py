@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Any
+
+from nmt_core.messages import say
 
 NAME = "init"
 HELP = "make an untrained model"
@@ -51,5 +52,5 @@ def run(args: argparse.Namespace) -> int:
     model = new_model(config.model, len(source), len(target), seed=args.seed)
     save_model(args.folder, model, source, target, config)
     size = sum(parameter.numel() for parameter in model.parameters())
-    print(f"{args.folder}: {config.model.type}, {size / 1e6:.1f} M parameters, untrained", file=sys.stderr)
+    say(f"{args.folder}: {config.model.type}, {size / 1e6:.1f} M parameters, untrained")
     return 0

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
+
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.data.aligned_corpus import AlignedPair
@@ -53,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         lexicon = _fitted(lexicon, args)
     lexicon.save(args.output)
     entries = sum(map(len, lexicon.entries.values()))
-    print(f"{len(lexicon):,} source words with {entries:,} target words", file=sys.stderr)
+    say(f"{len(lexicon):,} source words with {entries:,} target words")
     return 0
 
 
@@ -111,5 +112,5 @@ def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
     source, target = (Vocabulary.load(os.path.join(args.model, name)) for name in names)
     fitted = fit_lexicon(lexicon, source, target, path=args.moses or args.alignment or args.source)
     if fitted.remark:
-        print(f"nmt-core {NAME}: {fitted.remark}", file=sys.stderr)
+        say(f"nmt-core {NAME}: {fitted.remark}")
     return fitted.lexicon

@@ -1,7 +1,7 @@
 """Dispatch to the commands, and the one place that turns errors into exit codes.
 
-Exit codes: 0 done, 2 a user's mistake (one line on stderr), 130 Ctrl-C; a reader that closes the
-pipe early ends the command quietly. ``--debug`` shows the traceback of a user's mistake.
+Exit codes: 0 done, 2 a user's mistake or a full disk (one line on stderr), 130 Ctrl-C, 141 quietly when the
+reader of a pipe has gone. ``--debug`` shows the traceback of a user's mistake.
 """
 
 from __future__ import annotations
@@ -30,6 +30,8 @@ from nmt_core.commands import (
     vocab,
 )
 from nmt_core.errors import NmtError
+from nmt_core.files import NO_ROOM
+from nmt_core.messages import Parser, say
 
 COMMANDS: tuple[ModuleType, ...] = (
     prepare,
@@ -57,26 +59,45 @@ def main(argv: Sequence[str] | None = None) -> int:
 def run_command(program: str, description: str, commands: Sequence[ModuleType], argv: Sequence[str] | None) -> int:
     """Parse, run one of ``commands``, and turn errors into exit codes."""
     parser = _parser(program, description, commands)
-    args = parser.parse_args(argv)
+    debug = False
     try:
+        args = parser.parse_args(argv)
+        program, debug = f"{program} {args.command}", args.debug
         code: int = args.run(args)
         sys.stdout.flush()
         return code
-    except NmtError as error:
-        if args.debug:
-            raise
-        print(f"{program} {args.command}: {error}", file=sys.stderr)
-        return 2
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
+    except (NmtError, OSError) as error:
+        if debug:
+            raise
+        say(f"{program}: {_problem(error)}")
+        return 2
     except KeyboardInterrupt:
-        print(f"{program} {args.command}: interrupted", file=sys.stderr)
+        say(f"{program}: interrupted")
         return 130
+    finally:
+        _end_output()
+
+
+def _problem(error: NmtError | OSError) -> str:
+    """One line; errors of the operating system that nobody expected say what it knows of them."""
+    if isinstance(error, NmtError):
+        return str(error)
+    place = f"{error.filename}: " if error.filename else "standard output: " if error.errno in NO_ROOM else ""
+    return f"{place}{error.strerror or error}"
+
+
+def _end_output() -> None:
+    """Where standard output takes no more, what is left goes nowhere, without a traceback when Python ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser(program: str, description: str, commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=program, description=description)
+    parser = Parser(prog=program, description=description)
     parser.add_argument("--version", action="version", version=f"hybridmt {metadata.version('hybridmt')}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")

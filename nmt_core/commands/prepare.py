@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
+
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.preparation.settings import PreparationConfig
@@ -121,7 +122,8 @@ def _prepare(args: argparse.Namespace) -> int:
             progress=progress,
         ).run()
     if not args.quiet:
-        print(table(record.read, record.kept, record.dropped), file=sys.stderr)
+        for line in table(record.read, record.kept, record.dropped).splitlines():
+            say(line)
     return 0
 
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import IO, TYPE_CHECKING, Any
 
+from nmt_core.messages import say
+
 if TYPE_CHECKING:
     import asyncio
 
@@ -307,4 +309,4 @@ def _stop_signals() -> asyncio.Event:
 
 
 def _say(remark: str) -> None:
-    print(f"nmt-core {NAME}: {remark}", file=sys.stderr, flush=True)
+    say(f"nmt-core {NAME}: {remark}")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
+
+from nmt_core.messages import say
 
 NAME = "shuffle"
 HELP = "put parallel files in a random order"
@@ -39,5 +40,5 @@ def run(args: argparse.Namespace) -> int:
     if args.seed < 0 or args.memory < 1:
         raise ConfigError("--seed is 0 or more, --memory at least 1")
     lines = shuffle(args.inputs, args.output, seed=args.seed, memory=args.memory << 20)
-    print(f"{lines:,} lines", file=sys.stderr)
+    say(f"{lines:,} lines")
     return 0

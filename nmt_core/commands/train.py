@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from typing import Any
+
+from nmt_core.messages import say
 
 NAME = "train"
 HELP = "train a model"
@@ -65,7 +66,7 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
         )
     prepared = prepare(config)
     for note in prepared.notes:
-        print(note, file=sys.stderr)
+        say(note)
     device = choose_device(args.device)
     if config.training.precision == "tf32":
         allow_tf32(device)

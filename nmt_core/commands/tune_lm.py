@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nmt_core.commands.decode import add_model_options, add_search_options
 from nmt_core.commands.unknown_words import add_unknown_options
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.lm_tuning import Tuning
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     for found in lists:
         share.count(found[0].words)
     if share.warning is not None:
-        print(f"nmt-core tune-lm: warning: {share.warning}", file=sys.stderr)
+        say(f"nmt-core tune-lm: warning: {share.warning}")
     tuning = tune_weight(
         lists, references, weights, length_normalization=args.length_normalization, tokenized=not args.raw
     )
@@ -86,13 +86,13 @@ def _report(tuning: Tuning, lm: str) -> None:
     trials, best = tuning.trials, tuning.best
     for trial in (*trials, best):
         print(f"{trial.weight:g}\t{trial.bleu:.2f}")
-    print(
+    say(
         f"BLEU {best.bleu:.2f} with weight {best.weight:g}, {trials[0].bleu:.2f} with {trials[0].weight:g} "
-        f"({tuning.signature})\ndecode with: --lm {lm} --lm-weight {best.weight:g}",
-        file=sys.stderr,
+        f"({tuning.signature})"
     )
+    say(f"decode with: --lm {lm} --lm-weight {best.weight:g}")
     if best == trials[-1] and len(trials) > 1:
-        print("the best weight is the last of the grid; try greater ones with --weights", file=sys.stderr)
+        say("the best weight is the last of the grid; try greater ones with --weights")
 
 
 def _write(args: argparse.Namespace, tuning: Tuning) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.translator import Translation
@@ -51,7 +52,7 @@ def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = 
     source = joint_vocabulary([one.source for one in models])
     fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, models[0].target, path=path)
     if fitted.remark:
-        print(f"nmt-core: {fitted.remark}", file=sys.stderr)
+        say(f"nmt-core: {fitted.remark}")
     return fitted.lexicon
 
 
@@ -65,4 +66,4 @@ def with_counts_reported(stream: Iterable[list[Translation]], *, asked: bool) ->
             counts += translation.unknown
         yield found
     if asked:
-        print(f"nmt-core decode: {counts}", file=sys.stderr)
+        say(f"nmt-core decode: {counts}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import sys
+
+from nmt_core.messages import say
 
 NAME = "vocab"
 HELP = "make a vocabulary"
@@ -44,5 +45,5 @@ def run(args: argparse.Namespace) -> int:
     with open_output("-") as stream:
         write_lines(stream, vocabulary.lines(with_counts=args.counts))
     covered = 100.0 * (total - vocabulary.counts[UNKNOWN_ID]) / total
-    print(f"{len(vocabulary) - 2:,} words cover {covered:.2f} % of {total:,} running words", file=sys.stderr)
+    say(f"{len(vocabulary) - 2:,} words cover {covered:.2f} % of {total:,} running words")
     return 0

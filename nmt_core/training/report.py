@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from typing import Any
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from nmt_core.data.batching import Batch
 from nmt_core.data.corpus import ParallelCorpus
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
@@ -94,7 +94,7 @@ class Reporter:
 
     def _say(self, line: str) -> None:
         if not self.quiet:
-            print(line, file=sys.stderr, flush=True)
+            say(line)
 
     def _draw(self, values: dict[str, float], update: int) -> None:
         if self.board is not None:

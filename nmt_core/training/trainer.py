@@ -12,7 +12,6 @@ import glob
 import math
 import os
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -25,6 +24,7 @@ from nmt_core.data.batching import Batch
 from nmt_core.data.corpus import ParallelCorpus, make_batch
 from nmt_core.data.partitions import Indices, cut_into_partitions
 from nmt_core.errors import ModelError
+from nmt_core.messages import say
 from nmt_core.models.checkpoint import LoadedModel, load_tensors, parameters, save_model, save_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
@@ -236,7 +236,7 @@ class Trainer:
         if self._stop_asked:
             raise KeyboardInterrupt
         self._stop_asked = True
-        print("stopping after this update; --resume will go on from it", file=sys.stderr)
+        say("stopping after this update; --resume will go on from it")
 
 
 @torch.no_grad()

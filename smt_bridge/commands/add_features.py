@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import functools
 import itertools
 import os
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
@@ -282,8 +281,7 @@ def _columns_before(nbest: str) -> dict[str, Signature]:
     try:
         found = find_sidecar(nbest)
     except InputError as error:
-        with contextlib.suppress(BrokenPipeError):
-            print(f"{NAME}: {error}; the columns that are there already stay without a record", file=sys.stderr)
+        say(f"{NAME}: {error}; the columns that are there already stay without a record")
         return {}
     return dict(found.columns) if found else {}
 

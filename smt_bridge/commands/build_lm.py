@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 
 NAME = "build-lm"
 HELP = "build an n-gram language model"
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
                 lines, stream, order=args.order, path=args.input, skip_symbols=args.skip_symbols, fallback=fallback
             )
     who = "lmplz" if program is not None else "own estimator"
-    print(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})", file=sys.stderr)
+    say(f"{args.order}-gram model in {time.perf_counter() - started:.1f} s ({who})")
     return 0
 
 

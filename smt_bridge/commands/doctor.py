@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say, show
 
 NAME = "doctor"
 HELP = "look at moses.ini, tables, lists, weights, models together and name every mismatch"
@@ -48,8 +48,8 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("give a moses.ini or other files to look at")
     errors = warnings = 0
     for finding in examine(files):
-        print(json.dumps(finding._asdict(), ensure_ascii=False) if args.json else finding, flush=True)
+        print(json.dumps(finding._asdict(), ensure_ascii=False) if args.json else show(finding), flush=True)
         errors += finding.level == "error"
         warnings += finding.level == "warning"
-    print(f"{NAME}: {errors} errors, {warnings} warnings", file=sys.stderr)
+    say(f"{NAME}: {errors} errors, {warnings} warnings")
     return 1 if errors else 0

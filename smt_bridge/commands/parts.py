@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from collections.abc import Callable
 from typing import Any
+
+from nmt_core.messages import say
 
 
 def add_part_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,5 +53,4 @@ def tell_nobody(what: str, lines: int) -> None:
 
 def remark(name: str, text: str) -> None:
     """A line on stderr."""
-    with contextlib.suppress(BrokenPipeError):
-        print(f"{name}: {text}", file=sys.stderr)
+    say(f"{name}: {text}")

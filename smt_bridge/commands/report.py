@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     content = _table_page(args) if args.table else _reranking_page(args)
     with open_output(args.output) as stream:
         stream.write(content.encode("utf-8", "replace"))
-    print(f"{NAME}: {args.output} has {len(content) >> 10} KiB", file=sys.stderr)
+    say(f"{NAME}: {args.output} has {len(content) >> 10} KiB")
     return 0
 
 

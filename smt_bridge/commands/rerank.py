@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
@@ -296,4 +296,4 @@ def _write_report(
 
 
 def _say(text: str) -> None:
-    print(f"{NAME}: {text}", file=sys.stderr)
+    say(f"{NAME}: {text}")

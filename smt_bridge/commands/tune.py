@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
@@ -188,4 +188,4 @@ def _shown(score: float, metric: str) -> str:
 
 
 def _say(text: str) -> None:
-    print(f"{NAME}: {text}", file=sys.stderr)
+    say(f"{NAME}: {text}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,11 +53,9 @@ def run(args: argparse.Namespace) -> int:
     with open_output(args.output) as stream:
         stream.write(edited.content)
     if not ini.has_weights(feature):
-        print(
-            f"{NAME}: {feature.name} had no weights; the old scores got 1, which Moses took for them", file=sys.stderr
-        )
+        say(f"{NAME}: {feature.name} had no weights; the old scores got 1, which Moses took for them")
     for remark in _remarks(args.table, feature, weights):
-        print(f"{NAME}: {remark}", file=sys.stderr)
+        say(f"{NAME}: {remark}")
     return 0
 
 

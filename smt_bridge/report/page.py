@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from nmt_core.messages import show
+
 _STYLE = """
 :root { --paper: #ffffff; --ink: #1d2733; --faint: #66727f; --rule: #d7dde3; --panel: #f4f6f8; --first: #8595a6;
   --second: #1565c0; --good: #1b7f4b; --bad: #b3372f; --mark: #ffe8a3; }
@@ -49,8 +51,8 @@ def page(title: str, subtitle: str, sections: Iterable[str]) -> str:
 
 
 def text(value: object) -> str:
-    """Anything as text that HTML leaves alone, also inside attributes."""
-    return html.escape(str(value), quote=True)
+    """Anything as text that HTML leaves alone, also inside attributes; control characters are shown escaped."""
+    return html.escape(show(value), quote=True)
 
 
 def section(title: str, *parts: str, remark: str = "") -> str:

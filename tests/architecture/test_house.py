@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,3 +62,12 @@ def test_help_shows_every_command_with_an_example(package: str) -> None:
     for command in commands:
         found = run("-m", package, command, "--help")
         assert f"{program} {command}" in found.stdout.partition("example")[2]
+
+
+def test_messages_leave_by_one_way() -> None:
+    """Only ``nmt_core.messages`` writes on standard error, so that control characters never reach a terminal."""
+    files = [path for package in ("nmt_core", "smt_bridge") for path in (ROOT / package).rglob("*.py")]
+    writers = [
+        path.name for path in files if re.search(r"print\([^\n]*file=sys\.stderr|stderr\.write", path.read_text())
+    ]
+    assert writers == ["messages.py"]

@@ -1,0 +1,49 @@
+r"""Messages on the terminal, in logs and on pages: what is in files and names is shown, never obeyed.
+
+A file name, a word of a text or a value in a model's settings may hold control characters; a terminal would
+take them for commands that colour, move the cursor or hide what was written.
+
+>>> print(show("a\x1b[31mred\u202e\n"))
+a\x1b[31mred\u202e\n
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import re
+import sys
+from typing import NoReturn
+
+# controls (C0, DEL, C1), marks that change the direction of writing, separators of lines, tags, and half characters
+_UNSAFE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f\ud800-\udfff]"
+)
+_BYTES = range(0xDC80, 0xDD00)  # how Python keeps bytes that are not UTF-8
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def show(text: object) -> str:
+    r"""The text with everything escaped that a terminal would obey; line ends and tabs too."""
+    return _UNSAFE.sub(_escaped, str(text))
+
+
+def say(text: object) -> None:
+    """Write one line on standard error; where nobody reads it, the work goes on."""
+    with contextlib.suppress(OSError, ValueError):
+        print(show(text), file=sys.stderr, flush=True)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser of options that shows wrong ones escaped."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2."""
+        super().error(show(message))
+
+
+def _escaped(found: re.Match[str]) -> str:
+    number = ord(found.group())
+    if number in _BYTES:
+        return f"\\x{number - 0xDC00:02x}"
+    return _SHORT.get(found.group()) or (f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}")

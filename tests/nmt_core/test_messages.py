@@ -1,0 +1,76 @@
+"""Messages: what files hold is shown, never obeyed."""
+
+from __future__ import annotations
+
+import io
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.messages import say, show
+from smt_bridge.commands.main import main as smt_bridge
+from smt_bridge.report.page import text
+
+ATTACK = "\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\udcff"
+
+
+def test_what_a_terminal_obeys_is_escaped() -> None:
+    assert show(ATTACK) == r"\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\xff"
+    assert show("Größe 日本 a\u200db\u00a0c") == "Größe 日本 a\u200db\u00a0c"
+
+
+@given(st.text())
+def test_nothing_that_is_shown_is_obeyed(content: str) -> None:
+    shown = show(content)
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+    assert show(shown) == shown
+
+
+def test_names_of_files_and_wrong_options_are_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert nmt_core(["vocab", str(tmp_path / "\x1b[31mred")]) == 2
+    assert smt_bridge(["rerank", "--nbest", "a\x1b[2J", "--weights", "w\x1b[2J"]) == 2
+    with pytest.raises(SystemExit):
+        nmt_core(["vocab", "--size", "\x1b[31m", "corpus"])
+    told = capfd.readouterr().err
+    assert "\x1b" not in told
+    assert told.count("\\x1b[31m") == 2
+
+
+def test_words_of_a_list_are_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "list").write_bytes(b"0 ||| a ||| \x1b[31mLM0 ||| 0\n")
+    (tmp_path / "weights").write_bytes(b"LM0= 1\n")
+    command = ["rerank", "--nbest", str(tmp_path / "list"), "--weights", str(tmp_path / "weights")]
+    assert smt_bridge([*command, "--nbest-format", "moses"]) == 2
+    assert smt_bridge([*command, "--nbest-format", "\x1b[2J"]) == 2
+    assert "\x1b" not in capfd.readouterr().err
+
+
+def test_pages_show_them_too() -> None:
+    assert text("<\x1b[0m>\u202e") == r"&lt;\x1b[0m&gt;\u202e"
+
+
+class Gone(io.StringIO):
+    """A terminal that is not there any more."""
+
+    def write(self, _: str) -> int:
+        raise BrokenPipeError
+
+
+def test_where_nobody_reads_messages_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Gone())
+    say("anybody there?")
+
+
+@pytest.mark.parametrize("program", ["nmt_core", "smt_bridge"])
+def test_help_to_a_full_disk_is_no_traceback(program: str) -> None:
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", program, "--help"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert b"Traceback" not in done.stderr and b"Exception" not in done.stderr
