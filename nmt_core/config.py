@@ -1,19 +1,43 @@
 """The machinery of configuration; each config class stands beside what it configures.
 
 Files are YAML. Unknown keys are refused and the nearest known key is named; every value can be
-overridden by ``key.subkey=value`` from the command line, the value being YAML too.
+overridden by ``key.subkey=value`` from the command line, the value being YAML too. ``no``, ``on``, ``y``,
+dates and times are strings, as in YAML 1.2, so that Norwegian is a language: only ``true`` and ``false``
+are truth values (a setting that is one still takes ``yes``, ``no``, ``on`` and ``off``).
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, TypeGuard, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt_core.errors import ConfigError, InputError
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML whose plain scalars are null, true, false, numbers, and else strings."""
+
+
+_KEPT_TAGS = ("null", "merge")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _KEPT_TAGS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
+    (
+        "float",
+        r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
+        "-+.0123456789",
+    ),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
 
 
 class Config(BaseModel):
@@ -38,7 +62,7 @@ def read_yaml(path: str) -> dict[str, Any]:
     """Read a YAML mapping from ``path``. Raises InputError with the line of a syntax error."""
     try:
         with open(path, encoding="utf-8") as stream:
-            content = yaml.safe_load(stream)
+            content = yaml.load(stream, _Loader)
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror})") from error
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -52,22 +76,31 @@ def read_yaml(path: str) -> dict[str, Any]:
 
 def with_overrides(mapping: Mapping[str, Any], assignments: Sequence[str]) -> dict[str, Any]:
     """A copy of ``mapping`` with each ``key.subkey=value`` of ``assignments`` put in."""
+    return with_values(mapping, map(_parse_assignment, assignments))
+
+
+def with_values(mapping: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """A copy of ``mapping`` with each value put in at its ``key.subkey``."""
     result: dict[str, Any] = _copy(mapping)
-    for assignment in assignments:
-        key, equals, text = assignment.partition("=")
-        if not equals or not key:
-            raise ConfigError(f"--set {assignment}: expected KEY=VALUE, such as model.hidden=512")
-        *folders, last = key.strip().split(".")
+    for key, value in values:
+        *folders, last = key.split(".")
         place = result
         for folder in folders:
             place = place.setdefault(folder, {})
             if not isinstance(place, dict):
-                raise ConfigError(f"--set {assignment}: '{folder}' is not a group of settings")
-        try:
-            place[last] = yaml.safe_load(text)
-        except yaml.YAMLError as error:
-            raise ConfigError(f"--set {assignment}: the value is not valid YAML") from error
+                raise ConfigError(f"--set {key}={value}: '{folder}' is not a group of settings")
+        place[last] = value
     return result
+
+
+def _parse_assignment(assignment: str) -> tuple[str, Any]:
+    key, equals, text = assignment.partition("=")
+    if not equals or not key:
+        raise ConfigError(f"--set {assignment}: expected KEY=VALUE, such as model.hidden=512")
+    try:
+        return key.strip(), yaml.load(text, _Loader)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"--set {assignment}: the value is not valid YAML") from error
 
 
 def _copy(value: Any) -> Any:
@@ -84,7 +117,10 @@ def _explain(cls: type[BaseModel], error: ValidationError) -> str:
         return f"unknown key '{'.'.join(path)}'; {hint}"
     if first["type"] == "missing":
         return f"'{'.'.join(path)}' is missing"
-    return f"'{'.'.join(path)}': {first['msg']} (found {first['input']!r})"
+    hint = (
+        "; put it in quotes" if first["type"] == "string_type" and not isinstance(first["input"], (dict, list)) else ""
+    )
+    return f"'{'.'.join(path)}': {first['msg']} (found {first['input']!r}){hint}"
 
 
 def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -16,6 +16,7 @@ from nmt_core.errors import ConfigError, InputError
 _LN_10 = math.log(10.0)
 # KenLM's Python module would split at these too; inside a word they only say that the word is unknown.
 _SEPARATORS = bytes.maketrans(b"\n\r\v\f\x00\t ", b"\xff" * 7)
+_BOUNDARIES = ("<s>", "</s>")  # in the middle of a text they are unknown words
 
 
 class NgramModel:
@@ -45,6 +46,8 @@ class NgramModel:
 
 
 def _bytes(word: str) -> bytes:
+    if word in _BOUNDARIES:
+        return b"<unk>"
     return word.encode("utf-8", "surrogateescape").translate(_SEPARATORS)
 
 

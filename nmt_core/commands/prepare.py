@@ -128,7 +128,7 @@ def _prepare(args: argparse.Namespace) -> int:
 
 
 def _settings(args: argparse.Namespace) -> PreparationConfig:
-    from nmt_core.config import read_yaml, with_overrides
+    from nmt_core.config import read_yaml, with_overrides, with_values
     from nmt_core.errors import ConfigError
     from nmt_core.preparation.like import settings_like
     from nmt_core.preparation.settings import PreparationConfig
@@ -140,15 +140,16 @@ def _settings(args: argparse.Namespace) -> PreparationConfig:
         base = settings_like(args.like, **languages).to_mapping()
     else:
         base = read_yaml(args.config) if args.config else {}
-    assignments = [*_assignments(args), *args.set]
+    flags = dict(_flags(args))
     for key in ("truecasing", "compounds", "subwords"):
-        if args.like and any(assignment.startswith(key) for assignment in assignments):
+        if args.like and any(name.startswith(key) for name in (*flags, *args.set)):
             raise ConfigError(f"--like takes {key} from the earlier preparation; only filters can be changed")
-    return PreparationConfig.from_mapping(with_overrides(base, assignments), origin=args.config or "prepare")
+    settings = with_overrides(with_values(base, flags.items()), args.set)
+    return PreparationConfig.from_mapping(settings, origin=args.config or "prepare")
 
 
-def _assignments(args: argparse.Namespace) -> Iterator[str]:
-    """The flags as settings."""
+def _flags(args: argparse.Namespace) -> Iterator[tuple[str, Any]]:
+    """The flags as settings and their values."""
     flags: dict[str, Any] = {
         "source_language": args.source_language,
         "target_language": args.target_language,
@@ -156,19 +157,19 @@ def _assignments(args: argparse.Namespace) -> Iterator[str]:
         "filters.maximum_ratio": args.max_ratio,
         "shuffle": args.shuffle,
     }
-    yield from (f"{key}={value}" for key, value in flags.items() if value is not None)
-    switches = {
-        "filters.language={}": args.check_language,
-        "filters.identical=true": args.drop_identical,
-        "filters.duplicates=true": args.deduplicate,
-        "truecasing={}": args.truecase,
-        "subwords={type: morfessor}": args.morfessor,
-        f"subwords={{type: bpe, merges: {args.bpe}}}": args.bpe,
-        f"subwords={{type: sentencepiece, size: {args.sentencepiece}}}": args.sentencepiece,
-    }
-    yield from (assignment for assignment, wanted in switches.items() if wanted)
+    yield from ((key, value) for key, value in flags.items() if value is not None)
+    switches: list[tuple[str, Any, object]] = [
+        ("filters.language", {}, args.check_language),
+        ("filters.identical", True, args.drop_identical),
+        ("filters.duplicates", True, args.deduplicate),
+        ("truecasing", {}, args.truecase),
+        ("subwords", {"type": "morfessor"}, args.morfessor),
+        ("subwords", {"type": "bpe", "merges": args.bpe}, args.bpe),
+        ("subwords", {"type": "sentencepiece", "size": args.sentencepiece}, args.sentencepiece),
+    ]
+    yield from ((key, value) for key, value, wanted in switches if wanted)
     if args.split_compounds is not None:
-        yield f"compounds={{sides: {args.split_compounds or 'null'}}}"
+        yield "compounds", {"sides": args.split_compounds or None}
 
 
 @contextlib.contextmanager

@@ -46,6 +46,7 @@ class Vocabulary:
         self._ids = {word: number for number, word in enumerate(self.words)}
         if len(self._ids) != len(self.words):
             raise ValueError("a vocabulary has no word twice")
+        del self._ids[END]  # no word of a text is the end of the sentence, however it is written
 
     def __len__(self) -> int:
         return len(self.words)
@@ -54,10 +55,13 @@ class Vocabulary:
         return f"Vocabulary({len(self)} words, {self.fingerprint})"
 
     def __contains__(self, word: str) -> bool:
-        return word in self._ids
+        return self._ids.get(word, UNKNOWN_ID) != UNKNOWN_ID
 
     def encode(self, text: str) -> list[int]:
-        """The ids of the words of tokenised ``text``, without an end of sentence; unknown words are 1."""
+        """The ids of the words of tokenised ``text``, without an end of sentence; unknown words are 1.
+
+        A word written ``</s>`` is an unknown word.
+        """
         find = self._ids.get
         return [find(word, UNKNOWN_ID) for word in _pieces(text) if word]
 

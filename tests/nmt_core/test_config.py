@@ -50,6 +50,29 @@ def test_a_config_comes_back_from_its_mapping() -> None:
     assert RunConfig.from_mapping(config.to_mapping(), origin="x") == config
 
 
+@pytest.mark.parametrize("name", ["no", "on", "y", "off", "1e3", "012", "2024-01-01", "1:30", "1_000", "0x10"])
+def test_a_name_is_a_string_however_it_looks(name: str, tmp_path: Path) -> None:
+    """YAML 1.1 reads Norwegian as false, octal numbers, dates and times."""
+    assert with_overrides({}, [f"folder={name}"]) == {"folder": name}
+    path = tmp_path / "x.yaml"
+    path.write_text(f"folder: {name}\nlist: [a, {name}]\n")
+    assert read_yaml(str(path)) == {"folder": name, "list": ["a", name]}
+    config = RunConfig.from_mapping(with_overrides(GOOD, [f"folder={name}", "data.raw=yes"]), origin="x")
+    assert (config.folder, config.data.raw) == (name, True)
+
+
+def test_numbers_and_truth_values_are_what_they_were() -> None:
+    written = {"a": "12", "b": "-3", "c": "1.5e-3", "d": ".inf", "e": "true", "f": "null", "g": "~", "h": "[1, 2.5]"}
+    found = with_overrides({}, [f"{key}={value}" for key, value in written.items()])
+    assert list(found.values()) == [12, -3, 0.0015, float("inf"), True, None, None, [1, 2.5]]
+
+
+def test_a_number_where_a_name_is_wanted_is_to_be_quoted() -> None:
+    with pytest.raises(ConfigError, match=r"'folder': .*string \(found 2024\); put it in quotes"):
+        RunConfig.from_mapping(with_overrides(GOOD, ["folder=2024"]), origin="x")
+    assert RunConfig.from_mapping(with_overrides(GOOD, ["folder='2024'"]), origin="x").folder == "2024"
+
+
 def test_a_syntax_error_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("folder: x\nmodel: {a: [}\n")

@@ -48,6 +48,17 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
 
 
+@pytest.mark.parametrize("language", ["no", "on", "nan"])
+def test_every_code_is_a_language(folder: Path, language: str) -> None:
+    (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: yes}}\n")
+    pair = "--source raw.en --target raw.de --source-language en --quiet"
+    assert main(["prepare", *pair.split(), "--target-language", language, "--output", "a/train"]) == 0
+    assert main(["prepare", *pair.split(), "--config", "settings.yaml", "--output", "b/train"]) == 0
+    assert main(["prepare", *pair.split(), "--set", f"target_language={language}", "--output", "c/train"]) == 0
+    texts = [(folder / place / f"train.{language}").read_text() for place in "abc"]
+    assert texts == [texts[1] + "Ein Hund .\n", "Der Aktionsplan ist gut .\nEin Hund .\n", texts[0]]
+
+
 def test_new_input_and_back(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert prepare("--quiet") == 0
     raw = "It\u2019s (new).\n\nX\n"

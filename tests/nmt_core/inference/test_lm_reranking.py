@@ -52,6 +52,12 @@ def test_log_probabilities_are_those_of_the_arpa_file(model: NgramModel, path: s
     assert model.log_prob(text.split()) == pytest.approx(kenlm.Model(path).score(text) * LN_10)
 
 
+@pytest.mark.parametrize("written", ["</s>", "<s>", "<unk>"])
+def test_a_boundary_written_in_a_text_is_an_unknown_word(model: NgramModel, written: str) -> None:
+    assert model.log_prob(["un", written, "groupe"]) == model.log_prob(["un", "chat", "groupe"])
+    assert written not in model
+
+
 def test_what_kenlm_takes_for_a_separator_stays_inside_its_word(model: NgramModel) -> None:
     assert model.log_prob(["un\rgroupe"]) == pytest.approx(model.log_prob(["chat"]))
     assert model.log_prob(["\udcff"]) == pytest.approx(model.log_prob(["chat"]))  # a byte that was no UTF-8

@@ -50,6 +50,18 @@ def alone(one: LoadedModel, pair: SentencePair) -> list[float]:
         return one.model(batch)[0].double().tolist()
 
 
+@pytest.mark.parametrize("written", ["</s>", "<unk>", "<s>"])
+def test_a_special_word_written_in_a_text_is_an_unknown_word(written: str) -> None:
+    one = MODELS["rnnsearch"]
+    scorer = ModelPairScorer([one])
+    special, unknown = scorer.score(
+        [SentencePair(f"a {word} b", f"c {word} d") for word in (written, "unheard-of")], per_word=True
+    )
+    assert special == unknown
+    assert special.unknown_source == special.unknown_target == 1
+    assert pad([one.target.encode(f"c {written} d")]).words_BL[0].tolist().count(END_ID) == 1
+
+
 def looked_at(one: LoadedModel, pair: SentencePair) -> list[list[float]]:
     """The attention of every step of one pair."""
     with torch.no_grad():

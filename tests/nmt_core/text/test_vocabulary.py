@@ -21,6 +21,13 @@ def test_the_most_frequent_words_are_kept_and_the_rest_counted() -> None:
     assert vocabulary.decode([3, 1]) == ["a", "<unk>"]
 
 
+def test_no_word_of_a_text_is_the_end_of_the_sentence() -> None:
+    vocabulary = build_vocabulary(["a b </s> <unk> <s>"])
+    assert vocabulary.encode("</s> a </s> <unk> b </s>") == [1, 3, 1, 1, 4, 1]
+    assert vocabulary.encode("<s>") == [vocabulary.words.index("<s>")]  # nothing special to our models
+    assert [word in vocabulary for word in ("a", "x", "</s>", "<unk>")] == [True, False, False, False]
+
+
 def test_equally_frequent_words_are_in_an_order_of_their_own() -> None:
     assert build_vocabulary(["z é a b"]).words == build_vocabulary(["b a é z"]).words
 
