@@ -116,7 +116,7 @@ def _expected_chrf(argument: str, scorers: SharedScorers) -> Feature:
     return ExpectedChrf(argument)
 
 
-_WEIGHTS = "[uniform|posterior[:SCALE]]"
+_WEIGHTS = "[uniform|posterior[:SCALE]|systems[:SCALE]]"
 
 BUILT_IN: Mapping[str, BuiltIn] = {
     "nmt": BuiltIn("SPEC", "NMT", "log p(hypothesis | source)", _pair(LOG_PROB)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
@@ -11,16 +12,20 @@ from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
+    from smt_bridge.tuning.guard import Guard
     from smt_bridge.tuning.pool import NbestPool
-    from smt_bridge.tuning.tune import TuningReport
+    from smt_bridge.tuning.select import Selection
+    from smt_bridge.tuning.tune import TuningOptions, TuningReport
 
 NAME = "tune"
 HELP = "find the weights of an n-best list's features that make BLEU, chrF or TER best"
+_GUARD_FOLDS = 5
 _EXAMPLE = """example:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner mira --metric chrf --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --cross-validate 5 --ablate --report tuning.json > weights
+  smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 --select --output weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
 
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
@@ -56,6 +61,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cross-validate", type=int, metavar="K", help="also tune on K-1 of K parts and score the rest, K times"
     )
+    parser.add_argument(
+        "--halves",
+        metavar="A,B",
+        help="indicators of the systems of a merged list (FirstMoses0,FirstNmt0): tuning starts at each, too, and the"
+        " best alone is the result where held-out sentences do not show the tuned weights to be better",
+    )
+    parser.add_argument(
+        "--select", action="store_true", help="first choose the features by cross-validation, one after the other"
+    )
     parser.add_argument("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
     parser.add_argument("--report", metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`")
     parser.add_argument(
@@ -78,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.files import open_output
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, tune
+    from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate
 
     _check(args)
     start = read_weights(args.start) if args.start else None
@@ -91,12 +105,16 @@ def run(args: argparse.Namespace) -> int:
     options = TuningOptions(
         features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, keep=args.weights_of
     )
-    report = tune(pool, start, options, tuner=args.tuner)
+    selection = _select(args, pool, options) if args.select else None
+    options = options._replace(features=selection.names) if selection else options
+    report, guard = _tune(args, pool, start, options)
     _say(
         f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
     _say_report(report, args.metric)
+    if guard is not None:
+        _say_guard(guard, args.metric)
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
     searched = not report.note
@@ -110,10 +128,50 @@ def run(args: argparse.Namespace) -> int:
         for name, score in sorted(ablation.items(), key=lambda item: item[1]):
             _say(f"without {name}: {_shown(score, args.metric)} ({_sign(args.metric) * (score - report.score):+.2f})")
     if args.report:
-        content = as_json(report, tuner=args.tuner, metric=args.metric, validation=validation, ablation=ablation)
+        content = as_json(
+            report,
+            tuner=args.tuner,
+            metric=args.metric,
+            validation=validation,
+            ablation=ablation,
+            guard=guard.as_json() if guard else None,
+            selection=selection.as_json() if selection else None,
+        )
         with open_output(args.report) as stream:
             stream.write(json.dumps(content, indent=1).encode() + b"\n")
     return 0
+
+
+def _tune(
+    args: argparse.Namespace, pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions
+) -> tuple[TuningReport, Guard | None]:
+    from smt_bridge.tuning.guard import tune_guarded
+    from smt_bridge.tuning.tune import tune
+
+    if not args.halves:
+        return tune(pool, start, options, tuner=args.tuner), None
+    halves = [name.strip() for name in args.halves.split(",")]
+    return tune_guarded(
+        pool, start, options, halves=halves, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS
+    )
+
+
+def _select(args: argparse.Namespace, pool: NbestPool, options: TuningOptions) -> Selection:
+    from smt_bridge.tuning.select import Chosen, select_features
+
+    def tell(step: Chosen) -> None:
+        _say(f"+ {step.name}: {_shown(step.held_out, args.metric)} on held-out sentences")
+
+    selection = select_features(pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, tell=tell)
+    _say(f"chosen: {','.join(selection.names)}; left out: {','.join(selection.left_out) or 'none'}")
+    return selection
+
+
+def _say_guard(guard: Guard, metric: str) -> None:
+    halves = ", ".join(f"{name} alone {_shown(score, metric)}" for name, score in guard.halves.items())
+    _say(f"{halves}; tuned weights on held-out sentences ({guard.folds} folds): {_shown(guard.held_out, metric)}")
+    if guard.kept:
+        _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
 
 
 def _write_dat(prefix: str, pool: NbestPool) -> None:

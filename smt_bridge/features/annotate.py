@@ -56,7 +56,8 @@ def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], 
             raise FormatError(path, problem, line=entry.line)
     totals = [entry.total for entry in group.entries if entry.total is not None]
     known = totals if len(totals) == len(group.entries) else None
-    return Candidates(sources[group.sentence], [entry.text for entry in group.entries], known)
+    texts, columns = [entry.text for entry in group.entries], [entry.features for entry in group.entries]
+    return Candidates(sources[group.sentence], texts, known, columns)
 
 
 def _computed(feature: Feature, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 
 class Candidates(NamedTuple):
     """A source sentence and hypotheses for it, as tokenised text; a hypothesis may be empty.
 
-    ``totals`` are the scores the system gave them, one per hypothesis, None where the list has none.
+    ``totals`` are the scores the system gave them, one per hypothesis, None where the list has none; ``columns`` are
+    the features that the list has already, a mapping per hypothesis.
     """
 
     source: str
     hypotheses: Sequence[str]
     totals: Sequence[float] | None = None
+    columns: Sequence[Mapping[str, tuple[float, ...]]] | None = None
 
 
 class Feature(Protocol):

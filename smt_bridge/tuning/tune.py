@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -115,19 +115,25 @@ def cross_validate(
     folds: int = 5,
 ) -> CrossValidation:
     """Tune on all but every ``folds``-th sentence, in turn, and score what was left out: how much is over-fitting."""
+    tuned = _tuned_columns(pool, options.features)
+    weights = _start(pool, start, tuned)
+    inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
+    for part, rest in split(pool, folds):
+        found = TUNERS[tuner](part, weights, tuned, options.seed, options.restarts)
+        inside.append(found.score)
+        outside += rest.best_statistics(found.weights)
+    return CrossValidation(len(inside), statistics.fmean(inside), float(pool.metric.score(outside)))
+
+
+def split(pool: NbestPool, folds: int) -> Iterator[tuple[NbestPool, NbestPool]]:
+    """All but every ``folds``-th sentence, and the others, in turn; raises WiringError where that cannot be."""
     sentences = np.arange(len(pool.padding))
     folds = min(folds, len(sentences))
     if folds < 2:
         raise WiringError("cross-validation needs at least two sentences and two folds")
-    tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned)
-    inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
     for fold in range(folds):
-        part = pool.of_sentences(sentences[sentences % folds != fold])
-        found = TUNERS[tuner](part, weights, tuned, options.seed, options.restarts)
-        inside.append(found.score)
-        outside += pool.of_sentences(sentences[sentences % folds == fold]).best_statistics(found.weights)
-    return CrossValidation(folds, statistics.fmean(inside), float(pool.metric.score(outside)))
+        held_out = sentences % folds == fold
+        yield pool.of_sentences(sentences[~held_out]), pool.of_sentences(sentences[held_out])
 
 
 def ablate(
@@ -155,6 +161,8 @@ def as_json(
     metric: str,
     validation: CrossValidation | None = None,
     ablation: Mapping[str, float] | None = None,
+    guard: Mapping[str, Any] | None = None,
+    selection: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report for other programs (docs/tuning.md)."""
     return {
@@ -172,6 +180,8 @@ def as_json(
         ],
         "cross_validation": None if validation is None else validation._asdict(),
         "ablation": None if ablation is None else dict(ablation),
+        "guard": guard,
+        "selection": selection,
     }
 
 

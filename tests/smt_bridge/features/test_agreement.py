@@ -113,3 +113,18 @@ def test_the_odd_one_out_agrees_least() -> None:
     for metric in (bleu_of_all, chrf_of_all):
         sums = rows_sum(metric(texts))
         assert min(sums) == sums[3]
+
+
+def test_systems_have_equal_say_whatever_their_lists_lengths() -> None:
+    rows: list[dict[str, tuple[float, ...]]] = [
+        {"InA0": (1.0,), "TotalA0": (0.0,), "InB0": (0.0,), "TotalB0": (-9.0,)},
+        {"InA0": (1.0,), "TotalA0": (-math.log(3.0),), "InB0": (0.0,), "TotalB0": (-9.0,)},
+        {"InA0": (0.0,), "TotalA0": (-1.0,), "InB0": (1.0,), "TotalB0": (0.0,)},
+    ]
+    group = Candidates("", ["a", "b", "c"], None, rows)
+    assert Weighting.parse("systems").of(group).tolist() == pytest.approx([0.375, 0.125, 0.5])
+    assert Weighting.parse("systems:0").of(group).tolist() == pytest.approx([0.25, 0.25, 0.5])
+    alone = group._replace(columns=[row | {"InB0": (0.0,)} for row in rows])
+    assert Weighting.parse("systems").of(alone).tolist() == pytest.approx([0.75, 0.25, 0.0])
+    with pytest.raises(WiringError, match="smt-bridge merge"):
+        Weighting.parse("systems").of(Candidates("", ["a"], [1.0]))

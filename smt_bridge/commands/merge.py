@@ -1,0 +1,275 @@
+"""`smt-bridge merge`: the n-best lists of several systems as one list to rerank."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
+
+from nmt_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from smt_bridge.formats.nbest import NbestEntry, NbestList
+    from smt_bridge.formats.nbest_check import Glimpse
+    from smt_bridge.merging import Columns, ExactValue, Merger, System
+
+NAME = "merge"
+HELP = "put the n-best lists of several systems together, with comparable columns"
+_EXAMPLE = """example:
+  nmt-core decode --model runs/search --beam 12 --nbest 12 --input test.tok.en > test.nmt.nbest
+  smt-bridge merge --list moses=test.nbest100.gz --list nmt=test.nmt.nbest --source test.tok.en \\
+      --exact LM0=lm.fr.arpa.gz --exact WordPenalty0 --output test.merged.gz
+  smt-bridge add-features --source test.tok.en --nbest test.merged.gz --scorer runs/search --output test.rich.gz
+  smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 --output weights
+
+The hypotheses of all lists, each once; those of the first list come first. Columns are each list's features less
+the values of its own best hypothesis, and of a list called nmt: TotalNmt0 (its total, likewise), InNmt0 (1 where it
+has the hypothesis), FirstNmt0 (1 for its best), RankNmt0 (1/place). See docs/merging.md for values that a system does
+not know, and for having Moses compute them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    parser.add_argument(
+        "--list",
+        action="append",
+        default=[],
+        dest="lists",
+        required=True,
+        metavar="NAME=FILE",
+        help="an n-best list of any dialect, with a name of letters and digits; lists of one name are one system's",
+    )
+    parser.add_argument("--source", metavar="FILE", help="tokenised source text: are these its translations?")
+    parser.add_argument(
+        "--fill",
+        choices=["last", "mean", "zero", "drop"],
+        default="last",
+        help="features of a hypothesis the system did not list: those of its last, its mean, its first's, or no"
+        " features at all (last)",
+    )
+    parser.add_argument(
+        "--exact",
+        action="append",
+        default=[],
+        metavar="NAME[=LM]",
+        help="compute such a feature instead: WordPenalty0 from the words, LM0=FILE by KenLM; repeatable",
+    )
+    parser.add_argument(
+        "--write-constraints",
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
+    )
+    parser.add_argument("--output", default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Walk through all lists side by side, in constant memory where they are sorted by id."""
+    from nmt_core.files import open_output
+    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.merging import System, side_by_side
+
+    named = [_name_and_file(text, "--list") for text in args.lists]
+    constraints = dict(_name_and_file(text, "--write-constraints") for text in args.write_constraints)
+    _check(args, named, constraints)
+    with contextlib.ExitStack() as stack:
+        systems = []
+        for name, path in named:
+            ordered = stack.enter_context(ordered_lists(path))
+            systems.append(System(name, path, ordered.lists))
+            if ordered.sorted_here:
+                _say(f"{path} is not grouped by id: lines of the same id were put together")
+        merger, columns, systems = _merger(args, systems)
+        watch = _Watch(args.source, dict(reversed(named)), columns)
+        files = {name: stack.enter_context(open_output(path)) for name, path in constraints.items()}
+        output = stack.enter_context(open_output(args.output))
+        for sentence, groups in side_by_side(systems):
+            watch.see(sentence, groups)
+            output.writelines(merger.merge(sentence, groups))
+            for name, stream in files.items():
+                _write_constraints(stream, sentence, merger, name, groups)
+        watch.tell()
+        if args.output != "-":
+            _write_record(args, columns, merger.names, watch.counts)
+    return 0
+
+
+def _name_and_file(text: str, option: str) -> tuple[str, str]:
+    name, equals, path = text.partition("=")
+    if not (equals and path and name.isascii() and name.isalnum() and name[0].isalpha()):
+        raise ConfigError(f"{option} must be NAME=FILE with a name of letters and digits, not '{text}'")
+    return name, path
+
+
+def _check(args: argparse.Namespace, named: Sequence[tuple[str, str]], constraints: Mapping[str, str]) -> None:
+    names = {name for name, _ in named}
+    if sum(path == "-" for _, path in named) + (args.source == "-") > 1:
+        raise ConfigError("only one of the inputs can be standard input")
+    if len({name.lower() for name in names}) < len(names):
+        raise ConfigError("names of lists must differ in more than capital letters")
+    for name in constraints:
+        if name not in names:
+            raise ConfigError(f"--write-constraints {name}: there is no list of this name ({', '.join(sorted(names))})")
+    if "-" in constraints.values() and args.output == "-":
+        raise ConfigError("--output and --write-constraints cannot both be standard output")
+
+
+def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger, tuple[Columns, ...], list[System]]:
+    from smt_bridge.merging import Merger, layout, peek
+
+    firsts: dict[str, NbestEntry] = {}
+    complete = []
+    for system in systems:
+        first, again = peek(system)
+        firsts.setdefault(system.name, first)
+        complete.append(again)
+        sparse = sum("_" in name for name in first.features)
+        if sparse:
+            _say(f"{system.path}: its {sparse} or more sparse features (with '_' in the name) are left out")
+    try:
+        columns = layout(list(firsts.items()))
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    paths = {system.name: system.path for system in reversed(systems)}
+    exact = _exact_values(args.exact, columns)
+    return Merger(columns, paths, fill=args.fill, exact=exact), columns, complete
+
+
+def _exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str, ExactValue]:
+    arities = {name: size for part in columns for name, size in zip(part.renamed, part.arities, strict=True)}
+    values: dict[str, ExactValue] = {}
+    for option in options:
+        name, equals, path = option.partition("=")
+        if arities.get(name) != 1:
+            known = ", ".join(name for name, size in arities.items() if size == 1)
+            raise ConfigError(f"--exact {name}: no list has such a feature of one value; there are {known}")
+        if not equals and not name.removesuffix("0").endswith("WordPenalty"):
+            raise ConfigError(f"--exact {name} needs a language model: {name}=FILE (only WordPenalty0 needs none)")
+        values[name] = _by_kenlm(path) if equals else _word_penalty
+    return values
+
+
+def _word_penalty(text: str) -> float:
+    return -float(len(text.split(" "))) if text else 0.0
+
+
+def _by_kenlm(path: str) -> ExactValue:
+    import functools
+
+    from nmt_core.ngram import NgramModel
+
+    model = NgramModel(path)
+
+    @functools.lru_cache(maxsize=1 << 16)
+    def log_prob(text: str) -> float:
+        return model.log_prob(text.split(" ") if text else [])
+
+    return log_prob
+
+
+def _write_constraints(
+    stream: IO[bytes], sentence: int, merger: Merger, name: str, groups: Mapping[str, NbestList]
+) -> None:
+    """`id TAB text` of what the list lacks; Moses wants a line for every id, so one that is there where none lacks."""
+    from smt_bridge.merging import distinct_text
+
+    texts = merger.missing(name, groups)
+    if not texts:
+        own = groups.get(name)
+        texts = [distinct_text(own.entries[0])] if own is not None else []
+    stream.writelines(b"%d\t%s\n" % (sentence, text) for text in texts)
+
+
+class _Watch:
+    """Counts, and looks whether the lists belong to the source and to one another."""
+
+    def __init__(self, source: str | None, paths: Mapping[str, str], columns: Sequence[Columns]) -> None:
+        from nmt_core.files import read_lines
+
+        self._source = source
+        self._texts: Iterator[bytes] | None = read_lines(source) if source else None
+        self._read = 0
+        self._paths = paths
+        self._glimpses: dict[str, list[Glimpse]] = {part.system: [] for part in columns}
+        self._escaped = dict.fromkeys(self._glimpses, False)
+        self._plain = dict.fromkeys(self._glimpses, False)
+        self.counts: dict[str, int] = {"sentences": 0, "hypotheses": 0} | {
+            f"gaps of {part.system}": 0 for part in columns
+        }
+
+    def see(self, sentence: int, groups: Mapping[str, NbestList]) -> None:
+        """Look at one sentence's lists."""
+        from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, glimpse
+        from smt_bridge.merging import distinct_text
+
+        source = self._line(sentence, groups)
+        self.counts["sentences"] += 1
+        self.counts["hypotheses"] += len({distinct_text(e) for group in groups.values() for e in group.entries})
+        leader = next(iter(groups.values())).entries[0]
+        for name, glimpses in self._glimpses.items():
+            if name not in groups:
+                self.counts[f"gaps of {name}"] += 1
+            elif len(glimpses) < MOST_LOOKED_AT:
+                entry = groups[name].entries[0]
+                glimpses.append(glimpse(source if source is not None else leader.hypothesis, entry))
+                self._escaped[name] |= b"&apos;" in entry.hypothesis or b"&quot;" in entry.hypothesis
+                self._plain[name] |= b"'" in entry.hypothesis or b'"' in entry.hypothesis
+
+    def _line(self, sentence: int, groups: Mapping[str, NbestList]) -> bytes | None:
+        from smt_bridge.errors import FormatError
+
+        line: bytes | None = None
+        while self._texts is not None and self._read <= sentence:
+            line = next(self._texts, None)
+            if line is None:
+                name, group = next(iter(groups.items()))
+                problem = f"has the id {sentence} but {self._source} has only {self._read} lines (ids begin at 0)"
+                raise FormatError(self._paths[name], problem, line=group.entries[0].line)
+            self._read += 1
+        return None if line is None else line.removesuffix(b"\r")
+
+    def tell(self) -> None:
+        """Say on stderr how much there is, and what looks wrong."""
+        from smt_bridge.formats.nbest_check import looks_unrelated
+
+        counts = self.counts
+        _say(f"{counts['hypotheses']} hypotheses of {counts['sentences']} sentences")
+        for name, glimpses in self._glimpses.items():
+            gaps = counts[f"gaps of {name}"]
+            if gaps:
+                _say(f"{self._paths[name]} has no list for {gaps} of {counts['sentences']} sentences")
+            reason = looks_unrelated(glimpses)
+            other = self._source or next(iter(self._paths.values()))
+            if reason is not None and other != self._paths[name]:
+                _say(f"do {self._paths[name]} and {other} belong together? {reason}")
+            if self._plain[name] and not self._escaped[name] and any(self._escaped.values()):
+                _say(f"{self._paths[name]} has plain quotation marks where another list has Moses' escapes (&apos;)")
+
+
+def _write_record(
+    args: argparse.Namespace, columns: Sequence[Columns], names: Sequence[str], counts: Mapping[str, int]
+) -> None:
+    """The signatures of the columns under their new names."""
+    from nmt_core.errors import InputError
+    from smt_bridge.signature import Sidecar, Signature, find_sidecar, sidecar_path, write_sidecar
+
+    known: dict[str, Signature] = {}
+    for name, path in reversed([_name_and_file(text, "--list") for text in args.lists]):
+        part = next(part for part in columns if part.system == name)
+        with contextlib.suppress(InputError):
+            sidecar = find_sidecar(path)
+            signatures = sidecar.columns if sidecar else {}
+            new = dict(zip(part.names, part.renamed, strict=True))
+            known |= {new[old]: signature for old, signature in signatures.items() if old in new}
+    own = {name: Signature.of("merge", fill=args.fill) for part in columns for name in (*part.own, part.total)}
+    signatures = {name: (known | own)[name] for name in names if name in known | own}
+    options = {name: getattr(args, name) for name in ("lists", "source", "fill", "exact")}
+    write_sidecar(sidecar_path(args.output), Sidecar(" ".join(args.lists), signatures, counts, options))
+
+
+def _say(text: str) -> None:
+    print(f"{NAME}: {text}", file=sys.stderr)

@@ -1,0 +1,86 @@
+"""The guard keeps a half where tuning only fits noise; selection leaves noise out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smt_bridge.errors import WiringError
+from smt_bridge.tuning.guard import tune_guarded
+from smt_bridge.tuning.pool import Column, NbestPool
+from smt_bridge.tuning.select import select_features
+from smt_bridge.tuning.tune import TuningOptions
+
+SENTENCES, ENTRIES = 40, 8
+
+
+def pool_of(*features: np.ndarray, good: np.ndarray, names: tuple[str, ...]) -> NbestPool:
+    """``good`` (S, L) from 0 to 10 is the number of matching words of ten."""
+    statistics = np.zeros((SENTENCES, ENTRIES, 10), dtype=np.int64)
+    statistics[..., :4] = np.maximum(good[..., None] - np.arange(4), 0)
+    statistics[..., 4:] = [10, 9, 8, 7, 10, 10]
+    columns = tuple(Column(name, 0) for name in names)
+    return NbestPool(columns, np.stack(features).astype(np.float64), statistics, np.zeros(good.shape))
+
+
+def first(place: int) -> np.ndarray:
+    values = np.zeros((SENTENCES, ENTRIES))
+    values[:, place] = 1.0
+    return values
+
+
+def test_noise_falls_back_to_the_better_half() -> None:
+    generator = np.random.default_rng(3)
+    good = generator.integers(2, 7, (SENTENCES, ENTRIES))
+    good[:, 0], good[:, 1] = 5, 6
+    noise = [generator.normal(size=(SENTENCES, ENTRIES)) for _ in range(12)]
+    names = ("FirstA0", "FirstB0", *(f"N{number}" for number in range(12)))
+    pool = pool_of(first(0), first(1), *noise, good=good, names=names)
+    report, guard = tune_guarded(pool, None, TuningOptions(runs=1, restarts=5), halves=["FirstA0", "FirstB0"], folds=4)
+    assert guard.kept == guard.best == "FirstB0"
+    assert guard.held_out <= guard.halves["FirstB0"]
+    assert report.weights["FirstB0"] == (1.0,)
+    assert all(not any(values) for name, values in report.weights.items() if name != "FirstB0")
+    assert report.score == guard.halves["FirstB0"]
+
+
+@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+def test_what_helps_is_kept_and_never_below_a_half(tuner: str) -> None:
+    generator = np.random.default_rng(4)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    judge = good + generator.normal(size=good.shape) * 0.3
+    pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
+    report, guard = tune_guarded(
+        pool, None, TuningOptions(runs=1, restarts=5), halves=["FirstA0", "FirstB0"], tuner=tuner
+    )
+    assert guard.kept is None
+    assert report.score > max(guard.halves.values())
+    assert guard.held_out > max(guard.halves.values())
+
+
+def test_a_half_that_is_not_there_is_refused() -> None:
+    good = np.ones((SENTENCES, ENTRIES), dtype=np.int64)
+    pool = pool_of(first(0), good=good, names=("FirstA0",))
+    with pytest.raises(WiringError, match="no feature FirstC0 of one value"):
+        tune_guarded(pool, None, TuningOptions(), halves=["FirstC0"])
+
+
+def test_selection_finds_what_helps_and_leaves_noise_out() -> None:
+    generator = np.random.default_rng(5)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    halves = generator.normal(size=good.shape)
+    features = [generator.normal(size=good.shape) for _ in range(3)]
+    pool = pool_of(features[0], good + halves, features[1], -halves, features[2], good=good,
+                   names=("N0", "Good0", "N1", "Other0", "N2"))  # fmt: skip
+    told: list[str] = []
+    selection = select_features(
+        pool, TuningOptions(), folds=4, least_gain=0.2, tell=lambda step: told.append(step.name)
+    )
+    assert selection.names[:2] == ("Good0", "Other0")
+    assert len(selection.names) < 5
+    assert told == list(selection.names)
+    assert set(selection.names) | set(selection.left_out) == {"N0", "Good0", "N1", "Other0", "N2"}
+    scores = [step.held_out for step in selection.chosen]
+    assert scores == sorted(scores)
+    with pytest.raises(WiringError, match="no feature X"):
+        select_features(pool, TuningOptions(features=["X"]))
