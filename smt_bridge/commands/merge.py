@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
@@ -272,4 +272,4 @@ def _write_record(
 
 
 def _say(text: str) -> None:
-    print(f"{NAME}: {text}", file=sys.stderr)
+    say(f"{NAME}: {text}")
