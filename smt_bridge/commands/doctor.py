@@ -15,8 +15,9 @@ _EXAMPLE = """examples:
   smt-bridge doctor nmt.ini --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\
       --scorer runs/search --lm lm.fr.arpa.gz
 
-Each finding is a line on stdout: `error` or `warning`, the file (and line), the problem, the remedy. Exit code 0
-without errors, 1 with some, 2 when a file cannot be read at all."""
+Each finding is a line on stdout: `error` or `warning`, the file (and line), the problem, the remedy; `note` says what
+could not be looked into, such as a binarised table. Exit code 0 without errors, 1 with some, 2 when a file cannot be
+read at all."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

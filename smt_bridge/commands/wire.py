@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from nmt_core.messages import say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smt_bridge.formats.moses_ini import Feature
+    from smt_bridge.formats.moses_ini import Feature, MosesIni
 
 NAME = "wire"
 HELP = "make the moses.ini that uses a rescored phrase table"
@@ -23,9 +24,10 @@ _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
 
-In the new file the phrase table's num-features, path and weights are changed and nothing else. How many columns
-were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and 0 for
-exp(unknown); tune afterwards."""
+In the new file the phrase table's num-features, path and weights are changed, and relative paths become whole ones,
+so that Moses finds the files from any folder (--relative-paths: from the folder of the new ini); nothing else. How
+many columns were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and
+0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,6 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
     parser.add_argument("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
     parser.add_argument("--feature", metavar="NAME", help="which phrase table, where the file has several")
+    parser.add_argument(
+        "--relative-paths",
+        action="store_true",
+        help="write paths as seen from the folder of NEW.INI; start Moses there",
+    )
     parser.add_argument("--output", default="-", metavar="NEW.INI", help="where to write ('-')")
 
 
@@ -44,19 +51,46 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.formats.moses_ini import read_ini
 
+    if args.relative_paths and args.output == "-":
+        raise ConfigError("--relative-paths needs --output: they are relative to its folder")
     columns = _added_columns(args.table, args.added)
     weights = _start_weights(columns, args.weights)
     ini = read_ini(args.ini)
     feature = ini.phrase_table(args.feature)
     _check_table(args.table, feature, len(columns))
-    edited = ini.with_phrase_scores(feature, path=_new_path(args.table, feature.kind), weights=weights)
+    place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
+    edited = ini.with_phrase_scores(feature, path=_placed(_new_path(args.table, feature), place), weights=weights)
+    edited, remarks = _with_placed_paths(edited, feature, place)
     with open_output(args.output) as stream:
         stream.write(edited.content)
     if not ini.has_weights(feature):
-        say(f"{NAME}: {feature.name} had no weights; the old scores got 1, which Moses took for them")
-    for remark in _remarks(args.table, feature, weights):
+        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
+    for remark in (*remarks, *_remarks(args.table, feature, weights)):
         say(f"{NAME}: {remark}")
     return 0
+
+
+def _placed(path: str, place: str | None) -> str:
+    """The path as seen from the folder ``place``, or from everywhere."""
+    return os.path.abspath(path) if place is None else os.path.relpath(path, place)
+
+
+def _with_placed_paths(ini: MosesIni, table: Feature, place: str | None) -> tuple[MosesIni, list[str]]:
+    """The other relative paths of the ini, as seen from where the new one is to be used, and what is to be said."""
+    remarks = []
+    for option in ini.paths:
+        is_new = option.line == table.line and option.key == "path"
+        if is_new or os.path.isabs(option.path):
+            continue
+        if option.found is None:
+            remarks.append(
+                f"{option.path} of {option.name or '[weight-file]'} is not found and stays as it is; correct it"
+            )
+            continue
+        ini = ini.with_path(option.line, option.key, _placed(option.found, place))
+    if place is not None:
+        remarks.append(f"paths are relative: start Moses in {place}")
+    return ini, remarks
 
 
 def _added_columns(table: str, added: int | None) -> list[str]:
@@ -106,41 +140,40 @@ def _check_table(table: str, feature: Feature, added: int) -> None:
         )
 
 
-def _binary_path(table: str, kind: str) -> str | None:
-    """Where the binarised table is to stand; None for a decoder that reads text."""
-    suffixes = {
-        "PhraseDictionaryCompact": "",  # the tools add .minphr
-        "ProbingPT": ".probing",
-        "PhraseDictionaryOnDisk": ".ondisk",
-        "PhraseDictionaryBinary": "",
-    }
-    return table.removesuffix(".gz") + suffixes[kind] if kind in suffixes else None
+def _new_path(table: str, feature: Feature) -> str:
+    """What ``path=`` is to be: the table, or what its binariser makes of it."""
+    return _stem(table) + feature.facts.made_as if feature.facts.role == "binary" else table
 
 
-def _new_path(table: str, kind: str) -> str:
-    return _binary_path(table, kind) or table
+def _stem(table: str) -> str:
+    return table.removesuffix(".gz")
 
 
 def _remarks(table: str, feature: Feature, weights: Sequence[float]) -> list[str]:
     scores = feature.num_features + len(weights)
     shown = " ".join(f"{weight:g}" for weight in weights)
-    factors = [feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor")]
-    stem = table.removesuffix(".gz")
-    commands = {
-        "PhraseDictionaryCompact": f"processPhraseTableMin -in {table} -out {stem} -nscores {scores}",
-        "ProbingPT": f"CreateProbingPT --input-pt {table} --output-dir {stem}.probing --num-scores {scores}",
-        "PhraseDictionaryOnDisk": f"CreateOnDiskPt {factors[0]} {factors[1]} {scores} 20 2 {table} {stem}.ondisk",
-        "PhraseDictionaryBinary": f"processPhraseTable -ttable 0 0 {table} -out {stem} -nscores {scores}",
-    }
     said = [f"{feature.name} now has {scores} scores ({feature.num_features} and {len(weights)} new, weights {shown})"]
-    if feature.kind in commands:
-        said.append(f"{feature.kind} reads a binarised table, so make it again: {commands[feature.kind]}")
+    if feature.facts.role == "binary":
+        command = _binariser(feature.kind, table, feature, scores)
+        said.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
     else:
-        old_tool = "PhraseDictionaryBinary"
         said.append("to binarise, give the number of scores, or the decoder crashes:")
-        said += [f"  {command}" for kind, command in commands.items() if kind != old_tool]
+        said += [f"  {_binariser(kind, table, feature, scores)}" for kind in _BINARISED]
     said.append(
         "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights; and in "
         f'filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
     )
     return said
+
+
+_BINARISED = ("PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk")
+
+
+def _binariser(kind: str, table: str, feature: Feature, scores: int) -> str:
+    """The command that makes a table of that kind."""
+    from smt_bridge.formats.feature_kinds import kind_of
+
+    factors = [feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor")]
+    return kind_of(kind).made_by.format(
+        table=table, stem=_stem(table), scores=scores, source_factors=factors[0], target_factors=factors[1]
+    )

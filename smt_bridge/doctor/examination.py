@@ -9,9 +9,10 @@ from typing import Any, NamedTuple
 
 from nmt_core.errors import InputError, NmtError
 from smt_bridge.doctor import language_model, lists, words
+from smt_bridge.doctor.configuration import examine_ini, language_models, text_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.formats.moses_ini import Feature, MosesIni, is_phrase_table, read_ini
+from smt_bridge.formats.moses_ini import MosesIni, read_ini
 from smt_bridge.formats.weights import Weights, read_weights
 
 
@@ -37,7 +38,7 @@ def examine(files: Files) -> Iterator[Finding]:
         yield from table.findings
         yield from _examine_record(table.path, files.scorer)
     if ini is not None:
-        yield from _examine_ini(ini, tables)
+        yield from examine_ini(ini, tables)
     for path, stated in _language_models(files, ini):
         model, findings = language_model.look_at(path)
         yield from findings
@@ -51,54 +52,14 @@ def examine(files: Files) -> Iterator[Finding]:
 
 
 def _tables(files: Files, ini: MosesIni | None) -> list[str]:
-    named = [_path(ini.path, feature) for feature in ini.features if is_phrase_table(feature)] if ini else []
-    return list(dict.fromkeys([*([files.table] if files.table else []), *(path for path in named if path)]))
+    named = text_tables(ini) if ini else []
+    return list(dict.fromkeys([*([files.table] if files.table else []), *named]))
 
 
 def _language_models(files: Files, ini: MosesIni | None) -> list[tuple[str, int | None]]:
-    found: list[tuple[str, int | None]] = [(files.lm, None)] if files.lm else []
-    for feature in ini.features if ini else ():
-        path = _path(ini.path, feature) if ini else ""
-        if feature.kind.upper().startswith("KENLM") and path:
-            order = feature.options.get("order", "")
-            found = [(known, stated) for known, stated in found if known != path]
-            found.append((path, int(order) if order.isdecimal() else None))
-    return found
-
-
-def _path(ini: str, feature: Feature) -> str:
-    """The file of a feature; where it is not found from here, it may be beside the ini."""
-    path = feature.options.get("path", "")
-    beside = os.path.join(os.path.dirname(ini), path)
-    return beside if path and not os.path.exists(path) and os.path.exists(beside) else path
-
-
-def _examine_ini(ini: MosesIni, tables: dict[str, Table]) -> Iterator[Finding]:
-    for feature in ini.features:
-        place = f"{ini.path}:{feature.line}"
-        path = feature.options.get("path", "")
-        here = _path(ini.path, feature)
-        if path and not any(os.path.exists(here + suffix) for suffix in ("", ".gz", ".minphr", ".minlexr")):
-            yield error(place, f"{feature.name} wants {path}, which is not there", "correct the path")
-        elif path and here != path:
-            problem = f"{path} is found beside this file, but not from the folder in which this was started"
-            yield warning(place, problem, "start Moses in the folder of the ini, or write whole paths")
-        table = tables.get(here)
-        if table is not None and table.scores not in (None, feature.num_features):
-            problem = f"num-features={feature.num_features}, but {here} has {table.scores} scores in a line"
-            yield error(place, problem, f"write num-features={table.scores} and as many weights")
-    weights = read_weights(ini.path)
-    arity = {feature.name: feature.num_features for feature in ini.features}
-    single = {name: 1 if name.startswith(_SINGLE) else arity[name] for name in arity}
-    wanted = {
-        feature.name: single[feature.name]
-        for feature in ini.features
-        if feature.options.get("tuneable", "true") != "false" or feature.name in weights
-    }
-    yield from lists.examine_weights(wanted, weights, place="[feature]", path=ini.path)
-
-
-_SINGLE = ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty", "Distortion", "LM")
+    named = language_models(ini) if ini else []
+    known = [path for path, _ in named]
+    return [*([(files.lm, None)] if files.lm and files.lm not in known else []), *named]
 
 
 def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-Level = Literal["error", "warning"]
+Level = Literal["error", "warning", "note"]
 
 
 class Finding(NamedTuple):
@@ -27,3 +27,8 @@ def error(place: str, problem: str, remedy: str) -> Finding:
 def warning(place: str, problem: str, remedy: str) -> Finding:
     """Something that costs quality or time."""
     return Finding("warning", place, problem, remedy)
+
+
+def note(place: str, problem: str, remedy: str) -> Finding:
+    """Nothing is wrong, but something could not be looked into."""
+    return Finding("note", place, problem, remedy)

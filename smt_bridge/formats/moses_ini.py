@@ -9,37 +9,43 @@
     TranslationModel0= 0.2 0.2 0.2 0.2
 
 As the decoder reads it: ``#`` begins a comment anywhere, a line beginning with ``[`` begins a section,
-a feature without ``name=`` is called by its class and a running number.
+a feature without ``name=`` is called by its class and a running number, of repeated weights the last counts.
+Paths are relative to the folder in which the decoder is started.
 """
 
 from __future__ import annotations
 
+import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.files import open_input
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.fields import split_tokens
+from smt_bridge.formats.feature_kinds import find_file
+from smt_bridge.formats.feature_lines import Feature, parse_features
+from smt_bridge.formats.ini_lines import BLANKS, code_of, section_lines, section_name
 from smt_bridge.formats.weights import parse_weight_line
 
-_BLANKS = b" \t\r"
+__all__ = ["Feature", "MosesIni", "PathOption", "read_ini"]
+
+_OVERRIDES = ("weight-overwrite", "alternate-weight-setting")
 
 
-class Feature(NamedTuple):
-    """One line of the ``[feature]`` section; ``line`` counts from 1."""
+class PathOption(NamedTuple):
+    """A path that the ini names: ``key`` of the feature ``name`` ("" for ``[weight-file]``), and where the file is.
 
-    kind: str
-    name: str
-    options: dict[str, str]
+    ``found`` is the name under which it is found from here, None where it is not; with ``beside`` it is found only
+    from the folder of the ini.
+    """
+
     line: int
-
-    @property
-    def num_features(self) -> int:
-        """The number of its scores (1 where the line does not say)."""
-        return int(self.options.get("num-features", "1"))
+    name: str
+    key: str
+    path: str
+    found: str | None
+    beside: bool
 
 
 @dataclass(frozen=True)
@@ -57,45 +63,126 @@ class MosesIni:
     @property
     def features(self) -> tuple[Feature, ...]:
         """The feature functions, in order. Raises FormatError for a malformed line."""
-        unnamed: Counter[str] = Counter()
-        found = []
-        for number, code in self._section("feature"):
-            kind, options = self._parse_feature(number, code)
-            name = options.get("name")
-            if name is None:
-                name = f"{kind}{unnamed[kind]}"
-                unnamed[kind] += 1
-            found.append(Feature(kind, name, options, number))
+        return parse_features(self.lines, path=self.path)
+
+    @property
+    def is_before_2013(self) -> bool:
+        """Whether tables and weights stand in ``[ttable-file]`` and ``[weight-t]``, not in ``[feature]``."""
+        return not section_lines(self.lines, "feature") and bool(section_lines(self.lines, "ttable-file"))
+
+    @property
+    def paths(self) -> tuple[PathOption, ...]:
+        """All files that the ini names."""
+        found = [
+            self._path_option(feature.line, feature, key, feature.options[key])
+            for feature in self.features
+            for key in feature.facts.paths
+            if feature.options.get(key)
+        ]
+        for number, code in section_lines(self.lines, "weight-file")[:1]:
+            found.append(self._path_option(number, None, "", code.decode("utf-8", "surrogateescape")))
         return tuple(found)
 
+    def _path_option(self, number: int, feature: Feature | None, key: str, path: str) -> PathOption:
+        beside = os.path.join(os.path.dirname(self.path), path)
+        for place in (path, beside):
+            if feature is not None and key in ("path", "base"):
+                there = find_file(feature.facts, place, feature.options) is not None
+            else:
+                there = os.path.exists(place)
+            if there:
+                return PathOption(number, feature.name if feature else "", key, path, place, place != path)
+        return PathOption(number, feature.name if feature else "", key, path, None, False)
+
     def phrase_table(self, name: str | None = None) -> Feature:
-        """The phrase table called ``name``, or the only one; WiringError when that is not clear."""
-        tables = [feature for feature in self.features if is_phrase_table(feature)]
-        names = ", ".join(table.name for table in tables)
+        """The phrase table called ``name``, or the only one to which columns can be added; WiringError otherwise."""
+        if self.is_before_2013:
+            raise WiringError(
+                f"{self.path}: names its tables in [ttable-file], as before 2013; give an ini with [feature] and"
+                " [weight] sections, as train-model.perl writes since"
+            )
+        tables = [feature for feature in self.features if feature.facts.is_table]
         if not tables:
             raise WiringError(f"{self.path}: has no phrase table in its [feature] section")
-        if name is None and len(tables) > 1:
+        names = ", ".join(table.name for table in tables)
+        if name is not None:
+            wanted = [table for table in tables if table.name == name]
+            if not wanted:
+                raise WiringError(f"{self.path}: has no phrase table called {name}; there is {names}")
+            return self._checked_table(wanted[0])
+        usable = [table for table in tables if table.facts.takes_columns]
+        if len(usable) > 1:
+            names = ", ".join(table.name for table in usable)
             raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")
-        for table in tables:
-            if name in (None, table.name):
-                return table
-        raise WiringError(f"{self.path}: has no phrase table called {name}; there is {names}")
+        return self._checked_table((usable or tables)[0])
+
+    def _checked_table(self, table: Feature) -> Feature:
+        """The table, if columns can be added to it and to whatever combines it."""
+        if table.facts.role == "combination":
+            members = ", ".join(table.members) or "no table"
+            raise WiringError(
+                f"{self.path}:{table.line}: {table.name} ({table.kind}) combines {members} and has no file of its own;"
+                " choose a member with --feature NAME"
+            )
+        if not table.facts.takes_columns or "path" not in table.options:
+            reason = "has rules" if table.facts.role == "rules" else "has no file of scores"
+            raise WiringError(f"{self.path}:{table.line}: {table.name} ({table.kind}) {reason}: no column can be added")
+        for group in self._combinations(table):
+            _check_combination(self.path, group, table)
+        for section in _OVERRIDES:
+            label = table.name.encode("utf-8", "surrogateescape") + b"="
+            for number, code in section_lines(self.lines, section):
+                if label in code.split():
+                    raise WiringError(
+                        f"{self.path}:{number}: [{section}] has weights of {table.name} for the columns it has now;"
+                        " put them into [weight] first"
+                    )
+        return table
+
+    def _combinations(self, table: Feature) -> list[Feature]:
+        return [feature for feature in self.features if table.name in feature.members]
 
     def with_phrase_scores(self, table: Feature, *, path: str, weights: Sequence[float]) -> MosesIni:
         """Point ``table`` at ``path``, with ``len(weights)`` further scores of these start weights.
 
+        Where a PhraseDictionaryGroup has the table as a member, its scores and weights grow in the same place.
         Raises WiringError when the present weights do not match ``num-features``, FormatError for a
         malformed weight line.
         """
+        groups = self._combinations(table)
+        unused = bool(groups) and not any(self._present_weights(table) or [1.0])
+        edited = self._grown(table, table.num_features, [0.0] * len(weights) if unused else weights)
+        edited = edited.with_path(table.line, "path", path)
+        for group in groups:
+            edited = edited._grown(group, self._place_in(group, table), weights)
+        return edited
+
+    def _place_in(self, group: Feature, table: Feature) -> int:
+        """Behind how many scores of the group those of the table end."""
+        sizes = {feature.name: feature.num_features for feature in self.features}
+        up_to = group.members[: group.members.index(table.name) + 1]
+        return sum(sizes[name] for name in up_to)
+
+    def _grown(self, feature: Feature, place: int, weights: Sequence[float]) -> MosesIni:
+        """The feature with scores of these weights behind the first ``place``."""
+        line = _with_option(self.lines[feature.line - 1], "num-features", str(feature.num_features + len(weights)))
+        if "tuneable-components" in feature.options:
+            flags = feature.options["tuneable-components"].split(",")
+            flags[place:place] = ["true"] * len(weights)
+            line = _with_option(line, "tuneable-components", ",".join(flags))
+        return self._with_line(feature.line, line)._with_weights(feature, place, weights)
+
+    def with_path(self, number: int, key: str, path: str) -> MosesIni:
+        """Set a path of the feature in a line; without a key the line is nothing but the path."""
         if re.search(r"[\s#]", path):
             raise WiringError(f"the path {path!r} has blanks or #, which moses.ini cannot hold; rename the file")
-        line = _with_option(self.lines[table.line - 1], "num-features", str(table.num_features + len(weights)))
-        line = _with_option(line, "path", path)
-        if "tuneable-components" in table.options:
-            tuneable = ",".join([table.options["tuneable-components"], *["true"] * len(weights)])
-            line = _with_option(line, "tuneable-components", tuneable)
-        edited = MosesIni(self.path, (*self.lines[: table.line - 1], line, *self.lines[table.line :]))
-        return edited._with_weights(table, weights)
+        line = self.lines[number - 1]
+        if key:
+            return self._with_line(number, _with_option(line, key, path))
+        return self._with_line(number, line.replace(code_of(line), path.encode("utf-8", "surrogateescape"), 1))
+
+    def _with_line(self, number: int, line: bytes) -> MosesIni:
+        return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
 
     def has_weights(self, feature: Feature) -> bool:
         """Whether the ``[weight]`` section has a line for ``feature``."""
@@ -103,64 +190,47 @@ class MosesIni:
 
     def _weight_lines(self, feature: Feature) -> list[tuple[int, bytes]]:
         name = re.compile(re.escape(feature.name.encode("utf-8", "surrogateescape")) + rb"[ \t]*=")
-        return [(number, code) for number, code in self._section("weight") if name.match(code)]
+        return [(number, code) for number, code in section_lines(self.lines, "weight") if name.match(code)]
 
-    def _with_weights(self, table: Feature, added: Sequence[float]) -> MosesIni:
-        numbers = " ".join(f"{weight:.9g}" for weight in added)
-        for number, code in self._weight_lines(table):
+    def _present_weights(self, feature: Feature) -> Sequence[float]:
+        return [weight for number, code in self._weight_lines(feature)[-1:] for weight in self._weights(number, code)]
+
+    def _with_weights(self, table: Feature, place: int, added: Sequence[float]) -> MosesIni:
+        numbers = " ".join(f"{weight:.9g}" for weight in added).encode()
+        for number, code in self._weight_lines(table)[-1:]:  # Moses takes the last
             self._check_weights(number, code, table)
             line = self.lines[number - 1]
-            end = line.index(code) + len(code)
-            line = line[:end] + b" " + numbers.encode() + line[end:]
-            return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
-        ones = "1 " * table.num_features  # what Moses takes where the line is missing
-        return self._with_weight_line(f"{table.name}= {ones}{numbers}".encode())
+            end = line.index(code) + [token.end() for token in re.finditer(rb"[^ \t]+", code)][place]
+            return self._with_line(number, line[:end] + b" " + numbers + line[end:])
+        ones = [b"1"] * table.num_features  # what Moses takes where the line is missing
+        ones[place:place] = [numbers]
+        name = table.name.encode("utf-8", "surrogateescape")
+        return self._with_weight_line(name + b"= " + b" ".join(ones))
 
     def _with_weight_line(self, line: bytes) -> MosesIni:
         """Put a line behind the last of the ``[weight]`` section, which is made where there is none."""
         ending = b"\r" if self.lines[0].endswith(b"\r") else b""
-        headers = [number for number, raw in enumerate(self.lines, start=1) if _section_name(_code(raw)) == b"weight"]
-        place = max([*headers, *(number for number, _ in self._section("weight"))], default=0)
-        if place == 0:
+        headers = [number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "weight"]
+        place = max([*headers, *(number for number, _ in section_lines(self.lines, "weight"))], default=0)
+        if place == 0 or place < max(feature.line for feature in self.features):
+            # behind everything, so that the lines of features keep their numbers
             body = list(self.lines) if self.lines[-1] else list(self.lines[:-1])
             return MosesIni(self.path, (*body, ending, b"[weight]" + ending, line + ending, b""))
         return MosesIni(self.path, (*self.lines[:place], line + ending, *self.lines[place:]))
 
-    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
+    def _weights(self, number: int, code: bytes) -> tuple[float, ...]:
         try:
-            _, weights = parse_weight_line(code.decode("utf-8", "surrogateescape"))
+            return parse_weight_line(code.decode("utf-8", "surrogateescape"))[1]
         except ValueError as error:
             raise FormatError(self.path, str(error), line=number) from error
+
+    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
+        weights = self._weights(number, code)
         if len(weights) != table.num_features:
             raise WiringError(
                 f"{self.path}:{number}: {table.name} has {len(weights)} weights but num-features={table.num_features}; "
                 "was this file edited by hand?"
             )
-
-    def _section(self, name: str) -> list[tuple[int, bytes]]:
-        """The lines of all sections ``[name]`` that say something, with their numbers, without comments."""
-        current = b""
-        found = []
-        for number, raw in enumerate(self.lines, start=1):
-            code = _code(raw)
-            if code.startswith(b"["):
-                current = _section_name(code)
-            elif code and current == name.encode():
-                found.append((number, code))
-        return found
-
-    def _parse_feature(self, number: int, code: bytes) -> tuple[str, dict[str, str]]:
-        kind, *pairs = [token.decode("utf-8", "surrogateescape") for token in split_tokens(code)]
-        options: dict[str, str] = {}
-        for pair in pairs:
-            key, equals, value = pair.partition("=")
-            if not equals or key in options:
-                problem = "is given twice" if equals else "is not of the form key=value"
-                raise FormatError(self.path, f"`{pair}` {problem}; Moses would stop here", line=number)
-            options[key] = value
-        if not options.get("num-features", "1").isdecimal():
-            raise FormatError(self.path, f"num-features={options['num-features']} is not a number", line=number)
-        return kind, options
 
 
 def read_ini(path: str) -> MosesIni:
@@ -169,17 +239,20 @@ def read_ini(path: str) -> MosesIni:
         return MosesIni(path, tuple(stream.read().split(b"\n")))
 
 
-def is_phrase_table(feature: Feature) -> bool:
-    """Whether a feature is a phrase table with a file of its own."""
-    return (feature.kind.startswith("PhraseDictionary") or feature.kind == "ProbingPT") and "path" in feature.options
-
-
-def _code(line: bytes) -> bytes:
-    return line.partition(b"#")[0].strip(_BLANKS)
-
-
-def _section_name(code: bytes) -> bytes:
-    return code[1:].partition(b"]")[0] if code.startswith(b"[") else b""
+def _check_combination(path: str, group: Feature, table: Feature) -> None:
+    """Whether the columns of a member of ``group`` can grow by themselves; raises WiringError where they cannot."""
+    place = f"{path}:{group.line}: {group.name} ({group.kind})"
+    if group.kind != "PhraseDictionaryGroup":
+        raise WiringError(
+            f"{place} mixes {table.name} with its other components score by score, and needs as many scores in each;"
+            " add the column to all of them and edit the ini by hand"
+        )
+    for option in ("default-scores", "default-average-others"):
+        if option in group.options:
+            raise WiringError(
+                f"{place} has {option}={group.options[option]}, which is for the scores that {table.name} has now;"
+                " edit the ini by hand"
+            )
 
 
 def _with_option(line: bytes, key: str, value: str) -> bytes:
@@ -188,6 +261,6 @@ def _with_option(line: bytes, key: str, value: str) -> bytes:
     written = f"{key}={value}".encode("utf-8", "surrogateescape")
     edited, times = re.subn(rb"(?<=[ \t])" + re.escape(key.encode()) + rb"=[^ \t\r]*", lambda _: written, code, count=1)
     if not times:
-        body = code.rstrip(_BLANKS)
+        body = code.rstrip(BLANKS)
         edited = body + b" " + written + code[len(body) :]
     return edited + hash_sign + comment

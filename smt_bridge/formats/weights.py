@@ -20,12 +20,15 @@ TranslationModel0= 0.25 0.125
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from math import isfinite
 
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.feature_lines import parse_features
+from smt_bridge.formats.ini_lines import code_of, section_name, sections
 
 SECTION = "weight"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -87,39 +90,146 @@ def _mismatch(name: str, weights: tuple[float, ...] | None, values: int) -> Wiri
 
 
 def read_weights(path: str) -> Weights:
-    """Read the ``[weight]`` section of ``path``; comments and other sections are passed by.
+    """Read the weights of the features that n-best lists show.
 
-    Files without sections may also have the forms of Moses' tuners: ``name value`` (sparse weights), and
-    one line per value, the lines of a feature with several values one below the other (dense weights of
-    mert-moses.pl). Raises FormatError for a malformed line, a repeated name or a file without weights.
+    From a whole ``moses.ini`` that is without those of features and components that are not tuneable, which no
+    list shows; otherwise as ``read_all_weights``.
     """
-    values: dict[str, tuple[float, ...]] = {}
-    section, sections, last = SECTION, False, ""
-    for number, raw in enumerate(read_lines(path), start=1):
-        try:
-            line = raw.decode("utf-8", "surrogateescape").partition("#")[0].strip(" \t\r")
-            if line.startswith("["):
-                section, sections = line[1:].partition("]")[0], True
-            elif line and section == SECTION:
-                name, weights = parse_weight_line(line if sections else _with_label(line))
-                further = name == last and len(weights) == 1 and not sections
-                if name in values and not further:
-                    raise ValueError(f"the weights of {name} are given twice; keep one of the lines")
-                values[name] = values.get(name, ()) + weights
-                last = name
-        except ValueError as error:
-            raise FormatError(path, str(error), line=number) from error
+    weights = read_all_weights(path)
+    features = {feature.name: feature for feature in parse_features(_lines(path), path=path)}
+    shown = {name: features[name].listed(values) if name in features else values for name, values in weights.items()}
+    return Weights({name: values for name, values in shown.items() if values or name not in features})
+
+
+def read_all_weights(path: str) -> Weights:
+    """Read all weights of ``path`` as the decoder takes them.
+
+    Those are the ``[weight]`` section, of repeated names the last, then ``[weight-overwrite]``, and for other
+    names the sparse weights of the file that ``[weight-file]`` names. An ini of before 2013 has them as
+    ``[weight-t]`` and so on; they get the labels of that time (``tm``). Files without sections may also have
+    the forms of Moses' tuners: ``name value`` (sparse weights), and one line per value, the lines of a feature
+    with several values one below the other (dense weights of mert-moses.pl).
+
+    Raises FormatError for a malformed line or a file without weights, InputError for a file of sparse weights
+    that is not there.
+    """
+    lines = _lines(path)
+    if any(section_name(code_of(line)) is not None for line in lines):
+        values = _weights_of_sections(lines, path)
+    else:
+        values = _weights_of_tuner(lines, path)
     if not values:
         raise FormatError(path, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`")
     return Weights(values)
 
 
+def _lines(path: str) -> list[bytes]:
+    return list(read_lines(path))
+
+
+_Values = dict[str, tuple[float, ...]]
+
+
+def _weights_of_sections(lines: Sequence[bytes], path: str) -> _Values:
+    found: dict[str, list[tuple[int, str]]] = {}
+    for section, number, code in sections(lines):
+        found.setdefault(section or SECTION, []).append((number, code.decode("utf-8", "surrogateescape")))
+    values: _Values = {}
+    for number, line in (*found.get("weight-add", ()), *found.get(SECTION, ())):
+        name, weights = _parsed(line, path, number)
+        values[name] = weights
+    if not values:
+        values = _weights_before_2013(found, path)
+    for number, line in found.get("weight-overwrite", ()):
+        values.update(_overwritten(line, values, path, number))
+    for _, name in found.get("weight-file", ())[:1]:
+        sparse = _sparse_weights(path, name)
+        values = {**values, **{key: weight for key, weight in sparse.items() if key not in values}}
+    return values
+
+
+def _parsed(line: str, path: str, number: int) -> tuple[str, tuple[float, ...]]:
+    try:
+        return parse_weight_line(line)
+    except ValueError as error:
+        raise FormatError(path, str(error), line=number) from error
+
+
+def _overwritten(line: str, values: Mapping[str, Sequence[float]], path: str, number: int) -> _Values:
+    """``Name= w x`` several times in a line; ``x`` keeps the weight that is there."""
+    found: dict[str, list[str]] = {}
+    for token in line.replace("\t", " ").split():
+        if token.endswith("="):
+            found[token[:-1]] = []
+        elif found:
+            name = next(reversed(found))
+            place = len(found[name])
+            kept = values.get(name, ())
+            found[name].append(repr(kept[place]) if token == "x" and place < len(kept) else token)
+    return dict(_parsed(f"{name}= {' '.join(numbers)}", path, number) for name, numbers in found.items())
+
+
+def _sparse_weights(ini: str, name: str) -> _Values:
+    """The file of ``[weight-file]``: ``name value`` a line; it may be beside the ini."""
+    beside = os.path.join(os.path.dirname(ini), name)
+    path = name if os.path.exists(name) or not os.path.exists(beside) else beside
+    return _weights_of_tuner(_lines(path), path)
+
+
+_BEFORE_2013 = {
+    "weight-d": "d",
+    "weight-l": "lm",
+    "weight-t": "tm",
+    "weight-w": "w",
+    "weight-generation": "g",
+    "weight-lex": "lex",
+    "weight-i": "I",
+}
+
+
+def _weights_before_2013(found: Mapping[str, Sequence[tuple[int, str]]], path: str) -> _Values:
+    """``[weight-t]`` has one number a line; lists of that time call them ``tm:``."""
+    values: _Values = {}
+    for section, label in _BEFORE_2013.items():
+        for number, line in found.get(section, ()):
+            values[label] = (*values.get(label, ()), *_parsed(f"{label}= {line}", path, number)[1])
+    return values
+
+
+def _weights_of_tuner(lines: Sequence[bytes], path: str) -> _Values:
+    values: _Values = {}
+    last = ""
+    for number, raw in enumerate(lines, start=1):
+        line = raw.decode("utf-8", "surrogateescape").strip(" \t\r")
+        if not line or line.startswith("#"):
+            continue
+        if _NUMBERED.match(line):
+            raise FormatError(path, _NAMELESS, line=number)
+        sparse = _with_label(line)
+        name, weights = _parsed(sparse or line.partition("#")[0], path, number)
+        if name in values and not sparse:
+            if name != last or len(weights) > 1:
+                problem = f"the weights of {name} are given twice; keep one of the lines"
+                raise FormatError(path, problem, line=number)
+            weights = values[name] + weights
+        values[name] = weights
+        last = name
+    return values
+
+
+_NUMBERED = re.compile(r"F[0-9]+[ \t]+[^ \t]+$|[-+.0-9][^=]*$")
+_NAMELESS = (
+    "has numbers in place of names, as `kbmira` and `mert` write them; name them with `smt-bridge tune --features-dat"
+    " FILE --scores-dat FILE --from-tuner THIS`"
+)
+
+
 def _with_label(line: str) -> str:
-    """``name value`` as ``name= value``; other lines as they are."""
-    tokens = line.replace("\t", " ").split(" ")
+    """``name value`` as ``name= value`` (names of sparse features may hold ``#``); nothing for other lines."""
+    tokens = line.replace("\t", " ").split()
     if len(tokens) == 2 and not tokens[0].endswith("=") and not _NUMBER.fullmatch(tokens[0]):
         return f"{tokens[0]}= {tokens[1]}"
-    return line
+    return ""
 
 
 def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:

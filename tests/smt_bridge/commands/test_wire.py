@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from nmt_core.errors import ConfigError, NmtError
 from smt_bridge.commands import wire as command
+from smt_bridge.commands.main import main
 
 INI = """[feature]
 {kind} name=TM0 num-features=2 path=old.gz input-factor=0,1 output-factor=0
@@ -35,7 +37,9 @@ def wired(*options: str, table: str = "new") -> str:
 
 def test_table_is_wired_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     expected = INI.format(kind="PhraseDictionaryMemory").replace("num-features=2", "num-features=4")
-    assert wired("--added", "2") == expected.replace("old.gz", "new").replace("0.1 0.2", "0.1 0.2 0.2 0.2")
+    expected = expected.replace("0.1 0.2", "0.1 0.2 0.2 0.2")
+    assert wired("--added", "2") == expected.replace("old.gz", str(folder / "new"))
+    assert wired("--added", "2", "--relative-paths") == expected.replace("old.gz", "new")
     said = capsys.readouterr().err
     assert "processPhraseTableMin -in new -out new -nscores 4" in said
     assert "CreateProbingPT --input-pt new --output-dir new.probing --num-scores 4" in said
@@ -89,7 +93,7 @@ def test_binary_table_is_to_be_made_again(
 ) -> None:
     (folder / "moses.ini").write_text(INI.format(kind=kind))
     (folder / "new.gz").write_bytes((folder / "new").read_bytes())
-    assert f"num-features=4 path={path} input" in wired("--added", "2", table="new.gz")
+    assert f"num-features=4 path={folder / path} input" in wired("--added", "2", table="new.gz")
     assert f"{kind} reads a binarised table, so make it again: " in capsys.readouterr().err
 
 
@@ -97,3 +101,103 @@ def test_weights_that_were_missing_are_mentioned(folder: Path, capsys: pytest.Ca
     (folder / "moses.ini").write_text(INI.format(kind="PhraseDictionaryMemory").replace("TM0= 0.1 0.2\n", ""))
     assert "TM0= 1 1 0.2 0.2\n" in wired("--added", "2")
     assert "had no weights" in capsys.readouterr().err
+
+
+GROUP = """[feature]
+PhraseDictionaryMemory name=TM0 num-features=2 path=old.gz tuneable=false
+PhraseDictionaryMemory name=TM1 num-features=1 path=other.gz tuneable=false
+{kind} name=G0 {option}=TM0,TM1 num-features=5 phrase-counts=true{more}
+[weight]
+TM0= 0 0
+G0= 1 1 1
+G0= 0.1 0.2 0.3 0.4 0.5
+"""
+
+
+def test_a_group_grows_with_its_member(folder: Path) -> None:
+    (folder / "moses.ini").write_text(GROUP.format(kind="PhraseDictionaryGroup", option="members", more=""))
+    found = wired("--added", "2", "--feature", "TM0")
+    assert "name=G0 members=TM0,TM1 num-features=7 phrase-counts=true\n" in found
+    assert "TM0= 0 0 0 0\nG0= 1 1 1\nG0= 0.1 0.2 0.2 0.2 0.3 0.4 0.5\n" in found
+    assert f"name=TM0 num-features=4 path={folder / 'new'} tuneable=false\n" in found
+    assert "name=TM1 num-features=1 path=other.gz" in found
+
+
+@pytest.mark.parametrize(
+    ("kind", "option", "more", "name", "said"),
+    [
+        ("PhraseDictionaryGroup", "members", " default-scores=0,0,0,0,0", "TM0", "has default-scores="),
+        ("PhraseDictionaryGroup", "members", "", "G0", "combines TM0, TM1 and has no file of its own"),
+        ("PhraseDictionaryGroup", "members", "", None, "several phrase tables \\(TM0, TM1\\)"),
+        ("PhraseDictionaryMultiModel", "components", "", "TM0", "score by score"),
+        ("PhraseDictionaryMultiModelCounts", "components", "", "TM1", "score by score"),
+    ],
+)
+def test_combinations_that_cannot_grow_are_refused_and_nothing_is_written(
+    folder: Path, kind: str, option: str, more: str, name: str | None, said: str
+) -> None:
+    (folder / "moses.ini").write_text(GROUP.format(kind=kind, option=option, more=more))
+    with pytest.raises(NmtError, match=said):
+        wired("--added", "2", *(["--feature", name] if name else []))
+    assert not Path("new.ini").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("PhraseDictionaryTransliteration name=TM0 path=x", "has no file of scores"),
+        ("Mmsapt name=TM0 path=x L1=de L2=en", "has no file of scores"),
+        ("PhraseDictionaryScope3 name=TM0 num-features=2 path=x", "has rules"),
+    ],
+)
+def test_tables_without_columns_are_refused(folder: Path, line: str, said: str) -> None:
+    (folder / "moses.ini").write_text(f"[feature]\n{line}\n[weight]\nTM0= 1 1\n")
+    with pytest.raises(NmtError, match=said):
+        wired("--added", "2")
+
+
+def test_an_ini_of_before_2013_and_weights_elsewhere_are_refused(folder: Path) -> None:
+    (folder / "moses.ini").write_text("[ttable-file]\n0 0 0 2 old.gz\n[weight-t]\n1\n1\n")
+    with pytest.raises(NmtError, match="before 2013"):
+        wired("--added", "2")
+    text = INI.format(kind="PhraseDictionaryMemory") + "[weight-overwrite]\nTM0= 3 4\n"
+    (folder / "moses.ini").write_text(text)
+    with pytest.raises(NmtError, match=r"moses.ini:6: \[weight-overwrite\]"):
+        wired("--added", "2")
+
+
+def test_relative_paths_are_found_from_any_folder(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "system").mkdir()
+    for name in ("lm.arpa", "sparse"):
+        (folder / "system" / name).write_text("x 1\n")
+    more = "[feature]\nKENLM name=LM0 path=lm.arpa\nGeneration name=G path=nowhere\n[weight-file]\nsparse # tuned\n"
+    ini = (INI.format(kind="PhraseDictionaryMemory") + more).replace("\n", "\r\n")
+    (folder / "moses.ini").unlink()
+    (folder / "system" / "moses.ini").write_bytes(ini.encode())
+    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2", "--output", "new.ini"]) == 0
+    found = Path("new.ini").read_bytes().decode()
+    assert f"LM0 path={folder}/system/lm.arpa\r\n" in found
+    assert f"[weight-file]\r\n{folder}/system/sparse # tuned\r\n" in found
+    assert "G path=nowhere\r\n" in found
+    assert "nowhere of G is not found and stays as it is" in capsys.readouterr().err
+    options = ("--relative-paths", "--output", "system/new.ini")
+    assert main(["wire", "system/moses.ini", "--table", "new", "--added", "2", *options]) == 0
+    found = Path("system/new.ini").read_text()
+    assert "path=../new input" in found and "LM0 path=lm.arpa" in found
+
+
+def test_use_1_of_the_readme_passes_the_doctor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    moses = Path(__file__).parents[3] / "examples" / "en-fr" / "moses"
+    table = tmp_path / "nmt-table.gz"
+    with gzip.open(moses / "phrase-table.gz", "rb") as lines, gzip.open(table, "wb") as rescored:
+        for line in lines:
+            fields = line.split(b"|||")
+            rescored.write(b"|||".join([*fields[:2], fields[2] + b"0.5 ", *fields[3:]]))
+    ini = tmp_path / "nmt.ini"
+    assert main(["wire", str(moses / "moses.ini"), "--table", str(table), "--added", "1", "--output", str(ini)]) == 0
+    assert main(["doctor", str(ini)]) == 0
+    found = capsys.readouterr()
+    assert found.out == ""
+    assert "0 errors, 0 warnings" in found.err

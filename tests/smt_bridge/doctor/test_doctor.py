@@ -147,3 +147,93 @@ def test_a_truncated_table_is_named(folder: Path) -> None:
     content = gzip.compress(TABLE.encode() * 100)
     (folder / "table").write_bytes(content[: len(content) // 2])
     assert any("the gzip data ends too early" in line for line in findings(folder))
+
+
+BINARY = """[feature]
+{kind} name=TM0 num-features=4 path={path}
+[mapping]
+0 T 0
+[weight]
+TM0= 0.2 0.2 0.2 0.2
+"""
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ProbingPT", "probing"), ("PhraseDictionaryOnDisk", "ondisk")])
+def test_a_binarised_system_is_healthy_and_what_is_not_seen_is_said(
+    shared: Path, tmp_path: Path, kind: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ini = tmp_path / "moses.ini"
+    table = shared / "moses" / "binarised" / name
+    ini.write_text(BINARY.format(kind=kind, path=table))
+    assert main(["doctor", str(ini)]) == 0
+    assert capsys.readouterr().out.startswith(f"note: {table}: TM0 is a {kind}: its phrase pairs are not looked into")
+    assert main(["doctor", str(ini), "--table", str(shared / "moses" / "binarised" / "phrase-table.gz")]) == 0
+    ini.write_text(BINARY.format(kind=kind, path=table).replace("=4", "=5").replace("TM0= ", "TM0= 0.2 "))
+    capsys.readouterr()
+    assert main(["doctor", str(ini)]) == 1
+    assert f"num-features=5, but {table} has 4 scores" in capsys.readouterr().out
+
+
+def test_a_compact_table_may_be_named_with_or_without_its_ending(tmp_path: Path) -> None:
+    (tmp_path / "table.minphr").write_bytes(b"\x00\xff|")
+    for path in (tmp_path / "table", tmp_path / "table.minphr"):
+        (tmp_path / "moses.ini").write_text(BINARY.format(kind="PhraseDictionaryCompact", path=path))
+        assert [found.level for found in examine(Files(str(tmp_path / "moses.ini")))] == ["note"]
+    (tmp_path / "moses.ini").write_text(BINARY.format(kind="PhraseDictionaryCompact", path=tmp_path / "other"))
+    assert [found.level for found in examine(Files(str(tmp_path / "moses.ini")))] == ["error"]
+
+
+def test_a_folder_that_is_no_binary_table_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text(BINARY.format(kind="ProbingPT", path=tmp_path))
+    assert any("without TargetColl.dat" in str(found) for found in examine(Files(str(tmp_path / "moses.ini"))))
+
+
+SYSTEM = """[feature]
+UnknownWordPenalty
+PhraseBoundaryFeature name=PB0
+KENLM name=LM0 oov-feature=1 path={folder}/lm.arpa
+PhraseDictionaryMemory name=TM0 num-features=2 path={folder}/table tuneable=false
+PhraseDictionaryMemory name=TM1 num-features=2 path={folder}/table tuneable-components=true,false
+PhraseDictionaryGroup name=G0 members=TM0,TM1 num-features=6 word-counts=true
+[mapping]
+0 T 2
+[weight]
+LM0= 1 1
+TM1= 9 9
+TM1= 0.1 0.1
+G0= 1 1 1 1 1 1
+PB0_a= 0.3
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        ("", "", None),
+        ("num-features=6", "num-features=5", "the members of G0 make 6"),
+        ("members=TM0,TM1", "members=TM0,TM7", "combines TM7"),
+        ("0 T 2", "0 T 3", "asks for table 3, but there are 3"),
+        ("PB0_a", "PX0_a", "there is no feature PX0"),
+        ("LM0= 1 1", "LM0= 1", "LM0 has 1 weights for 2 values"),
+    ],
+)
+def test_groups_components_and_sparse_weights_are_understood(
+    folder: Path, before: str, after: str, said: str | None
+) -> None:
+    (folder / "moses.ini").write_text(SYSTEM.format(folder=folder).replace(before, after))
+    found = [str(one) for one in examine(Files(str(folder / "moses.ini")))]
+    assert (found == []) if said is None else any(said in one for one in found), found
+
+
+def test_the_list_of_a_system_with_tuneable_components_fits_its_ini(folder: Path) -> None:
+    (folder / "moses.ini").write_text(SYSTEM.format(folder=folder))
+    (folder / "nbest").write_text("0 ||| la maison ||| LM0= -1 0 TM1= -2 G0= 1 2 3 4 5 6 PB0_a= 1 ||| -3\n")
+    files = Files(nbest=str(folder / "nbest"), weights=str(folder / "moses.ini"))
+    assert list(examine(files)) == []
+    assert main(["rerank", "--nbest", files.nbest, "--weights", files.weights, "--output", str(folder / "out")]) == 0
+    assert (folder / "out").read_text() == "la maison\n"
+
+
+def test_an_ini_of_before_2013_is_not_looked_into(tmp_path: Path) -> None:
+    (tmp_path / "moses.ini").write_text("[ttable-file]\n0 0 0 2 x\n[weight-t]\n1\n1\n")
+    assert ["before 2013" in str(found) for found in examine(Files(str(tmp_path / "moses.ini")))] == [True]

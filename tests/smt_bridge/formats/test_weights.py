@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.formats.weights import Weights, format_weights, read_weights
+from smt_bridge.formats.weights import Weights, format_weights, read_all_weights, read_weights
 
 
 def written(path: Path, text: str) -> str:
@@ -35,7 +36,8 @@ def test_header_may_be_missing(tmp_path: Path) -> None:
         ("LM0= nan\n", 1, "plain number"),
         ("LM0= 1_0\n", 1, "plain number"),
         ("LM0=\n", 1, "expected"),
-        ("[weight]\nA= 1\nA= 2\n", 3, "given twice"),
+        ("F0 2.1182\nF1 0.98\n", 1, "--from-tuner"),
+        ("0.09814 0.0391693\n", 1, "--from-tuner"),
         ("[feature]\nLM0= 1\n", None, "no weights"),
     ],
 )
@@ -101,3 +103,50 @@ def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
     (tmp_path / "apart").write_text("TM0= 0.25\nLM0= 0.5\nTM0= -0.125\n")
     with pytest.raises(FormatError, match="given twice"):
         read_weights(str(tmp_path / "apart"))
+
+
+def test_of_repeated_weights_the_last_counts_as_in_moses(tmp_path: Path) -> None:
+    assert dict(read_weights(written(tmp_path / "w", "[weight]\nA= 1\nB= 2\nA= 3 4\n"))) == {"A": (3, 4), "B": (2,)}
+    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5\n[weight-overwrite]\nA= 8 C= x\n"
+    assert dict(read_weights(written(tmp_path / "w", text))) == {"A": (8,), "C": (5,)}
+
+
+def test_sparse_weights_of_the_ini_are_read_and_its_own_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sparse").write_text("# tuned\nwt_#~# 0.5\nwt_a~b 1\nwt_a~b -2e-1\npp_x 3\n")
+    ini = written(tmp_path / "moses.ini", "[weight]\nLM0= 0.5\npp_x= 4\n[weight-file]\nsparse\n")
+    expected = {"LM0": (0.5,), "pp_x": (4,), "wt_#~#": (0.5,), "wt_a~b": (-0.2,)}
+    assert dict(read_weights(ini)) == expected  # found beside the ini
+    monkeypatch.chdir(tmp_path)
+    assert dict(read_weights("moses.ini")) == expected
+    (tmp_path / "sparse").unlink()
+    with pytest.raises(InputError, match="sparse"):
+        read_weights(ini)
+
+
+def test_weights_that_lists_do_not_show_are_left_out(tmp_path: Path) -> None:
+    features = (
+        "[feature]\nUnknownWordPenalty\nDistortion tuneable=false\nLM name=LM0\n"
+        "PhraseDictionaryMemory name=TM0 num-features=3 path=x tuneable-components=true,false,true\n"
+    )
+    weights = "[weight]\nUnknownWordPenalty0= 1\nDistortion0= 2\nLM0= 3\nTM0= 4 5 6\n"
+    path = written(tmp_path / "moses.ini", features + weights)
+    assert dict(read_weights(path)) == {"LM0": (3,), "TM0": (4, 6)}
+    assert read_all_weights(path)["TM0"] == (4, 5, 6)
+
+
+def test_an_ini_of_before_2013_has_the_labels_of_that_time(tmp_path: Path) -> None:
+    text = (
+        "[ttable-file]\n0 0 0 2 table\n[weight-d]\n0.6\n0.3\n[weight-l]\n0.5\n[weight-t]\n.2\n+1e-1\n[weight-w]\n-1\n"
+    )
+    assert dict(read_weights(written(tmp_path / "moses.ini", text))) == {
+        "d": (0.6, 0.3), "lm": (0.5,), "tm": (0.2, 0.1), "w": (-1,)
+    }  # fmt: skip
+
+
+def test_weights_of_the_real_tuning_runs_are_read(shared: Path) -> None:
+    dense = read_weights(str(shared / "moses" / "en-fr" / "mert" / "run2.dense"))
+    numbers = (shared / "moses" / "en-fr" / "mert" / "run1.weights.txt").read_text().split()
+    assert [value for values in dense.values() for value in values] == [float(number) for number in numbers]
+    assert len(dense["LexicalReordering0"]) == 6

@@ -1,0 +1,124 @@
+"""What may be wrong with a ``moses.ini``: its tables, files, numbers of scores, and weights."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from smt_bridge.doctor import lists
+from smt_bridge.doctor.findings import Finding, error, note, warning
+from smt_bridge.doctor.table import Table
+from smt_bridge.formats.feature_kinds import binary_scores, missing_parts
+from smt_bridge.formats.ini_lines import section_lines
+from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
+from smt_bridge.formats.weights import read_all_weights
+
+
+def text_tables(ini: MosesIni) -> list[str]:
+    """The phrase tables that can be read: text, with their lines as the decoder wants them."""
+    text = {feature.name for feature in ini.features if feature.facts.role == "text"}
+    return [option.found or option.path for option in ini.paths if option.name in text and option.key == "path"]
+
+
+def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
+    """The KenLM models and the orders that the ini states."""
+    features = {feature.name: feature for feature in ini.features}
+    found = []
+    for option in ini.paths:
+        if option.key == "path" and features[option.name].kind.upper().startswith("KENLM"):
+            order = features[option.name].options.get("order", "")
+            found.append((option.found or option.path, int(order) if order.isdecimal() else None))
+    return found
+
+
+def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]:
+    """Every finding about the ini; ``tables`` are those of ``text_tables`` by their paths."""
+    if ini.is_before_2013:
+        problem = "names its tables in [ttable-file], as before 2013: nothing of it was looked into"
+        yield error(ini.path, problem, "give an ini with [feature] and [weight] sections")
+        return
+    features = {feature.name: feature for feature in ini.features}
+    for option in ini.paths:
+        yield from _examine_path(ini, option)
+        feature = features.get(option.name)
+        if feature is not None and option.key == "path" and option.found is not None:
+            yield from _examine_scores(ini, feature, option.found, tables.get(option.found))
+    for feature in features.values():
+        yield from _examine_members(ini, feature, features)
+    yield from _examine_mapping(ini)
+    yield from _examine_weights(ini)
+
+
+def _examine_path(ini: MosesIni, option: PathOption) -> Iterator[Finding]:
+    place = f"{ini.path}:{option.line}"
+    if option.found is None:
+        yield error(place, f"{option.name or 'the ini'} wants {option.path}, which is not there", "correct the path")
+    elif option.beside:
+        problem = f"{option.path} is found beside this file, but not from the folder in which this was started"
+        yield warning(place, problem, "start Moses in the folder of the ini, or write whole paths")
+
+
+def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | None) -> Iterator[Finding]:
+    """Whether ``num-features`` is what the table has, as far as that can be known."""
+    place = f"{ini.path}:{feature.line}"
+    scores = table.scores if table is not None else binary_scores(feature.kind, path)
+    if scores not in (None, feature.scores):
+        remedy = f"write num-features={scores} and as many weights"
+        yield error(place, f"num-features={feature.num_features}, but {path} has {scores} scores in a line", remedy)
+    missing = missing_parts(feature.facts, path)
+    if missing:
+        yield error(path, f"a {feature.kind} without {', '.join(missing)}", "make it again, or correct the path")
+    elif feature.facts.role in ("binary", "rules", "computed"):
+        problem = f"{feature.name} is a {feature.kind}: its phrase pairs are not looked into"
+        yield note(path, problem, "give the text that it was made from with --table")
+
+
+def _examine_members(ini: MosesIni, feature: Feature, features: Mapping[str, Feature]) -> Iterator[Finding]:
+    """Whether what a table combines is there and has as many scores as it should."""
+    place = f"{ini.path}:{feature.line}"
+    unknown = [name for name in feature.members if name not in features]
+    if unknown:
+        problem = f"{feature.name} combines {', '.join(unknown)}, which is no feature of this file"
+        yield error(place, problem, "correct the names")
+        return
+    sizes = [features[name].num_features for name in feature.members]
+    if feature.kind == "PhraseDictionaryGroup":
+        wanted = _scores_of_group(feature, sizes)
+        if feature.num_features != wanted:
+            problem = f"num-features={feature.num_features}, but the members of {feature.name} make {wanted}"
+            yield error(place, problem, f"write num-features={wanted} and as many weights")
+    elif any(size != feature.num_features for size in sizes):
+        problem = f"num-features={feature.num_features}, but the components of {feature.name} have {sizes}"
+        yield error(place, problem, "use tables with as many scores")
+
+
+def _scores_of_group(group: Feature, sizes: list[int]) -> int:
+    """The scores of the members, and the counts that the group may add for each and for each set of them."""
+    count = len(sizes)
+    extra = {"phrase-counts": count, "word-counts": count, "model-bitmap-counts": (1 << count) - 1}
+    return sum(sizes) + sum(number for key, number in extra.items() if group.switch(key))
+
+
+def _examine_mapping(ini: MosesIni) -> Iterator[Finding]:
+    tables = sum(feature.facts.is_table for feature in ini.features)
+    for number, code in section_lines(ini.lines, "mapping"):
+        words = code.split()
+        if len(words) == 3 and words[1] == b"T" and words[2].isdigit() and int(words[2]) >= tables:
+            problem = f"[mapping] asks for table {int(words[2])}, but there are {tables} (counted from 0)"
+            yield error(f"{ini.path}:{number}", problem, "correct the number")
+
+
+def _examine_weights(ini: MosesIni) -> Iterator[Finding]:
+    weights = read_all_weights(ini.path)
+    wanted = {
+        feature.name: feature.scores
+        for feature in ini.features
+        if feature.scores != 0 and (feature.is_tuneable or feature.name in weights)
+    }
+    arity = {name: len(weights.get(name, (0.0,))) if count is None else count for name, count in wanted.items()}
+    names = [feature.name for feature in ini.features]
+    yield from lists.examine_weights(arity, weights, place="[feature]", path=ini.path)
+    for name in weights:
+        owner = name.partition("_")[0]
+        if "_" in name and name not in names and owner not in names:
+            problem = f"a sparse weight {name}, but there is no feature {owner}"
+            yield error(ini.path, problem, "delete the line: Moses would stop here")
