@@ -17,9 +17,8 @@ from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_precision
 from nmt_core.errors import ConfigError
-from nmt_core.inference.tree_walk import Floats, Walk, Weights, walk
+from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
 from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.layers.output import Normalizer
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION
@@ -90,7 +89,7 @@ class ModelPairScorer:
         sources = [[loaded.source.encode(text) for text in texts.sources] for loaded in self.models]
         tree = _tree_of(texts, targets)
         walks = [
-            walk(loaded.model, ids, tree, normalizer=self._normalizer(loaded, tree), attention=attention)
+            walk(loaded.model, ids, tree, score=self._scores(loaded, tree), attention=attention)
             for loaded, ids in zip(self.models, sources, strict=True)
         ]
         log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
@@ -112,14 +111,19 @@ class ModelPairScorer:
                 None if looked is None else tuple(map(tuple, looked[index, :end, : widths[source]].tolist())),
             )
 
-    def _normalizer(self, loaded: LoadedModel, tree: PrefixTree) -> Normalizer | None:
+    def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:
+        """How edges are scored: by log-probabilities, by logits, or by log-probabilities among some words."""
+        generator = loaded.model.generator
         if self.softmax == "none":
-            return None
+            return generator.logit_at
         if self.softmax == "full":
-            return loaded.model.output.normalizer()
-        wanted = [np.arange(min(self.softmax, loaded.model.target_words)), *(level.words for level in tree.levels)]
-        candidates = torch.from_numpy(np.unique(np.concatenate(wanted)))
-        return loaded.model.output.normalizer(candidates.to(loaded.model.device))
+            return generator.log_prob_at
+        wanted = [np.arange(min(self.softmax, generator.words)), *(level.words for level in tree.levels)]
+        words_C = torch.from_numpy(np.unique(np.concatenate(wanted))).to(loaded.model.device)
+        some = generator.restricted_to(words_C)
+        return lambda readout_NL, rows_E, words_E: some.log_prob_at(
+            readout_NL, rows_E, torch.searchsorted(words_C, words_E)
+        )
 
 
 def _groups(lengths: Sequence[int]) -> Iterator[Sequence[int]]:

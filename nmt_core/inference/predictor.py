@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.data.batching import Padded
@@ -80,8 +79,9 @@ class ModelPredictor:
     def __init__(self, model: TranslationModel, source_ids: Sequence[int] | None = None) -> None:
         self.model = model
         self._source_ids = None if source_ids is None else torch.tensor(source_ids, device=model.device)
+        self._generator = model.generator
+        self._words_C: Tensor | None = None  # those it is restricted to
         self._room: Tensor | None = None
-        self._narrow: _Narrow | None = None
 
     def __repr__(self) -> str:
         return f"ModelPredictor({type(self.model).__name__})"
@@ -100,42 +100,29 @@ class ModelPredictor:
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
         """One decoder step, the logits of all words and their normalizer."""
-        if self._narrow is not None:
-            previous_N = torch.where(previous_N < 0, previous_N, self._narrow.words_C[previous_N])
+        if self._words_C is not None:
+            previous_N = torch.where(previous_N < 0, previous_N, self._words_C[previous_N])
         step = self.model.step(previous_N, state, memory, layout)
         scores_NV = self._logits(step.readout_NL)
         tops_NG = block_maxima(scores_NV)
         return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), step.state, step.attention_NS)
 
     def narrowed(self, words_C: Tensor) -> ModelPredictor:
-        """The same model with these words' rows of the output layer."""
+        """The same model with its generator restricted to these words."""
         narrow = ModelPredictor(self.model)
         narrow._source_ids = self._source_ids
-        words_C = words_C.to(self.device)
-        narrow._narrow = _Narrow(words_C, self.model.output.weight[words_C], self.model.output.bias[words_C])
+        narrow._words_C = words_C.to(self.device)
+        narrow._generator = self.model.generator.restricted_to(narrow._words_C)
         return narrow
 
     def _logits(self, readout_NL: Tensor) -> Tensor:
         """Logits in one place again and again: on a CPU, to ask for new memory takes as long as to fill it."""
-        output = getattr(self.model, "output", None)
-        if output is None:
-            return self.model.logits(readout_NL)
-        _, weight_CK, bias_C = self._narrow or (None, output.weight, output.bias)
-        inputs_NK = readout_NL if output.low_rank is None else output.low_rank(readout_NL)
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
-            return F.linear(inputs_NK, weight_CK, bias_C)
-        rows = inputs_NK.shape[0]
+            return self._generator.logits(readout_NL)
+        rows = readout_NL.shape[0]
         if self._room is None or self._room.shape[0] < rows:
-            self._room = inputs_NK.new_empty(rows, len(weight_CK))
-        return torch.addmm(bias_C, inputs_NK, weight_CK.t(), out=self._room[:rows])
-
-
-class _Narrow(NamedTuple):
-    """Some words, and their rows of the output layer."""
-
-    words_C: Tensor
-    weight_CK: Tensor
-    bias_C: Tensor
+            self._room = readout_NL.new_empty(rows, self._generator.words)
+        return self._generator.logits_in(self._room[:rows], readout_NL)
 
 
 @dataclass(frozen=True)

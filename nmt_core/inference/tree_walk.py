@@ -1,13 +1,13 @@
 """Log-probabilities of all edges of target prefix trees, under one model.
 
 A batch of trees is walked level by level: one decoder step for the nodes of a level, which take the
-states of their parents. The readouts of all levels then meet the output layer together: one
-normaliser per node, and of the logits only those that are asked for.
+states of their parents. The generator is then asked about the readouts of all levels together: one
+normaliser per node, and of the logits only those that are needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +19,6 @@ from nmt_core.data.batching import Ids, pad
 from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import filled
-from nmt_core.layers.output import Normalizer
 from nmt_core.models.interface import NO_WORD, TranslationModel
 
 Floats = npt.NDArray[np.float64]
@@ -38,6 +37,10 @@ class Walk(NamedTuple):
 
     log_probs_E: Floats
     attention: list[Weights] | None
+
+
+Scores = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""Readouts (N, L), rows (E,) and words (E,) -> the score of each word at its row, as a ``Generator`` tells them."""
 
 
 class _Steps(NamedTuple):
@@ -70,14 +73,10 @@ def walk(
     sources: Sequence[Ids],
     tree: PrefixTree,
     *,
-    normalizer: Normalizer | None,
+    score: Scores,
     attention: bool = False,
 ) -> Walk:
-    """Score every edge of ``tree``, whose root r stands for ``sources[r]``.
-
-    Without a ``normalizer`` the logits themselves are the scores, for models that were trained to
-    normalise themselves.
-    """
+    """Score every edge of ``tree``, whose root r stands for ``sources[r]``."""
     scores: list[Tensor] = []
     places: list[slice] = []
     looked: list[list[Tensor]] = [[] for _ in tree.levels]
@@ -85,7 +84,7 @@ def walk(
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places_of_levels = cut(tree, first, last)
         readouts, rows_looked = _readouts(model, sources[first:last], levels, attention=attention)
-        scores.append(_edge_scores(model, readouts, levels, normalizer))
+        scores.append(_edge_scores(readouts, levels, score))
         places += places_of_levels
         for level, rows_NS in enumerate(rows_looked):
             looked[level].append(rows_NS)
@@ -111,9 +110,9 @@ def _join(rows: Sequence[Tensor], width: int) -> Weights:
 def _readouts(
     model: TranslationModel, sources: Sequence[Ids], levels: Sequence[Level], *, attention: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """What the output layer reads at the nodes of every level, and where they looked."""
+    """What the generator reads at the nodes of every level, and where they looked."""
     source = pad(sources)
-    steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), model.output.bias)
+    steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
     state = model.start(memory)
     readouts, looked = [], []
@@ -144,17 +143,14 @@ def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
     return steps
 
 
-def _edge_scores(
-    model: TranslationModel, readouts: Sequence[Tensor], levels: Sequence[Level], normalizer: Normalizer | None
-) -> Tensor:
+def _edge_scores(readouts: Sequence[Tensor], levels: Sequence[Level], score: Scores) -> Tensor:
     """(E,) for the edges of all levels, level by level."""
     readout_NL = torch.cat(list(readouts))
     begins = np.cumsum([0] + [len(level.roots) for level in levels[:-1]])
     nodes = np.concatenate([level.nodes + begin for level, begin in zip(levels, begins, strict=True)])
     nodes_E = _on(nodes, readout_NL.device)
     words_E = _on(np.concatenate([level.words for level in levels]), readout_NL.device)
-    scores_E = model.output.at(readout_NL, nodes_E, words_E)
-    return scores_E if normalizer is None else scores_E - normalizer(readout_NL)[nodes_E]
+    return score(readout_NL, nodes_E, words_E)
 
 
 def _on(indices: Ints, device: torch.device) -> Tensor:

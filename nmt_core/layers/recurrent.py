@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import filled
-from nmt_core.layers.output import WordEmbedding
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.shared_product import SharedMatrix
 
 

@@ -25,7 +25,8 @@ from torch import Tensor, nn
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch
 from nmt_core.data.layout import Layout
-from nmt_core.models.interface import Memory, State, Step
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.models.interface import Memory, Side, State, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
@@ -79,6 +80,11 @@ class DeepFusion(RNNsearch):
         self.language = RNNLM(config.language, 0, target_words)
         del self.language.output  # it reads and does not predict
         self.controller = Controller(config.translation.hidden, config.language.hidden, config.translation.maxout)
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of both models; the words of the language model are the translation model's."""
+        yield from super().embeddings()
+        yield from self.language.embeddings()
 
     def start(self, memory: Memory) -> State:
         """The translation model's state, and a language model that has read nothing."""

@@ -17,17 +17,18 @@ import abc
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Self
+from typing import Literal, NamedTuple, Self, final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
-from nmt_core.layers.output import OutputLayer
+from nmt_core.layers.embedding import WordEmbedding, WordTable
+from nmt_core.layers.generator import Generator
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
+Side = Literal["source", "target"]
 NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence
 
 
@@ -120,9 +121,9 @@ class State(Rows):
 
 
 class Step(NamedTuple):
-    """One advance: what the output layer reads, the new state, and where the model looked.
+    """One advance: what the generator reads, the new state, and where the model looked.
 
-    ``readout_NL`` goes into ``log_probs``; ``attention_NS`` sums to 1 over the source positions
+    ``readout_NL`` goes into the model's ``generator``; ``attention_NS`` sums to 1 over the source positions
     (``</s>`` among them) and is None for models without attention.
     """
 
@@ -132,10 +133,16 @@ class Step(NamedTuple):
 
 
 class TranslationModel(nn.Module, abc.ABC):
-    """p(target | source), word by word; ``target_words`` is V."""
+    """p(target | source), word by word."""
 
-    target_words: int
-    output: OutputLayer
+    @property
+    @abc.abstractmethod
+    def generator(self) -> Generator:
+        """The distribution of the next word; whoever wants probabilities asks it."""
+
+    @abc.abstractmethod
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """The word vectors, and of which side's words they are."""
 
     @abc.abstractmethod
     def encode(self, source: Padded) -> Memory:
@@ -152,18 +159,14 @@ class TranslationModel(nn.Module, abc.ABC):
         Without ``layout`` every sentence has the same number of hypotheses.
         """
 
-    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
-        """Unnormalised log-probabilities, (N, V), or (N, C) for the candidate words alone."""
-        logits: Tensor = self.output(readout_NL, candidates_C)
-        return logits
-
+    @final
     def log_probs(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
         """Log-probabilities of the next word, (N, V), or (N, C) renormalised over the candidates."""
-        logits = self.logits(readout_NL, candidates_C)
-        return F.log_softmax(logits.to(torch.promote_types(logits.dtype, torch.float32)), dim=-1)
+        generator = self.generator if candidates_C is None else self.generator.restricted_to(candidates_C)
+        return generator.log_probs(readout_NL)
 
     def readouts(self, batch: Batch) -> Tensor:
-        """What the output layer reads at every target position of known targets, (B, T, L).
+        """What the generator reads at every target position of known targets, (B, T, L).
 
         Written with ``step``; models replace it by a faster form that must agree.
         """
@@ -181,11 +184,11 @@ class TranslationModel(nn.Module, abc.ABC):
     def forward(self, batch: Batch) -> Tensor:
         """Log p of every target word given the words before it, (B, T); 0 at padding.
 
-        Padding does not reach the output layer, and logits are made for some rows at a time.
+        Padding does not reach the generator, and logits are made for some rows at a time.
         """
         mask_BT = batch.target.mask_BL
         readouts_NL, words_N1 = self.readouts(batch)[mask_BT], batch.target.words_BL[mask_BT].unsqueeze(1)
-        rows = max(1, LOGITS_AT_A_TIME // self.target_words)
+        rows = max(1, LOGITS_AT_A_TIME // self.generator.words)
         picked = [
             self.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
             for part_NL, goal_N1 in zip(readouts_NL.split(rows), words_N1.split(rows), strict=True)
@@ -196,6 +199,11 @@ class TranslationModel(nn.Module, abc.ABC):
     def trained(self) -> Iterator[nn.Parameter]:
         """The parameters that training changes: all, unless a model says otherwise."""
         return self.parameters()
+
+    def word_tables(self) -> list[WordTable]:
+        """All parameters with a row per word, each once: what a large vocabulary makes large."""
+        tables = [WordTable(embedding.weight, side) for side, embedding in self.embeddings()]
+        return list({id(table.parameter): table for table in (*tables, *self.generator.word_tables())}.values())
 
     @property
     def device(self) -> torch.device:

@@ -13,6 +13,7 @@ C c, its gates and C_o c depend on the sentence alone and are computed once, in 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,10 +24,12 @@ from torch import Tensor, nn
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.initialisation import Initialisation
-from nmt_core.layers.output import MaxoutReadout, OutputLayer, WordEmbedding
+from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import ContextResetUnit, GatedUnit, GateInputs, RecurrentEncoder, can_share
-from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
+from nmt_core.models.interface import NO_WORD, Memory, Side, State, Step, TranslationModel
 
 
 class RNNencdecConfig(Config):
@@ -68,7 +71,6 @@ class RNNencdec(TranslationModel):
     def __init__(self, config: RNNencdecConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config
-        self.target_words = target_words
         hidden, embedding = config.hidden, config.embedding
         self.source_embedding = WordEmbedding(source_words, embedding)
         self.target_embedding = WordEmbedding(target_words, embedding)
@@ -80,11 +82,21 @@ class RNNencdec(TranslationModel):
         self.unit = ContextResetUnit(hidden) if config.reset == "context" else GatedUnit(hidden)
         self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
         tied = self.target_embedding if config.tied else None
-        self.output = OutputLayer(
+        self.output = linear_generator(
             config.maxout, target_words, rank=embedding if config.tied else config.output_rank, tied=tied
         )
         self.dropout = nn.Dropout(config.dropout)
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
+
+    @property
+    def generator(self) -> LinearGenerator:
+        """The output layer."""
+        return self.output
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of the words it reads."""
+        yield "source", self.source_embedding
+        yield "target", self.target_embedding
 
     def encode(self, source: Padded) -> Summary:
         """The summary of B sentences: h_N, or tanh(V h_N)."""

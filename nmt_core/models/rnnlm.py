@@ -7,6 +7,7 @@ unit is that of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +18,12 @@ from torch import Tensor, nn
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.initialisation import Initialisation
 from nmt_core.layers.lstm import LSTMUnit
-from nmt_core.layers.output import OutputLayer, WordEmbedding
 from nmt_core.layers.recurrent import GatedUnit, GateInputs
-from nmt_core.models.interface import Memory, State, Step, TranslationModel
+from nmt_core.models.interface import Memory, Side, State, Step, TranslationModel
 
 
 class RNNLMConfig(Config):
@@ -58,7 +60,6 @@ class RNNLM(TranslationModel):
     def __init__(self, config: RNNLMConfig, source_words: int, target_words: int) -> None:
         super().__init__()
         self.config = config
-        self.target_words = target_words
         self.target_embedding = WordEmbedding(target_words, config.embedding)
         self.word_inputs: GateInputs | nn.Linear
         self.unit: GatedUnit | LSTMUnit
@@ -70,9 +71,18 @@ class RNNLM(TranslationModel):
             self.unit, self.state_size = LSTMUnit(config.hidden), 2 * config.hidden
         tied = self.target_embedding if config.tied else None
         rank = config.embedding if config.tied else config.output_rank
-        self.output = OutputLayer(config.hidden, target_words, rank=rank, tied=tied)
+        self.output = linear_generator(config.hidden, target_words, rank=rank, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
         self.embedding_dropout = nn.Dropout(config.embedding_dropout)
+
+    @property
+    def generator(self) -> LinearGenerator:
+        """The output layer."""
+        return self.output
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of the words it reads."""
+        yield "target", self.target_embedding
 
     def encode(self, source: Padded) -> Nothing:
         """Count the sources."""

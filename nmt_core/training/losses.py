@@ -1,7 +1,7 @@
 """Negative log-likelihood, computed so that logits never fill the memory.
 
 The readouts of all positions are one matrix; logits, loss and their gradient are made for a slice of
-its rows at a time. Padding is left out before the output layer.
+its rows at a time. Padding is left out before the generator.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def backpropagate(
         cut_NL = readouts_NL.detach().requires_grad_()
         scale = 1.0 / words_N.shape[0] if per_word else 1.0
         total = torch.zeros((), device=cut_NL.device)
-        rows = max(1, LOGITS_AT_A_TIME * (_ON_GPU if cut_NL.is_cuda else 1) // model.target_words)
+        rows = max(1, LOGITS_AT_A_TIME * (_ON_GPU if cut_NL.is_cuda else 1) // model.generator.words)
         for part_NL, goal_N in zip(cut_NL.split(rows), words_N.split(rows), strict=True):
-            logits_NV = model.logits(part_NL)
+            logits_NV = model.generator.logits(part_NL)
             loss, gradient_NV = _cross_entropy(logits_NV.detach(), goal_N, label_smoothing, self_normalization)
             logits_NV.backward(gradient_NV.mul_(scale).to(logits_NV.dtype))
             total += loss

@@ -17,6 +17,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
@@ -80,6 +81,10 @@ def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> Tran
 def _check_kind_of_text(run: RunConfig) -> None:
     """Raises ConfigError where the model or the training asks for what the text does not have."""
     language_model = isinstance(run.model, RNNLMConfig)
+    if isinstance(run.model, DeepFusionConfig) and run.training.start_from is None:
+        raise ConfigError(
+            "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
+        )
     if run.data.text is not None and not language_model:
         raise ConfigError(f"data.text is for models of type rnnlm; {run.model.type} needs data.source and data.target")
     if run.data.text is not None and run.training.select_by == "bleu":

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -17,22 +16,14 @@ from torch import Tensor, nn
 from nmt_core.models.interface import TranslationModel
 
 
-class _Table(NamedTuple):
-    """A parameter with a row per word of ``source`` or ``target``."""
-
-    parameter: nn.Parameter
-    side: str
-
-
 class WordTables:
     """The word tables of a model and of its optimiser."""
 
     def __init__(self, model: TranslationModel, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
-        self._tables = _tables(model)
+        self._tables = model.word_tables()
         self._words: dict[str, Tensor] | None = None
         self._whole: list[tuple[Tensor, dict[str, Tensor]]] = []
-        self._all_words = model.target_words
 
     def narrow(self, source: Tensor, target: Tensor) -> None:
         """Leave only these words (ascending ids) in the model; their new ids are their places."""
@@ -43,7 +34,6 @@ class WordTables:
             moments = _moments(self._optimizer, parameter)
             self._whole.append((parameter.data, moments))
             _replace(self._optimizer, parameter, parameter.data[words], {k: m[words] for k, m in moments.items()})
-        self._model.target_words = len(target)
 
     def widen(self) -> None:
         """Put the rows back; the model has all its words again."""
@@ -58,7 +48,6 @@ class WordTables:
                 whole_moments[key].index_copy_(0, words, moment)
             _replace(self._optimizer, parameter, whole, whole_moments)
         self._words, self._whole = None, []
-        self._model.target_words = self._all_words
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
@@ -73,22 +62,9 @@ class WordTables:
 
     def freeze_embeddings(self) -> None:
         """No more updates of word embeddings (Jean et al. 2015b, near the end of training)."""
-        for name in ("source_embedding", "target_embedding"):
-            embedding = getattr(self._model, name, None)
-            if embedding is not None:
-                embedding.weight.requires_grad_(False)
-                embedding.weight.grad = None
-
-
-def _tables(model: TranslationModel) -> list[_Table]:
-    """Source and target embeddings, output matrix (unless it is the embeddings) and bias."""
-    found: dict[int, _Table] = {}
-    for side, modules in (("source", ["source_embedding"]), ("target", ["target_embedding", "output"])):
-        for module in modules:
-            owner = getattr(model, module, None)  # a language model has no source
-            for parameter in owner.parameters(recurse=False) if owner is not None else ():
-                found.setdefault(id(parameter), _Table(parameter, side))
-    return list(found.values())
+        for _, embedding in self._model.embeddings():
+            embedding.weight.requires_grad_(False)
+            embedding.weight.grad = None
 
 
 def _moments(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Tensor]:

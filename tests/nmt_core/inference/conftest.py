@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,11 @@ from torch import Tensor
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.data.layout import Layout
+from nmt_core.layers.embedding import WordEmbedding, WordTable
+from nmt_core.layers.generator import Generator
 from nmt_core.models.build import build_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
-from nmt_core.models.interface import Memory, State, Step, TranslationModel
+from nmt_core.models.interface import Memory, Side, State, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -34,6 +36,24 @@ class LastWord(State):
     """The word a hypothesis ends in."""
 
     last_N: Tensor
+
+
+class ReadoutsAreLogits(Generator):
+    """The generator of a model whose readouts are logits."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self._words = words
+
+    @property
+    def words(self) -> int:
+        return self._words
+
+    def logits(self, readout: Tensor) -> Tensor:
+        return readout
+
+    def word_tables(self) -> Sequence[WordTable]:
+        return ()
 
 
 class Markov(TranslationModel):
@@ -63,8 +83,12 @@ class Markov(TranslationModel):
         attention[:, 0] = 1.0
         return Step(logits, LastWord(last_N), attention)
 
-    def logits(self, readout_NL: Tensor, candidates_C: Tensor | None = None) -> Tensor:
-        return readout_NL if candidates_C is None else readout_NL[:, candidates_C]
+    @property
+    def generator(self) -> Generator:
+        return ReadoutsAreLogits(self.table_SPV.shape[2])
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        yield from ()
 
 
 @pytest.fixture

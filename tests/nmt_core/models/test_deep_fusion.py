@@ -190,3 +190,18 @@ def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, caps
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
     assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
     assert "has another kind of model or size" in capsys.readouterr().err
+
+
+def test_without_the_models_it_is_made_of_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "s").write_text("a b\n" * 9)
+    settings = {
+        "folder": str(tmp_path / "x"),
+        "model": {"type": "deep-fusion"},
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert "training.start_from is missing" in error
+    assert len(error.splitlines()) == 1
+    assert not (tmp_path / "x").exists()

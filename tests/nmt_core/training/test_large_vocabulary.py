@@ -17,6 +17,9 @@ from nmt_core.data.partitions import cut_into_partitions
 from nmt_core.errors import ConfigError
 from nmt_core.models.build import new_model, preset
 from nmt_core.models.checkpoint import load_tensors
+from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
@@ -74,7 +77,8 @@ def test_only_the_chosen_rows_change_and_as_a_restricted_softmax_wants(optimizer
         (part,) = cut_into_partitions(corpus, [indices], words=26, **SIZES)
         batch = make_batch(corpus, indices.tolist())
         with torch.no_grad():
-            logits = model.logits(model.readouts(batch)[batch.target.mask_BL], part.target.words_C)
+            readouts_NL = model.readouts(batch)[batch.target.mask_BL]
+            logits = model.generator.restricted_to(part.target.words_C).logits(readouts_NL)
             words = part.local(batch).target.words_BL[batch.target.mask_BL]
             expected = torch.nn.functional.cross_entropy(logits, words, reduction="sum")
         tables.narrow(part.source.words_C, part.target.words_C)
@@ -101,6 +105,32 @@ def test_only_the_chosen_rows_change_and_as_a_restricted_softmax_wants(optimizer
     for old, new in zip(before, tables_now(), strict=True):
         assert torch.equal(old[others], new[others])
         assert not torch.equal(old[chosen], new[chosen])
+
+
+def test_a_fused_language_model_reads_the_words_of_the_partition() -> None:
+    """Its own word vectors too are those of the words in use."""
+    sizes = {"hidden": 6, "embedding": 5, "initialisation": "glorot"}
+    translation = RNNsearchConfig(alignment=4, maxout=3, **sizes)
+    config = DeepFusionConfig(translation=translation, language=RNNLMConfig(**sizes), trained="all")
+    model = new_model(config, WORDS + 2, WORDS + 2, seed=3)
+    updater = build_optimizer(TrainingConfig(optimizer="adam"), model.parameters())
+    tables = WordTables(model, updater)
+    corpus, indices = random_corpus(7, 6), np.arange(6)
+    (part,) = cut_into_partitions(corpus, [indices], words=26, **SIZES)
+    batch = make_batch(corpus, indices.tolist())
+    with torch.no_grad():
+        expected = model.readouts(batch)
+    language = model.language.target_embedding
+    before = language.weight.detach().clone()
+    tables.narrow(part.source.words_C, part.target.words_C)
+    with torch.no_grad():
+        torch.testing.assert_close(model.readouts(part.local(batch)), expected)
+    backpropagate(model, part.local(batch))
+    updater.step()
+    tables.widen()
+    changed = (language.weight != before).any(dim=1).nonzero().squeeze(1)
+    assert len(changed) > 2
+    assert set(changed.tolist()) <= set(part.target.words_C.tolist())
 
 
 WORDS_OF_TEXT = [f"w{number}" for number in range(30)]

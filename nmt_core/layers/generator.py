@@ -1,0 +1,193 @@
+"""The distribution of the next word, given what the decoder reads out.
+
+A model has one ``Generator``, and whoever wants to know how likely a word is asks it: losses, search, tree
+walk and scorers. Nothing else touches its parameters. A generator of another kind has to say its logits
+alone; everything else follows from them.
+
+Shapes: N rows, L units of the readout, K columns of the output matrix, V words, C some of them, E
+pairs of a row and a word.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Sequence
+from typing import NamedTuple, final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt_core.layers.embedding import WordTable
+from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
+
+
+class Generator(nn.Module, abc.ABC):
+    """p(word | readout). All probabilities are natural logarithms."""
+
+    @property
+    @abc.abstractmethod
+    def words(self) -> int:
+        """V, the number of words."""
+
+    @abc.abstractmethod
+    def logits(self, readout: Tensor) -> Tensor:
+        """Unnormalised log-probabilities, (..., L) -> (..., V)."""
+
+    @abc.abstractmethod
+    def word_tables(self) -> Sequence[WordTable]:
+        """The parameters with a row for every target word."""
+
+    def forward(self, readout: Tensor) -> Tensor:
+        """``logits``."""
+        return self.logits(readout)
+
+    def logits_in(self, room_NV: Tensor, readout_NL: Tensor) -> Tensor:
+        """``logits`` for inference, which may be written into ``room_NV``."""
+        return self.logits(readout_NL)
+
+    def log_probs(self, readout: Tensor) -> Tensor:
+        """Log-probabilities of all words, (..., L) -> (..., V), in float32 or better."""
+        logits = self.logits(readout)
+        return F.log_softmax(logits.to(_precise(logits)), dim=-1)
+
+    def logit_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
+        """The logit of word ``words_E`` at row ``rows_E``, (E,) in float32 or better."""
+        picked = [
+            self.logits(readout_NL.index_select(0, rows)).gather(1, words.unsqueeze(1)).squeeze(1)
+            for rows, words in zip(rows_E.split(ROWS), words_E.split(ROWS), strict=True)
+        ]
+        logits_E = torch.cat(picked)
+        return logits_E.to(_precise(logits_E))
+
+    def log_prob_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
+        """The log-probability of word ``words_E`` at row ``rows_E``, (E,) in float32 or better; for inference."""
+        return self.logit_at(readout_NL, rows_E, words_E) - self.normalizer()(readout_NL)[rows_E]
+
+    def normalizer(self) -> Normalizer:
+        """What makes probabilities of logits, for many rows; for inference."""
+        return lambda readout_NL: torch.cat([self._log_sum(rows) for rows in readout_NL.split(ROWS)])
+
+    def restricted_to(self, words_C: Tensor) -> Generator:
+        """The distribution over some words alone, renormalised; words are told by their places among them."""
+        return _Restricted(self, words_C)
+
+    def _log_sum(self, readout_NL: Tensor) -> Tensor:
+        logits_NV = self.logits(readout_NL)
+        return torch.logsumexp(logits_NV.to(_precise(logits_NV)), dim=1)
+
+
+class _Restricted(Generator):
+    """Some words of any generator."""
+
+    def __init__(self, whole: Generator, words_C: Tensor) -> None:
+        super().__init__()
+        self.whole, self.words_C = whole, words_C
+
+    @property
+    def words(self) -> int:
+        """C."""
+        return len(self.words_C)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """(..., L) -> (..., C)."""
+        return self.whole.logits(readout)[..., self.words_C]
+
+    def word_tables(self) -> Sequence[WordTable]:
+        """None that are whole."""
+        return ()
+
+
+class _Built(NamedTuple):
+    """A normaliser, and the weights it was made of; as long as they are kept, nothing else is in their place."""
+
+    weights: list[Tensor]
+    versions: list[tuple[object, ...]]
+    normalizer: Normalizer
+
+
+@final
+class LinearGenerator(Generator):
+    """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
+
+    ``weight_VK`` may be a parameter of another module, such as the word embeddings, to which it is then tied.
+    """
+
+    def __init__(self, weight_VK: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None) -> None:
+        super().__init__()
+        self.weight, self.bias, self.low_rank = weight_VK, bias_V, low_rank
+        self._built: _Built | None = None
+
+    @property
+    def words(self) -> int:
+        """V."""
+        return len(self.bias)
+
+    def logits(self, readout: Tensor) -> Tensor:
+        """(..., L) -> (..., V)."""
+        return F.linear(self._inputs(readout), self.weight, self.bias)
+
+    def logits_in(self, room_NV: Tensor, readout_NL: Tensor) -> Tensor:
+        """``logits``, written into ``room_NV``."""
+        return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=room_NV)
+
+    def logit_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
+        """Of the matrix only the rows that are asked for are read."""
+        inputs_NK, dtype = self._inputs(readout_NL), _precise(self.weight)
+        parts = [
+            torch.linalg.vecdot(inputs_NK.index_select(0, rows).to(dtype), self.weight.index_select(0, words).to(dtype))
+            for rows, words in zip(rows_E.split(ROWS), words_E.split(ROWS), strict=True)
+        ]
+        return torch.cat(parts) + self.bias[words_E].to(dtype)
+
+    def normalizer(self) -> Normalizer:
+        """Made once; again when a weight was changed, moved or replaced, and always of weights in training."""
+        weights = [self.weight, self.bias, *([] if self.low_rank is None else self.low_rank.parameters())]
+        if any(weight.requires_grad or weight.is_inference() for weight in weights):
+            return self._new_normalizer()
+        versions = [_version(weight) for weight in weights]
+        if self._built is None or self._built.versions != versions:
+            self._built = _Built([weight.detach() for weight in weights], versions, self._new_normalizer())
+        return self._built.normalizer
+
+    def restricted_to(self, words_C: Tensor) -> LinearGenerator:
+        """The same with these words' rows of the matrix."""
+        return LinearGenerator(self.weight[words_C], self.bias[words_C], self.low_rank)
+
+    def word_tables(self) -> Sequence[WordTable]:
+        """The matrix and the bias."""
+        return [WordTable(table, "target") for table in (self.weight, self.bias) if isinstance(table, nn.Parameter)]
+
+    def _inputs(self, readout: Tensor) -> Tensor:
+        """What the matrix is multiplied with."""
+        inputs: Tensor = readout if self.low_rank is None else self.low_rank(readout)
+        return inputs
+
+    def _new_normalizer(self) -> BlockNormalizer:
+        """A matrix of a lower rank that is no saving is multiplied out."""
+        weight_VK, bias_V = self.weight.detach(), self.bias.detach()
+        if isinstance(self.low_rank, nn.Linear) and self.low_rank.out_features >= self.low_rank.in_features:
+            return BlockNormalizer(_as_it_is, weight_VK @ self.low_rank.weight.detach(), bias_V)
+        return BlockNormalizer(_as_it_is if self.low_rank is None else self.low_rank, weight_VK, bias_V)
+
+
+def linear_generator(
+    units: int, words: int, *, rank: int | None = None, tied: nn.Embedding | None = None
+) -> LinearGenerator:
+    """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
+    weight_VK = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
+    low_rank = nn.Linear(units, rank, bias=False) if rank else None
+    return LinearGenerator(weight_VK, nn.Parameter(torch.empty(words)), low_rank)
+
+
+def _as_it_is(readout_NL: Tensor) -> Tensor:
+    return readout_NL
+
+
+def _precise(tensor: Tensor) -> torch.dtype:
+    return torch.promote_types(tensor.dtype, torch.float32)
+
+
+def _version(tensor: Tensor) -> tuple[object, ...]:
+    """Another one whenever the tensor was written to, or is another."""
+    return tensor.data_ptr(), tensor._version, tensor.device, tensor.dtype, tensor.shape

@@ -1,0 +1,71 @@
+"""The log of the sum over all words of exp(logit), without ever holding the logits of all words.
+
+Shapes: N rows, L units of the readout, K columns of the output matrix, V words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nmt_core.data.sizes import filled
+
+Normalizer = Callable[[Tensor], Tensor]
+"""Readouts (N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
+
+ROWS = 2048  # rows of a block of logits, and
+_BLOCK = 8 << 20  # its bytes, between the sizes of caches
+_FOR_SHIFT = 1024  # words whose largest logit keeps exp in range, and likely words near 0, where bfloat16 is finest
+_AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32, within the second-level cache
+
+
+class BlockNormalizer:
+    """The normaliser of logits W x + b, for inference; ``inputs`` makes x (N, K) of a readout (N, L).
+
+    On a CPU the words are taken in blocks whose logits stay in the cache. The bias and the shift that
+    keeps exp in range are columns of the product, so that a block is multiplied, exponentiated and
+    summed in one pass each. The shift is the largest logit of the first, most frequent words, so that no
+    sum can vanish; where one overflows, the row is done again with the largest logit of all.
+    """
+
+    def __init__(self, inputs: Callable[[Tensor], Tensor], weight_VK: Tensor, bias_V: Tensor) -> None:
+        self._inputs = inputs
+        self._weight_VK, self._bias_V = weight_VK, bias_V
+        self._dtype = torch.promote_types(weight_VK.dtype, torch.float32)
+        high_V = bias_V.to(weight_VK.dtype)
+        low_V = (bias_V.to(self._dtype) - high_V.to(self._dtype)).to(weight_VK.dtype)
+        columns = [high_V, low_V, torch.ones_like(high_V)]
+        self._wide_VJ = weight_VK if weight_VK.is_cuda else torch.cat([weight_VK, torch.stack(columns, dim=1)], dim=1)
+
+    def __call__(self, readout_NL: Tensor) -> Tensor:
+        """(N, L) -> (N,) in float32 or better."""
+        inputs_NK = self._inputs(readout_NL)
+        work = self._simply if inputs_NK.is_cuda else self._by_blocks
+        return torch.cat([work(rows_NK) for rows_NK in inputs_NK.split(ROWS)])
+
+    def _simply(self, inputs_NK: Tensor) -> Tensor:
+        logits_NV = F.linear(inputs_NK, self._weight_VK, self._bias_V)
+        return torch.logsumexp(logits_NV.to(self._dtype), dim=1)
+
+    def _by_blocks(self, inputs_NK: Tensor) -> Tensor:
+        rows = inputs_NK.shape[0]
+        inputs_NK = F.pad(inputs_NK, (0, 3, 0, filled(rows, inputs_NK) - rows), value=1.0)  # for bias and shift
+        inputs_NK[:, -1] = 0.0
+        blocks = self._wide_VJ.split(_BLOCK // (ROWS * inputs_NK.itemsize))
+        logits_NV = inputs_NK.new_empty(inputs_NK.shape[0], len(blocks[0]))
+        shift_N = (inputs_NK @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
+        inputs_NK[:, -1] = -shift_N
+        total_N = torch.zeros(len(inputs_NK), dtype=self._dtype)
+        for block_VJ in blocks:
+            part_NV = torch.mm(inputs_NK, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
+            at_once = max(1, _AT_ONCE // len(block_VJ))
+            for sum_N, some_NV in zip(total_N.split(at_once), part_NV.split(at_once), strict=True):
+                sum_N += some_NV.to(self._dtype).exp_().sum(dim=1)
+        normalizer_N = total_N.log_().add_(shift_N)[:rows]
+        unsafe_N = ~torch.isfinite(normalizer_N)
+        if bool(unsafe_N.any()):
+            normalizer_N[unsafe_N] = self._simply(inputs_NK[:rows][unsafe_N, :-3])
+        return normalizer_N
