@@ -41,11 +41,13 @@ def run(args: argparse.Namespace) -> int:
             first.source.words,
             first.target.words,
         )
+        same = same and other.prepared_as(first)
         if not same:
             raise ModelError(
-                f"{other.folder} and {first.folder} differ in settings or vocabularies and cannot be averaged"
+                f"{other.folder} and {first.folder} differ in settings, vocabularies or preparation "
+                "and cannot be averaged"
             )
     average_into(first.model, [os.path.join(folder, PARAMETERS) for folder in args.models])
-    save_model(args.output, first.model, first.source, first.target, first.config)
+    save_model(args.output, first.model, first.source, first.target, first.config, first.preparation)
     say(f"{args.output}: mean of {len(models)} models")
     return 0

@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     fused = fuse(translation.model, language.model, ids, trained=args.trained)
     origin = {"fused": {"translation": translation.fingerprint, "language": language.fingerprint}}
     config = FolderConfig(model=fused.fusion, text=translation.text, trained_with=origin)
-    save_model(args.output, fused, translation.source, translation.target, config)
+    save_model(args.output, fused, translation.source, translation.target, config, translation.preparation)
     size = sum(parameter.numel() for parameter in fused.trained())
     say(
         f"{args.output}: fused; the language model knows {len(ids) - unknown:,} of {len(ids):,} target words; "

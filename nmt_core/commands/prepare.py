@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
+    from nmt_core.preparation.carried import CarriedPreparation
     from nmt_core.preparation.settings import PreparationConfig
-    from nmt_core.preparation.sides import Side
+    from nmt_core.preparation.steps import Side
 
 NAME = "prepare"
 HELP = "clean, tokenise, filter and segment corpora"
@@ -111,14 +112,15 @@ def _prepare(args: argparse.Namespace) -> int:
 
     inputs: dict[Side, str] = {"source": args.source} if args.source else {}
     inputs["target"] = args.target
+    like = _like(args)
     with _progress(quiet=args.quiet) as progress:
         record = Preparation(
-            _settings(args),
+            _settings(args, like),
             inputs,
             args.output,
             jobs=args.jobs,
             packed=args.gzip,
-            like=args.like,
+            like=like,
             progress=progress,
         ).run()
     if not args.quiet:
@@ -127,19 +129,29 @@ def _prepare(args: argparse.Namespace) -> int:
     return 0
 
 
-def _settings(args: argparse.Namespace) -> PreparationConfig:
+def _like(args: argparse.Namespace) -> CarriedPreparation | None:
+    """The earlier preparation, for the languages of this one."""
+    from nmt_core.preparation.carried import CarriedPreparation
+
+    if not args.like:
+        return None
+    earlier = CarriedPreparation.read(args.like)
+    if args.target_language is None:
+        return earlier
+    target = earlier.side_of(args.target_language, args.like)
+    return earlier.between(args.source_language and earlier.side_of(args.source_language, args.like), target)
+
+
+def _settings(args: argparse.Namespace, like: CarriedPreparation | None) -> PreparationConfig:
     from nmt_core.config import read_yaml, with_overrides, with_values
     from nmt_core.errors import ConfigError
-    from nmt_core.preparation.like import settings_like
     from nmt_core.preparation.settings import PreparationConfig
 
     if args.like and args.config:
         raise ConfigError("--like and --config exclude one another; --set changes single settings")
-    if args.like:
-        languages = {"source_language": args.source_language, "target_language": args.target_language}
-        base = settings_like(args.like, **languages).to_mapping()
-    else:
-        base = read_yaml(args.config) if args.config else {}
+    base = read_yaml(args.config) if args.config else {}
+    if like is not None:
+        base = like.record.settings.to_mapping()
     flags = dict(_flags(args))
     for key in ("truecasing", "compounds", "subwords"):
         if args.like and any(name.startswith(key) for name in (*flags, *args.set)):

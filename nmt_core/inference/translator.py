@@ -24,7 +24,8 @@ from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.interface import NO_WORD
-from nmt_core.text.processing import TextProcessor
+from nmt_core.models.raw_text import open_raw_text
+from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import END, split_words
 
 
@@ -98,7 +99,7 @@ class Translator:
         if unknowns is not None and not attends(self.predictor):
             folders = ", ".join(loaded.folder for loaded in models)
             raise ConfigError(f"replacing <unk> needs a model with attention (such as rnnsearch); {folders} has none")
-        self._processor: TextProcessor | None = None
+        self._processor: RawText | None = None
 
     def __repr__(self) -> str:
         return f"Translator({self.predictor!r}, {self.config!r})"
@@ -177,10 +178,10 @@ class Translator:
         )
 
     @property
-    def processor(self) -> TextProcessor:
-        """The text processing of the (first) model."""
+    def processor(self) -> RawText:
+        """What makes of raw text what the models read, and back. Raises ConfigError where they differ in that."""
         if self._processor is None:
-            self._processor = TextProcessor(self.models[0].text)
+            self._processor = open_raw_text(self.models)
         return self._processor
 
 

@@ -4,6 +4,7 @@
     model.safetensors    parameters, float32
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
+    preparation/         how raw text becomes what the model reads, for models trained on text of ``nmt-core prepare``
 
 Nothing in it is executable and nothing is pickled.
 """
@@ -28,22 +29,26 @@ from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.files import open_output
 from nmt_core.models.build import ModelConfig, build_model
 from nmt_core.models.interface import TranslationModel
+from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+PLAIN_VERSION = 1  # of folders without a preparation, which older programs read
 PARAMETERS = "model.safetensors"
 SETTINGS = "config.yaml"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
+PREPARATION = "preparation"
 
 
 class FolderConfig(Config):
-    """What ``config.yaml`` of a model folder says."""
+    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder."""
 
-    format_version: int = FORMAT_VERSION
+    format_version: int = PLAIN_VERSION
     model: ModelConfig
     text: TextConfig = TextConfig()
+    preparation: dict[str, str] | None = None
     trained_with: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -60,23 +65,53 @@ class LoadedModel:
     config: FolderConfig
     fingerprint: str
     folder: str
+    preparation: CarriedPreparation | None = None
 
     @property
     def text(self) -> TextConfig:
-        """How raw text becomes words for this model."""
+        """How raw text becomes words for this model, where it carries no preparation."""
         return self.config.text
+
+    def prepared_as(self, other: LoadedModel) -> bool:
+        """Whether both read raw text alike: the steps of a preparation and what these learned are the same."""
+        if self.preparation is None or other.preparation is None:
+            return self.preparation is other.preparation and self.text == other.text
+        return self.preparation.fingerprint == other.preparation.fingerprint
 
 
 def save_model(
-    folder: str, model: TranslationModel, source: Vocabulary, target: Vocabulary, config: FolderConfig
+    folder: str,
+    model: TranslationModel,
+    source: Vocabulary,
+    target: Vocabulary,
+    config: FolderConfig,
+    preparation: CarriedPreparation | None = None,
 ) -> None:
     """Write a model folder; a model already there is replaced only when the new one is complete."""
     os.makedirs(folder, exist_ok=True)
+    config = _with_preparation(config, preparation)
+    if preparation is not None:
+        preparation.write(os.path.join(folder, PREPARATION))
     source.save(os.path.join(folder, SOURCE_VOCABULARY))
     target.save(os.path.join(folder, TARGET_VOCABULARY))
     with open_output(os.path.join(folder, SETTINGS)) as stream:
         stream.write(yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True).encode())
     save_tensors(os.path.join(folder, PARAMETERS), parameters(model))
+
+
+def _with_preparation(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
+    if preparation is None:
+        return config.model_copy(update={"format_version": PLAIN_VERSION, "preparation": None})
+    return config.model_copy(update={"format_version": FORMAT_VERSION, "preparation": preparation.hashes})
+
+
+def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation | None:
+    if config.preparation is None:
+        return None
+    try:
+        return CarriedPreparation.load(os.path.join(folder, PREPARATION), config.preparation)
+    except InputError as error:
+        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
 
 
 def parameters(model: TranslationModel) -> dict[str, Tensor]:
@@ -105,6 +140,7 @@ def load_tensors(path: str) -> dict[str, Tensor]:
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
     """Read a model folder for inference. Raises ModelError when it cannot be used."""
     config = read_settings(folder)
+    preparation = _load_preparation(folder, config)
     source = Vocabulary.load(os.path.join(folder, SOURCE_VOCABULARY))
     target = Vocabulary.load(os.path.join(folder, TARGET_VOCABULARY))
     path = os.path.join(folder, PARAMETERS)
@@ -115,7 +151,7 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
         for name, parameter in model.named_parameters():
             parameter.copy_(tensors[name])
     model = model.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return LoadedModel(model, source, target, config, _fingerprint(path, source, target), folder)
+    return LoadedModel(model, source, target, config, _fingerprint(path, source, target), folder, preparation)
 
 
 def read_settings(folder: str) -> FolderConfig:

@@ -14,6 +14,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from nmt_core.config import Config
+
 NO_BREAK_SPACE = "\u00a0"
 _NO_BREAK_SPACES = "\u00a0\u2007\u202f"
 _WHITE = "\t\n\x0b\x0c\r\x85"
@@ -22,6 +24,22 @@ _LOWER_BYTES = {byte: chr(0x2000 + byte) for byte in (0x13, 0x14, 0x18, 0x19, 0x
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]")
 _NO_TEXT = ("Cc", "Cn", "Co", "Cs")
 _SPACES = re.compile(" {2,}")
+
+
+class CleanupConfig(Config):
+    """Nothing to choose; ``cleanup: null`` leaves the characters alone."""
+
+
+class Cleanup:
+    """The first step: characters that are no text go, spaces are single."""
+
+    def apply(self, line: str) -> str:
+        """Clean."""
+        return clean(line)
+
+    def undo(self, line: str) -> str:
+        """Nothing comes back."""
+        return line
 
 
 class _Table(dict[int, str]):

@@ -21,7 +21,7 @@ from typing import NamedTuple
 from pydantic import Field
 
 from nmt_core.config import Config
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.preparation.words import by_frequency, commonest_forms, count_words, read_counts, write_counts
 from nmt_core.text.vocabulary import split_words
 

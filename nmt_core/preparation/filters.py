@@ -15,7 +15,7 @@ from pydantic import Field
 from nmt_core.config import Config
 from nmt_core.preparation.characters import is_junk
 from nmt_core.preparation.language import LanguageConfig, LanguageFilter
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.text.vocabulary import split_words
 
 NOT_UTF8 = "not UTF-8"

@@ -8,8 +8,7 @@ from pydantic import Field
 
 from nmt_core.config import Config
 from nmt_core.errors import ConfigError
-from nmt_core.preparation.optional import import_optional
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side, import_optional
 
 
 class LanguageConfig(Config):

@@ -6,12 +6,11 @@ import os
 from collections.abc import Iterable, Sequence
 
 from nmt_core.errors import ConfigError
-from nmt_core.preparation.cleanup import Cleanup
+from nmt_core.preparation.characters import Cleanup
 from nmt_core.preparation.compounds import Compounds, learn_compounds
 from nmt_core.preparation.punctuation import Punctuation
 from nmt_core.preparation.settings import Learned, PreparationConfig
-from nmt_core.preparation.sides import Side
-from nmt_core.preparation.steps import LineStep
+from nmt_core.preparation.steps import LineStep, Side
 from nmt_core.preparation.subwords import learn_subwords, open_subwords
 from nmt_core.preparation.tokenization import Tokenization
 from nmt_core.preparation.truecasing import Truecasing, learn_truecasing

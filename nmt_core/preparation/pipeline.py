@@ -19,16 +19,16 @@ import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import open_output, write_lines
+from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.chunks import read_chunks
 from nmt_core.preparation.duplicates import Seen
 from nmt_core.preparation.filters import DUPLICATE, Reason
-from nmt_core.preparation.like import copy_models
 from nmt_core.preparation.models import learn, model_names
 from nmt_core.preparation.parallel import map_ordered
-from nmt_core.preparation.record import NAME, Record, checksum, read_record, write_record
+from nmt_core.preparation.record import NAME, Record, checksum, read_record, render_record
 from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
 from nmt_core.preparation.shuffle import shuffle
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.preparation.tally import Tally
 from nmt_core.preparation.worker import ChunkWorker, Prepared
 
@@ -39,7 +39,8 @@ Progress = Callable[[str, int], None]
 class Preparation:
     """``inputs`` has a file for each side; ``output`` is the prefix of the files to make.
 
-    ``like`` is a ``preparation.json`` whose models are taken instead of learning (see ``like.settings_like``).
+    ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
+    of learning.
     ``progress`` is told the name of the pass and lines as they are done.
     """
 
@@ -48,7 +49,7 @@ class Preparation:
     output: str
     jobs: int = 1
     packed: bool = False
-    like: str | None = None
+    like: CarriedPreparation | None = None
     progress: Progress = lambda _name, _lines: None
     tally: Tally = field(default_factory=Tally, init=False)
 
@@ -64,7 +65,8 @@ class Preparation:
             self._write_outputs(corpus, {side: os.path.join(work, name) for side, name in names.items()})
             models = {name: checksum(os.path.join(work, name)) for name in model_names(self.config, LEARNED)}
             record = self._record(names, models)
-            write_record(os.path.join(work, NAME), record)
+            with open_output(os.path.join(work, NAME)) as stream:
+                stream.write(render_record(record))
             _publish(work, folder, [*models, *names.values()])
         return record
 
@@ -85,7 +87,7 @@ class Preparation:
             if not self.config.sides_of(step):
                 continue
             if self.like is not None:
-                copy_models(self.like, self.config, step, work)
+                self.like.write_models(work, model_names(self.config, [step]))
             else:
                 corpus, pending = self._pass(corpus, pending, work), []
                 learn(self.config, step, corpus, work)

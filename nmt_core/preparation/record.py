@@ -10,9 +10,8 @@ from pydantic import ValidationError
 
 from nmt_core.config import Config
 from nmt_core.errors import InputError
-from nmt_core.files import open_output
 from nmt_core.preparation.settings import PreparationConfig
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.preparation.tally import Dropped
 
 NAME = "preparation.json"
@@ -32,23 +31,29 @@ class Record(Config):
     dropped: list[Dropped]
 
 
-def write_record(path: str, record: Record) -> None:
-    """Save as JSON."""
-    with open_output(path) as stream:
-        stream.write(json.dumps(record.to_mapping(), indent=2, ensure_ascii=False).encode() + b"\n")
+def render_record(record: Record) -> bytes:
+    """The record as JSON."""
+    return json.dumps(record.to_mapping(), indent=2, ensure_ascii=False).encode() + b"\n"
 
 
-def read_record(path: str) -> Record:
-    """Read it, and look that the models beside it are those it was written with. Raises InputError."""
+def parse_record(content: bytes, path: str) -> Record:
+    """The record of a ``preparation.json``. Raises InputError, naming ``path``, for anything else."""
     try:
-        with open(path, encoding="utf-8") as stream:
-            record = Record.model_validate(json.load(stream))
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
-    except (ValidationError, ValueError) as error:
+        record = Record.model_validate(json.loads(content))
+    except (ValidationError, ValueError, RecursionError) as error:
         raise InputError(path, "not a preparation.json that this version understands") from error
     if record.version > _VERSION:
         raise InputError(path, f"written by a newer version of this program (format {record.version})")
+    return record
+
+
+def read_record(path: str) -> Record:
+    """Read it, and check that the models beside it are those it was written with. Raises InputError."""
+    try:
+        with open(path, "rb") as stream:
+            record = parse_record(stream.read(), path)
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
     for name, expected in record.models.items():
         if checksum(os.path.join(os.path.dirname(path), name)) != expected:
             raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")

@@ -11,7 +11,7 @@ from nmt_core.preparation.models import open_steps
 from nmt_core.preparation.parallel import map_ordered
 from nmt_core.preparation.record import read_record
 from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 
 _LINES = 1000
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from pydantic import Field
 
 from nmt_core.config import Config
 from nmt_core.errors import ConfigError
-from nmt_core.preparation.cleanup import CleanupConfig
+from nmt_core.preparation.characters import CleanupConfig
 from nmt_core.preparation.compounds import CompoundsConfig
 from nmt_core.preparation.filters import FiltersConfig
 from nmt_core.preparation.punctuation import PunctuationConfig
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.preparation.subwords import SubwordsConfig
 from nmt_core.preparation.tokenization import TokenizationConfig
 from nmt_core.preparation.truecasing import TruecasingConfig
@@ -63,3 +64,15 @@ class PreparationConfig(Config):
             raise ConfigError(f"both sides are in '{self.target_language}'; the outputs could not be told apart")
         if self.compounds is not None and not self.sides_of("compounds"):
             raise ConfigError("compounds: no side is German; name the sides to split in compounds.sides")
+
+
+def settings_for(earlier: PreparationConfig, languages: Mapping[Side, str | None]) -> PreparationConfig:
+    """The settings for a corpus in some of the languages of ``earlier``, on either side."""
+    groups: dict[str, Any] = {step: getattr(earlier, step) for step in LEARNED}
+    for step in LEARNED:
+        on = [earlier.languages[side] for side in earlier.sides_of(step)]
+        sides = tuple(side for side, language in languages.items() if language in on)
+        groups[step] = groups[step].model_copy(update={"sides": sides}) if groups[step] is not None and sides else None
+    return earlier.model_copy(
+        update={**{f"{side}_language": language for side, language in languages.items()}, **groups}
+    )

@@ -20,8 +20,7 @@ from pydantic import Field
 from nmt_core.config import Config
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
-from nmt_core.preparation.optional import import_optional
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side, import_optional
 from nmt_core.preparation.words import by_frequency, count_words
 from nmt_core.text.vocabulary import split_words
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nmt_core.config import Config
 from nmt_core.preparation.filters import JUNK, Reason
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 
 
 class Dropped(Config):

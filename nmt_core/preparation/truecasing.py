@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from nmt_core.config import Config
 from nmt_core.files import read_text_lines
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 from nmt_core.preparation.words import by_frequency, commonest_forms, read_counts, write_counts
 from nmt_core.text.vocabulary import split_words
 

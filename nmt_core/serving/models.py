@@ -28,7 +28,7 @@ from nmt_core.text.vocabulary import split_words
 if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
     from nmt_core.models.checkpoint import LoadedModel
-    from nmt_core.text.processing import TextProcessor
+    from nmt_core.text.processing import RawText
 
 DECODE_TOKENS = 12_000
 """Source words times beam of a running batch: about what a batch of the command line's decoder has."""
@@ -80,7 +80,7 @@ class ServedModel:
     scorer: PairScorer
     decoder: Callable[[bool], StepDecoder]
     encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
-    processor: Callable[[], TextProcessor] | None = None
+    processor: Callable[[], RawText] | None = None
     defaults: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
     source_language: str = ""
     target_language: str = ""
@@ -237,8 +237,8 @@ def open_served_model(
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.pair_scorer import ModelPairScorer
     from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.raw_text import open_raw_text
     from nmt_core.models.rnnencdec import RNNencdec
-    from nmt_core.text.processing import TextProcessor
 
     place = choose_device(device)
     loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
@@ -253,7 +253,7 @@ def open_served_model(
         scorer=ModelPairScorer(loaded),
         decoder=_searches(loaded, candidates, read),
         encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
-        processor=lambda: TextProcessor(loaded[0].text),
+        processor=lambda: open_raw_text(loaded),
         defaults=defaults,
         decode_tokens=decode_tokens,
         source_language=loaded[0].text.source_language,

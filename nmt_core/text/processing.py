@@ -15,7 +15,7 @@ Python port *sacremoses* does the work; it is imported when a ``TextProcessor`` 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Protocol
 
 from nmt_core.config import Config
 from nmt_core.errors import NmtError
@@ -38,6 +38,22 @@ class TextConfig(Config):
     normalize_punctuation: bool = True
     aggressive_hyphens: bool = False
     escape: bool = True
+
+
+class RawText(Protocol):
+    """Raw text to the words that a model reads, and the words that it writes to text for people."""
+
+    def tokenize(self, line: str) -> str:
+        """Raw source text as the model reads it, words with single spaces between them."""
+        ...
+
+    def tokenize_target(self, line: str) -> str:
+        """The same for raw target text, such as a reference."""
+        ...
+
+    def detokenize(self, text: str) -> str:
+        """What the model writes as people write it."""
+        ...
 
 
 class TextProcessor:

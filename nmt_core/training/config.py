@@ -14,6 +14,8 @@ from nmt_core.models.build import ModelConfig
 from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
 from nmt_core.text.processing import TextConfig
 
+AUTOMATIC = "auto"
+
 
 class DataConfig(Config):
     """Where the text is.
@@ -24,6 +26,9 @@ class DataConfig(Config):
     ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the training text for validation.
     A vocabulary is a file, a size, or null for every word; words seen less than ``minimum_count`` times are
     left out of a vocabulary that is made here.
+
+    ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
+    the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
     """
 
     source: str | None = None
@@ -35,6 +40,7 @@ class DataConfig(Config):
     dev_text: str | None = None
     hold_out: int = Field(default=1000, ge=1)
     raw: bool = False
+    preparation: str | None = AUTOMATIC
     source_vocabulary: str | int | None = None
     target_vocabulary: str | int | None = None
     minimum_count: int = Field(default=1, ge=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,8 +21,10 @@ from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
-from nmt_core.text.processing import TextProcessor
+from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
+from nmt_core.training.carried import find_preparation
 from nmt_core.training.config import RunConfig
 from nmt_core.training.validation import DevelopmentSet
 
@@ -41,12 +43,17 @@ class Prepared:
 def prepare(run: RunConfig) -> Prepared:
     """Read the text, make or read the vocabularies, and make the untrained model."""
     _check_kind_of_text(run)
+    start = None if run.training.start_from is None else load_model(run.training.start_from)
+    carried = find_preparation(run.data, None if start is None else start.preparation)
+    if carried.preparation is not None:
+        run = run.model_copy(update={"text": carried.preparation.text})
     texts = {path: MonolingualText(path) for path in (run.data.text, run.data.dev_text) if path is not None}
-    pairs, dev_pairs = _split(list(_training_pairs(run, texts)), run, texts)
+    read = _reader(run, carried.preparation)
+    pairs, dev_pairs = _split(list(_training_pairs(run, texts, read)), run, texts, read)
     source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
     target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
     corpus = encode_corpus(pairs, source, target, max_length=run.data.max_length, monolingual=bool(texts))
-    model = _first_model(run, source, target)
+    model = _first_model(run, source, target, start)
     for path, vocabulary, embedding in (
         (run.training.source_embeddings, source, "source_embedding"),
         (run.training.target_embeddings, target, "target_embedding"),
@@ -54,17 +61,17 @@ def prepare(run: RunConfig) -> Prepared:
         if path is not None:
             load_embeddings(path, vocabulary, model.get_submodule(embedding))
     config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
-    loaded = LoadedModel(model, source, target, config, "untrained", run.folder)
-    dev = DevelopmentSet([pair[0] for pair in dev_pairs], [pair[1] for pair in dev_pairs])
-    notes = tuple(text.note for text in texts.values() if text.note is not None)
+    loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)
+    words = None if carried.preparation is None else carried.preparation.open_words("target")
+    dev = DevelopmentSet([pair[0] for pair in dev_pairs], [pair[1] for pair in dev_pairs], words)
+    notes = tuple(note for note in (carried.note, *(text.note for text in texts.values())) if note is not None)
     return Prepared(loaded, corpus, dev, _identity(run, loaded, corpus), notes)
 
 
-def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> TranslationModel:
+def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: LoadedModel | None) -> TranslationModel:
     """A model with first values, or with those of ``start_from``."""
-    if run.training.start_from is None:
+    if start is None:
         return new_model(run.model, len(source), len(target), seed=run.training.seed)
-    start = load_model(run.training.start_from)
     for what, mine, theirs in (
         ("kind of model or size", run.model, start.config.model),
         ("source vocabulary", source.words, start.source.words),
@@ -93,26 +100,37 @@ def _check_kind_of_text(run: RunConfig) -> None:
         raise ConfigError("training.source_embeddings: a language model has no source words")
 
 
-def _training_pairs(run: RunConfig, texts: Mapping[str, MonolingualText]) -> Iterable[tuple[str, ...]]:
+_Reader = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
+def _reader(run: RunConfig, preparation: CarriedPreparation | None) -> _Reader:
+    """What makes of a pair of lines what the model reads."""
+    if not run.data.raw:
+        return lambda pair: pair
+    text: RawText = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
+    return lambda pair: (text.tokenize(pair[0]), text.tokenize_target(pair[1]))
+
+
+def _training_pairs(run: RunConfig, texts: Mapping[str, MonolingualText], read: _Reader) -> Iterable[tuple[str, ...]]:
     data = run.data
     if data.text is not None:
-        return _tokenized((("", line) for line in texts[data.text]), run)
+        return map(read, (("", line) for line in texts[data.text]))
     if data.phrase_table is not None:
         return read_phrase_pairs(data.phrase_table)
     assert data.source is not None and data.target is not None
-    return _tokenized(read_parallel_lines([data.source, data.target]), run)
+    return map(read, read_parallel_lines([data.source, data.target]))
 
 
 def _split(
-    pairs: list[tuple[str, ...]], run: RunConfig, texts: Mapping[str, MonolingualText]
+    pairs: list[tuple[str, ...]], run: RunConfig, texts: Mapping[str, MonolingualText], read: _Reader
 ) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
     """Training and development pairs; without development files some training pairs are held out."""
     if not pairs:
         raise ConfigError(f"{run.data.phrase_table or run.data.source}: is empty; there is nothing to train on")
     if run.data.dev_text is not None:
-        return pairs, list(_tokenized((("", line) for line in texts[run.data.dev_text]), run))
+        return pairs, [read(("", line)) for line in texts[run.data.dev_text]]
     if run.data.dev_source is not None and run.data.dev_target is not None:
-        dev = list(_tokenized(read_parallel_lines([run.data.dev_source, run.data.dev_target]), run))
+        dev = list(map(read, read_parallel_lines([run.data.dev_source, run.data.dev_target])))
         if not dev:
             raise ConfigError(f"{run.data.dev_source}: is empty; there is nothing to validate on")
         return pairs, dev
@@ -123,15 +141,6 @@ def _split(
     held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
     kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
     return kept, [pair for pair, out in zip(pairs, held.tolist(), strict=True) if out]
-
-
-def _tokenized(pairs: Iterable[tuple[str, ...]], run: RunConfig) -> Iterator[tuple[str, ...]]:
-    if not run.data.raw:
-        yield from pairs
-        return
-    processor = TextProcessor(run.text)
-    for source, target in pairs:
-        yield processor.tokenize(source), processor.tokenize_target(target)
 
 
 def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: int) -> Vocabulary:

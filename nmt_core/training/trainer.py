@@ -206,7 +206,8 @@ class Trainer:
         return self.dev.validate(self.loaded, update=self.progress.update, beam=beam)
 
     def _save_model(self) -> None:
-        save_model(self.folder, self.model, self.loaded.source, self.loaded.target, self.loaded.config)
+        loaded = self.loaded
+        save_model(self.folder, self.model, loaded.source, loaded.target, loaded.config, loaded.preparation)
 
     def _save_state(self) -> None:
         save_state(self.folder, self.model, self.optimizer, self.progress, self.run)

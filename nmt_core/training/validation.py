@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sacrebleu
@@ -32,10 +32,14 @@ class Validation:
 
 @dataclass(frozen=True)
 class DevelopmentSet:
-    """Tokenised sources and references; sources of monolingual text are empty."""
+    """Tokenised sources and references; sources of monolingual text are empty.
+
+    ``words`` makes words again of subwords, so that BLEU compares words.
+    """
 
     sources: Sequence[str]
     references: Sequence[str]
+    words: Callable[[str], str] | None = None
 
     def validate(self, loaded: LoadedModel, *, update: int, beam: int | None) -> Validation:
         """Measure a model; BLEU only if a ``beam`` is given."""
@@ -48,5 +52,7 @@ class DevelopmentSet:
 
     def _bleu(self, loaded: LoadedModel, beam: int) -> float:
         translator = Translator([loaded], config=DecodingConfig(beam=beam))
-        hypotheses = [found[0].text for found in translator.translate(list(self.sources))]
-        return float(sacrebleu.corpus_bleu(hypotheses, [list(self.references)], tokenize="none", force=True).score)
+        words = self.words or str
+        hypotheses = [words(found[0].text) for found in translator.translate(list(self.sources))]
+        references = [words(reference) for reference in self.references]
+        return float(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score)

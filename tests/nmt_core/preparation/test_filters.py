@@ -9,7 +9,7 @@ import pytest
 from nmt_core.errors import ConfigError
 from nmt_core.preparation.filters import Filters, FiltersConfig, Reason
 from nmt_core.preparation.language import LanguageConfig, LanguageFilter
-from nmt_core.preparation.sides import Side
+from nmt_core.preparation.steps import Side
 
 PAIR: dict[Side, str] = {"source": "en", "target": "de"}
 ENGLISH = "A man in a red shirt is standing in front of the house."

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.preparation.like import settings_like
+from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import Record, read_record
 from nmt_core.preparation.replay import Replay, replay_lines
@@ -132,14 +132,15 @@ def test_a_monolingual_corpus(tmp_path: Path) -> None:
 def test_another_corpus_like_the_first(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     prepare(tmp_path, inputs, **LEARNED)
-    path = str(tmp_path / "out/preparation.json")
-    settings = settings_like(path, source_language="de", target_language="en")
+    earlier = CarriedPreparation.read(str(tmp_path / "out/preparation.json"))
+    assert (earlier.side_of("en", "x"), earlier.side_of("de", "x")) == ("source", "target")
+    like = earlier.between("target", "source")
     swapped = {"source": inputs["target"], "target": inputs["source"]}
-    Preparation(settings, swapped, str(tmp_path / "other/train"), like=path).run()  # type: ignore[arg-type]
+    Preparation(like.record.settings, swapped, str(tmp_path / "other/train"), like=like).run()  # type: ignore[arg-type]
     for name in ("train.en", "train.de", "truecasing.de", "compounds.de"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     with pytest.raises(ConfigError, match="about en and de, not fr"):
-        settings_like(path, source_language=None, target_language="fr")
+        earlier.side_of("fr", "preparation.json")
 
 
 def test_unequal_sides_are_an_error_and_leave_nothing(tmp_path: Path) -> None:

@@ -1,0 +1,200 @@
+"""The preparation that a model carries in its folder, so that raw text becomes what the model was trained on, and back.
+
+It is the ``preparation.json`` of the training text with what was learned beside it, about the languages
+of the model: a model of the other direction, or a language model, has the sides it needs. Files are
+held in memory (a few megabytes), so that a model can be saved wherever it came from.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import open_replacement
+from nmt_core.preparation.models import model_name, model_names, open_steps
+from nmt_core.preparation.record import NAME, Record, parse_record, render_record
+from nmt_core.preparation.replay import Replay
+from nmt_core.preparation.settings import LEARNED, PLAIN, settings_for
+from nmt_core.preparation.steps import Side
+from nmt_core.text.processing import TextConfig
+
+MOST_BYTES = 1 << 28  # of a file
+
+
+@dataclass(frozen=True)
+class CarriedPreparation:
+    """``files`` are a ``preparation.json`` and the models of what was learned, by name; ``record`` is the former.
+
+    Its sides are those of the model.
+    """
+
+    record: Record
+    files: Mapping[str, bytes]
+
+    @classmethod
+    def read(cls, path: str) -> CarriedPreparation:
+        """The one that a ``preparation.json`` speaks of. Raises InputError for files that are not as it says."""
+        content = read_bounded(path)
+        record = parse_record(content, path)
+        if set(record.models) != set(model_names(record.settings, LEARNED)):
+            raise InputError(path, "speaks of other files than its steps have")
+        models = {name: read_bounded(os.path.join(os.path.dirname(path), name)) for name in record.models}
+        for name, model in models.items():
+            if _hash(model) != record.models[name]:
+                raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
+        return cls(record, {NAME: content, **models})
+
+    @classmethod
+    def load(cls, folder: str, hashes: Mapping[str, str]) -> CarriedPreparation:
+        """The one in a folder whose files must have these hashes. Raises InputError."""
+        found = cls.read(os.path.join(folder, NAME))
+        for name in sorted(found.hashes.keys() | hashes.keys()):
+            if found.hashes.get(name) != hashes.get(name):
+                raise InputError(os.path.join(folder, name), "not the file that the model was saved with")
+        return found
+
+    def between(self, source: Side | None, target: Side) -> CarriedPreparation:
+        """The same for a model that reads the ``source`` side and writes the ``target`` side."""
+        earlier = self.record.settings
+        languages = earlier.languages
+        for side in (source, target):
+            if side is not None and side not in languages:
+                raise ConfigError(f"the preparation is of one language, {earlier.target_language}")
+        new_sides: dict[Side, Side] = {"target": target} if source is None else {"source": source, "target": target}
+        settings = settings_for(
+            earlier, {"source": None if source is None else languages[source], "target": languages[target]}
+        )
+        models = {
+            model_name(settings, step, side): self.files[model_name(earlier, step, new_sides[side])]
+            for step in LEARNED
+            for side in settings.sides_of(step)
+        }
+        record = self.record.model_copy(
+            update={
+                "settings": settings,
+                "models": {name: _hash(content) for name, content in models.items()},
+                "inputs": {side: self.record.inputs[old] for side, old in new_sides.items()},
+                "outputs": {side: self.record.outputs[old] for side, old in new_sides.items()},
+            }
+        )
+        return CarriedPreparation(record, {NAME: render_record(record), **models})
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of every file."""
+        return {name: _hash(content) for name, content in self.files.items()}
+
+    @property
+    def fingerprint(self) -> str:
+        """Twelve hexadecimal digits that change when a step or what it learned changes."""
+        settings = self.record.settings.to_mapping()
+        steps = {name: settings[name] for name in ("source_language", "target_language", *PLAIN, *LEARNED)}
+        return _hash(json.dumps([steps, self.record.models], sort_keys=True).encode())[:12]
+
+    @property
+    def text(self) -> TextConfig:
+        """Languages and tokenisation, for whoever asks for these alone."""
+        settings = self.record.settings
+        languages = {f"{side}_language": language for side, language in settings.languages.items()}
+        tokenization = {} if settings.tokenization is None else settings.tokenization.to_mapping()
+        punctuation = {"normalize_punctuation": settings.punctuation is not None}
+        return TextConfig.from_mapping({**languages, **tokenization, **punctuation}, origin=NAME)
+
+    def write(self, folder: str) -> None:
+        """Put the files into ``folder``; those that are there already stay."""
+        os.makedirs(folder, exist_ok=True)
+        for name, content in self.files.items():
+            path = os.path.join(folder, name)
+            if not _holds(path, content):
+                with open_replacement(path) as stream:
+                    stream.write(content)
+
+    def write_models(self, folder: str, names: Iterable[str]) -> None:
+        """Put these models into ``folder``."""
+        for name in names:
+            with open_replacement(os.path.join(folder, name)) as stream:
+                stream.write(self.files[name])
+
+    def side_of(self, language: str, path: str) -> Side:
+        """The side in a language. Raises ConfigError, naming ``path``, where there is none."""
+        languages = self.record.settings.languages
+        for side, known in languages.items():
+            if known == language:
+                return side
+        raise ConfigError(f"{path} is about {' and '.join(languages.values())}, not {language}")
+
+    def open_side(self, side: Side) -> Replay:
+        """The steps of one side."""
+        with tempfile.TemporaryDirectory(prefix="preparation.") as folder:  # the libraries read files
+            self.write(folder)
+            return Replay(self.record.settings, side, folder)
+
+    def open_words(self, side: Side) -> Callable[[str], str]:
+        """What makes words again of subwords and marked compounds; truecased and tokenised text stays so."""
+        with tempfile.TemporaryDirectory(prefix="preparation.") as folder:
+            self.write(folder)
+            steps = open_steps(self.record.settings, side, ("compounds", "subwords"), folder)
+
+        def join(text: str) -> str:
+            for step in reversed(steps):
+                text = step.undo(text)
+            return text
+
+        return join
+
+
+class PreparedText:
+    """Raw text to what a model reads, and back; what a ``TextProcessor`` does for models that carry nothing."""
+
+    def __init__(self, preparation: CarriedPreparation) -> None:
+        self.preparation = preparation
+        languages = preparation.record.settings.languages
+        self._source = preparation.open_side("source") if "source" in languages else None
+        self._target = preparation.open_side("target")
+
+    def __repr__(self) -> str:
+        return f"PreparedText({self.preparation.fingerprint})"
+
+    def tokenize(self, line: str) -> str:
+        """Raw source text as the words that the model reads; those of a language model are none."""
+        return "" if self._source is None else self._source.apply(line)
+
+    def tokenize_target(self, line: str) -> str:
+        """The same for raw target text."""
+        return self._target.apply(line)
+
+    def detokenize(self, text: str) -> str:
+        """What the model writes as people write it."""
+        return self._target.undo(text)
+
+
+def read_bounded(path: str) -> bytes:
+    """The content of a regular file of bounded size. Raises InputError for anything else."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        with open(descriptor, "rb") as stream:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
+                raise InputError(path, "is not a regular file")
+            if status.st_size > MOST_BYTES:
+                raise InputError(path, f"has {status.st_size:,} bytes, more than any preparation needs")
+            return stream.read(MOST_BYTES)
+    except OSError as error:
+        raise InputError(path, f"cannot be read ({error.strerror})") from error
+
+
+def _holds(path: str, content: bytes) -> bool:
+    try:
+        return os.path.getsize(path) == len(content) and read_bounded(path) == content
+    except (OSError, InputError):
+        return False
+
+
+def _hash(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
