@@ -4,8 +4,8 @@ Reranking the hypotheses of a phrase-based and a neural system together (Marie a
 be compared although each system knows only its own. Of a system ``S``, with ``S`` capitalised:
 
 =============== =========================================================================================
-its features    under their names (``SLM0`` where two systems have an ``LM0``), less the values of its first
-                hypothesis of the sentence
+its features    less the values of its first hypothesis of the sentence; of the first system under their names,
+                of the others with the system's in front (``SLM0``)
 ``TotalS0``     its total, less that of its first hypothesis; absent where its list has no totals
 ``InS0``        1 where the system listed the hypothesis, else 0
 ``FirstS0``     1 for its first hypothesis, else 0
@@ -85,15 +85,10 @@ def layout(firsts: Sequence[tuple[str, NbestEntry]]) -> tuple[Columns, ...]:
     Sparse features (``_`` in the name) are left out: they belong to one system's rows and have no value elsewhere. So
     is the feature of Moses' constrained decoding, which is 0 wherever a hypothesis was found.
     """
-    dense = {system: tuple(filter(_is_kept, entry.features)) for system, entry in firsts}
-    owners: dict[str, int] = {}
-    for names in dense.values():
-        for name in names:
-            owners[name] = owners.get(name, 0) + 1
     columns = []
-    for system, entry in firsts:
-        names = dense[system]
-        renamed = tuple(_capitalised(system) + name if owners[name] > 1 else name for name in names)
+    for place, (system, entry) in enumerate(firsts):
+        names = tuple(filter(_is_kept, entry.features))
+        renamed = tuple(_capitalised(system) + name for name in names) if place else names
         arities = tuple(len(entry.features[name]) for name in names)
         columns.append(Columns(system, names, renamed, arities, entry.total is not None))
     every = [name for part in columns for name in (*part.renamed, *part.own, part.total)]

@@ -25,9 +25,9 @@ _EXAMPLE = """example:
   smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 --output weights
 
 The hypotheses of all lists, each once; those of the first list come first. Columns are each list's features less
-the values of its own best hypothesis, and of a list called nmt: TotalNmt0 (its total, likewise), InNmt0 (1 where it
-has the hypothesis), FirstNmt0 (1 for its best), RankNmt0 (1/place). See docs/merging.md for values that a system does
-not know, and for having Moses compute them."""
+the values of its own best hypothesis; those of the first list keep their names, an LM0 of a list called nmt becomes
+NmtLM0. Beside them stand TotalNmt0 (its total, likewise), InNmt0 (1 where it has the hypothesis), FirstNmt0 (1 for its
+best) and RankNmt0 (1/place). See docs/merging.md for values that a system does not know."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -65,16 +65,16 @@ def test_columns_are_less_the_systems_own_first() -> None:
     assert [row["InMoses0"][0] for row in (house, home, a_house, one_house, no, yes)] == [1, 1, 1, 0, 0, 1]
     assert [row["RankNmt0"][0] for row in (house, home, a_house, one_house)] == pytest.approx([0, 0.5, 1, 1 / 3])
     assert [row["FirstNmt0"][0] for row in (house, home, a_house, one_house)] == [0, 0, 1, 0]
-    assert house["NMT0"] == (-2.5,)  # not listed: as the worst of the list, -4 less -1.5
+    assert house["NmtNMT0"] == (-2.5,)  # not listed: as the worst of the list, -4 less -1.5
     assert one_house["LM0"] == (-4.0,)
     assert one_house["TM0"] == (-3.0, -1.0)
     assert no["LM0"] == (0.0,)  # a gap decides nothing
-    assert yes["NMT0"] == yes["TotalNmt0"] == yes["InNmt0"] == (0.0,)
+    assert yes["NmtNMT0"] == yes["TotalNmt0"] == yes["InNmt0"] == (0.0,)
 
 
 def test_other_ways_to_fill() -> None:
-    assert merged(("moses", MOSES), ("nmt", NMT), fill="zero")[0].features["NMT0"] == (0.0,)
-    assert merged(("moses", MOSES), ("nmt", NMT), fill="mean")[0].features["NMT0"] == pytest.approx((-1.0,))
+    assert merged(("moses", MOSES), ("nmt", NMT), fill="zero")[0].features["NmtNMT0"] == (0.0,)
+    assert merged(("moses", MOSES), ("nmt", NMT), fill="mean")[0].features["NmtNMT0"] == pytest.approx((-1.0,))
     dropped = merged(("moses", MOSES), ("nmt", NMT), fill="drop")[0].features
     assert list(dropped) == ["InMoses0", "FirstMoses0", "RankMoses0", "InNmt0", "FirstNmt0", "RankNmt0"]
 
@@ -91,7 +91,7 @@ def test_equal_names_are_told_apart_and_parts_of_one_system_follow_one_another()
     more = "0 ||| one house ||| LM0= -7 TM0= -2 -2 ConstrainedDecoding0= 0 ||| -5\n"
     rows = merged(("moses", MOSES), ("moses", more), ("old", MOSES))
     assert [row.text for row in rows if row.sentence == 0] == ["the house", "the home", "a house", "one house"]
-    assert rows[3].features["MosesLM0"] == (-2.0,)
+    assert rows[3].features["LM0"] == (-2.0,)
     assert rows[3].features["OldLM0"] == (-4.0,)
     assert rows[3].features["RankMoses0"] == (0.25,)
 
@@ -120,7 +120,7 @@ def test_a_line_of_another_list_is_refused(line: str, problem: str) -> None:
 def test_names_that_would_clash_are_refused() -> None:
     first = lists_of("0 ||| a ||| TotalB0= 1 ||| 2\n")[0].entries[0]
     with pytest.raises(ValueError, match="two columns would be called TotalB0"):
-        layout([("a", first), ("b", lists_of("0 ||| a ||| X= 1 ||| 2\n")[0].entries[0])])
+        layout([("a", first), ("b", lists_of("0 ||| a ||| X0= 1 ||| 2\n")[0].entries[0])])
 
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3).map(" ".join)
@@ -155,7 +155,8 @@ def test_indicators_of_a_half_choose_its_first(
     assert max(rows, key=lambda row: row.features["FirstA0"]).text == first[0][0]
     assert max(rows, key=lambda row: row.features["FirstB0"]).text == second[0][0]
     swapped = merged(("b", as_text(second, "B")), ("a", as_text(first, "A")))
-    assert {row.text: row.features for row in rows} == {row.text: row.features for row in swapped}
+    alike = [{row.text: sorted(row.features.values()) for row in found} for found in (rows, swapped)]
+    assert alike[0] == alike[1]
 
 
 def test_streams_with_gaps_stay_side_by_side() -> None:
