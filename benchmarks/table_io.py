@@ -19,7 +19,7 @@ from typing import Any
 from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
-from nmt_core.files import gzip_member, read_line_blocks
+from nmt_core.files import pack, read_line_blocks
 from nmt_core.memory import keep_freed_memory
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 from smt_bridge.jobs.manifest import Shard, shard_of
@@ -43,7 +43,7 @@ class NoScores:
         """Split, append, join, and pack."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece(gzip_member(content) if self.packed else content, {"lines": len(columns.sources)})
+        return Piece(pack(content, ".gz") if self.packed else content, {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
@@ -123,7 +123,7 @@ def main() -> None:
                 row(f"as a filter, {name}", stream_through(args.table, output, jobs))
     for name, work in (
         ("limit: unpacking alone, one core", lambda: igzip.decompress(packed)),
-        ("limit: packing alone, one core", lambda: gzip_member(content)),
+        ("limit: packing alone, one core", lambda: pack(content, ".gz")),
         ("limit: reading lines, one core", lambda: sum(map(len, read_line_blocks(args.table)))),
         ("limit: copying the bytes", lambda: bytearray(content)),
     ):

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.nbest import nbest_line
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -32,15 +33,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     kinds = parser.add_subparsers(dest="what", required=True, metavar="translate|score|health")
     translate = kinds.add_parser("translate", help="translate lines")
-    translate.add_argument("source", nargs="?", default="-", metavar="SOURCE", help="source text (default: stdin)")
+    translate.add_argument(
+        "source", type=InputFile, nargs="?", default="-", metavar="SOURCE", help="source text (default: stdin)"
+    )
     translate.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
     translate.add_argument("--nbest", type=int, metavar="N", help="write lists of the N best translations")
     translate.add_argument("--raw", action="store_true", help="raw text in, raw text out")
     translate.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
     translate.add_argument("--replace-unk", action="store_true", help="write source words instead of <unk>")
     score = kinds.add_parser("score", help="log p(target | source) of every pair of lines")
-    score.add_argument("source", metavar="SOURCE", help="tokenised sources")
-    score.add_argument("target", metavar="TARGET", help="tokenised targets, line by line")
+    score.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
+    score.add_argument("target", type=InputFile, metavar="TARGET", help="tokenised targets, line by line")
     score.add_argument("--per-word", action="store_true", help="a number for every word")
     health = kinds.add_parser("health", help="exit code 0 if the server is ready, 1 if it is not")
     for kind in (translate, score):
@@ -72,7 +75,7 @@ def _add_connection(parser: argparse.ArgumentParser, timeout: float) -> None:
     group.add_argument("--tls-ca", metavar="PEM", help="against this authority instead of the system's")
     group.add_argument("--tls-cert", metavar="PEM", help="our certificate, for servers that want one")
     group.add_argument("--tls-key", metavar="PEM", help="its private key")
-    group.add_argument("--token-file", metavar="FILE", help="the token to show: TOKEN, or NAME TOKEN")
+    group.add_argument("--token-file", type=InputFile, metavar="FILE", help="the token to show: TOKEN, or NAME TOKEN")
 
 
 def run(args: argparse.Namespace) -> int:

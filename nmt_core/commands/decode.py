@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import nbest_line
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -91,13 +92,18 @@ def _add_sampling_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--input", default="-", metavar="F", help="source text, gzip or not (default: standard input)")
-    add("--output", default="-", metavar="F", help="translations (default: standard output)")
+    add("--input", type=InputFile, default="-", metavar="F", help="source text, gzip or not (default: standard input)")
+    add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
     add("--raw", action="store_true", help="tokenise the source and detokenise the translation")
     add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
     add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
-    add("--alignments", metavar="F", help="source-target points, a line per translation; F.jsonl: attention weights")
+    add(
+        "--alignments",
+        type=OutputFile,
+        metavar="F",
+        help="source-target points, a line per translation; F.jsonl: attention weights",
+    )
     add("--heatmaps", metavar="DIR", help="a picture of the attention for each line, DIR/LINE.png, counted from 1")
     add("--quiet", action="store_true", help="no progress on standard error")
 

@@ -6,6 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from nmt_core.files import InputFile
+
 if TYPE_CHECKING:
     import torch
 
@@ -16,7 +18,12 @@ if TYPE_CHECKING:
 def add_language_model_options(group: argparse._ArgumentGroup) -> None:
     """Define them."""
     add = group.add_argument
-    add("--lm", metavar="F", help="re-rank the beam's translations with this n-gram model, ARPA or KenLM's binary")
+    add(
+        "--lm",
+        type=InputFile,
+        metavar="F",
+        help="re-rank the beam's translations with this n-gram model, ARPA or KenLM's binary",
+    )
     add("--lm-weight", type=weight, metavar="B", help="of --lm; see 'nmt-core tune-lm'")
     add("--fusion-lm", metavar="DIR", help="a model folder of type rnnlm that has a say at every step of search")
     add("--fusion-weight", type=weight, metavar="B", help="of --fusion-lm")

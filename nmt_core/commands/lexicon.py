@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -32,10 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     origin = parser.add_argument_group("made from").add_argument
-    origin("--moses", metavar="F", help="a lexicon of Moses of this direction, gzip or not")
-    origin("--source", metavar="F", help="tokenised source side of a corpus")
-    origin("--target", metavar="F", help="its target side")
-    origin("--alignment", metavar="F", help="its alignment, lines of source-target points such as 0-0 1-2")
+    origin("--moses", type=InputFile, metavar="F", help="a lexicon of Moses of this direction, gzip or not")
+    origin("--source", type=InputFile, metavar="F", help="tokenised source side of a corpus")
+    origin("--target", type=InputFile, metavar="F", help="its target side")
+    origin(
+        "--alignment", type=InputFile, metavar="F", help="its alignment, lines of source-target points such as 0-0 1-2"
+    )
     origin("--aligner", choices=["fast_align", "hmm"], help="aligns a corpus without --alignment (default: fast_align)")
     origin("--iterations", type=int, default=5, metavar="N", help="of training the aligner (default: 5)")
     kept = parser.add_argument_group("kept").add_argument
@@ -43,7 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept("--minimum-probability", type=float, default=0.0, metavar="P", help="leave out target words below it")
     kept("--null", action="store_true", help="keep words aligned with nothing, as Moses does (IBM Model 1 wants them)")
     parser.add_argument("--model", metavar="DIR", help="a model folder that the lexicon must fit: direction, escapes")
-    parser.add_argument("--output", default="-", metavar="F", help="the lexicon (default: standard output)")
+    parser.add_argument(
+        "--output", type=OutputFile, default="-", metavar="F", help="the lexicon (default: standard output)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:

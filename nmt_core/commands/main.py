@@ -30,7 +30,7 @@ from nmt_core.commands import (
     vocab,
 )
 from nmt_core.errors import NmtError
-from nmt_core.files import NO_ROOM
+from nmt_core.files import NO_ROOM, check_files
 from nmt_core.messages import Parser, say
 
 COMMANDS: tuple[ModuleType, ...] = (
@@ -63,6 +63,7 @@ def run_command(program: str, description: str, commands: Sequence[ModuleType], 
     try:
         args = parser.parse_args(argv)
         program, debug = f"{program} {args.command}", args.debug
+        check_files(args)
         code: int = args.run(args)
         sys.stdout.flush()
         return code

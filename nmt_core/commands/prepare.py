@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -42,18 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_corpus_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--source", metavar="F", help="raw source text, gzip or not; left out for a monolingual corpus")
-    add("--target", metavar="F", help="raw target text")
+    add("--source", type=InputFile, metavar="F", help="raw source text, gzip or not; left out for a monolingual corpus")
+    add("--target", type=InputFile, metavar="F", help="raw target text")
     add("--source-language", metavar="L", help="two-letter code")
     add("--target-language", metavar="L", help="two-letter code")
     add("--output", metavar="PREFIX", help="of the files to make, PREFIX.L")
     add("--gzip", action="store_true", help="compress them")
-    add("--like", metavar="F", help="a preparation.json whose settings and models are taken")
+    add("--like", type=InputFile, metavar="F", help="a preparation.json whose settings and models are taken")
 
 
 def _add_step_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--config", metavar="F", help="settings as YAML")
+    add("--config", type=InputFile, metavar="F", help="settings as YAML")
     add("--set", action="append", default=[], metavar="KEY=VALUE", help="one setting, such as filters.maximum_words=80")
     add("--truecase", action="store_true", help="learn and apply truecasing")
     add("--split-compounds", nargs="*", choices=("source", "target"), metavar="SIDE", help="default: German sides")
@@ -71,7 +72,12 @@ def _add_step_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_replay_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--replay", metavar="F", help="a preparation.json: standard input line by line through its steps, no filters")
+    add(
+        "--replay",
+        type=InputFile,
+        metavar="F",
+        help="a preparation.json: standard input line by line through its steps, no filters",
+    )
     add("--side", choices=("source", "target"), help="whose steps (default: source, with --reverse target)")
     add("--reverse", action="store_true", help="undo subwords, compound marks, truecasing and tokenisation")
 

@@ -7,6 +7,8 @@ import itertools
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.files import InputFile
+
 if TYPE_CHECKING:
     from nmt_core.interfaces import SentencePair
 
@@ -30,8 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble"
     )
-    parser.add_argument("source", metavar="SOURCE", help="tokenised sources")
-    parser.add_argument("target", nargs="?", metavar="TARGET", help="tokenised targets, line by line")
+    parser.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
+    parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")
     parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
     parser.add_argument("--per-word", action="store_true", help="a number for every word")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 NAME = "shuffle"
@@ -22,8 +23,12 @@ Lines that belong together stay together. The order depends on the seed and the 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("inputs", nargs="+", metavar="FILE", help="files that match line by line, gzip or not")
-    parser.add_argument("--output", nargs="+", required=True, metavar="F", help="a file for each input")
+    parser.add_argument(
+        "inputs", type=InputFile, nargs="+", metavar="FILE", help="files that match line by line, gzip or not"
+    )
+    parser.add_argument(
+        "--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input"
+    )
     parser.add_argument("--seed", type=int, required=True, metavar="N", help="another number, another order")
     parser.add_argument("--memory", type=int, default=256, metavar="MIB", help="MiB to sort in (default: 256)")
 
@@ -35,8 +40,6 @@ def run(args: argparse.Namespace) -> int:
 
     if len(args.output) != len(args.inputs):
         raise ConfigError(f"--output names {len(args.output)} files for {len(args.inputs)} inputs; give one for each")
-    if len(set(args.output)) < len(args.output):
-        raise ConfigError("--output names a file twice")
     if args.seed < 0 or args.memory < 1:
         raise ConfigError("--seed is 0 or more, --memory at least 1")
     lines = shuffle(args.inputs, args.output, seed=args.seed, memory=args.memory << 20)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.commands.decode import add_model_options, add_search_options
 from nmt_core.commands.unknown_words import add_unknown_options
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -35,12 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_search_options(parser.add_argument_group("search"))
     add_unknown_options(parser.add_argument_group("unknown words"))
     add = parser.add_argument_group("tuning").add_argument
-    add("--lm", required=True, metavar="F", help="n-gram model of the target, ARPA or KenLM's binary")
-    add("--source", required=True, metavar="F", help="source text of the development set")
-    add("--reference", required=True, metavar="F", help="its reference translation")
+    add("--lm", type=InputFile, required=True, metavar="F", help="n-gram model of the target, ARPA or KenLM's binary")
+    add("--source", type=InputFile, required=True, metavar="F", help="source text of the development set")
+    add("--reference", type=InputFile, required=True, metavar="F", help="its reference translation")
     add("--raw", action="store_true", help="both are raw text, as of decode --raw")
     add("--weights", default="0:0.5:0.02", metavar="START:STOP:STEP", help="weights to try (default: 0:0.5:0.02)")
-    add("--output", metavar="F.json", help="write table, best weight and settings here too")
+    add("--output", type=OutputFile, metavar="F.json", help="write table, best weight and settings here too")
     # what decode is told and tuning is not
     parser.set_defaults(nbest=1, sample=None, alignments=None, heatmaps=None, fusion_lm=None, fusion_weight=None)
 

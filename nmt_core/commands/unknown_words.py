@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ def add_unknown_options(group: argparse._ArgumentGroup) -> None:
         choices=_RULES,
         help="write the source word looked at most instead of <unk>, or its lexicon entry (needs attention)",
     )
-    group.add_argument("--lexicon", metavar="F", help="target-source-probability lines; see 'nmt-core lexicon'")
+    group.add_argument(
+        "--lexicon", type=InputFile, metavar="F", help="target-source-probability lines; see 'nmt-core lexicon'"
+    )
 
 
 def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 NAME = "vocab"
@@ -22,7 +23,9 @@ One word a line, </s> and <unk> first (on top of --size), then by falling freque
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("corpus", nargs="+", metavar="CORPUS", help="tokenised text, gzip or not; - is standard input")
+    parser.add_argument(
+        "corpus", type=InputFile, nargs="+", metavar="CORPUS", help="tokenised text, gzip or not; - is standard input"
+    )
     parser.add_argument("--size", type=int, metavar="N", help="keep the N most frequent words (default: all)")
     parser.add_argument("--minimum-count", type=int, default=1, metavar="N", help="leave out words seen less often")
     parser.add_argument("--counts", action="store_true", help="write each word's count behind a tab")

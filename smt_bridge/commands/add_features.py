@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
@@ -46,8 +47,12 @@ again; OUT.parts holds what is done."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--source", required=True, metavar="FILE", help="tokenised source text, one line per id from 0")
-    parser.add_argument("--nbest", required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin")
+    parser.add_argument(
+        "--source", type=InputFile, required=True, metavar="FILE", help="tokenised source text, one line per id from 0"
+    )
+    parser.add_argument(
+        "--nbest", type=InputFile, required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin"
+    )
     add_format_argument(parser)
     parser.add_argument(
         "--scorer",
@@ -60,15 +65,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reverse-scorer", action="append", default=[], metavar="SPEC", help="a model of target to source"
     )
     parser.add_argument("--rnnlm", action="append", default=[], metavar="SPEC", help="a neural language model")
-    parser.add_argument("--lm", metavar="FILE", help="KenLM language model of the target (ARPA or binary)")
+    parser.add_argument(
+        "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"
+    )
     parser.add_argument("--word-count", action="store_true", help="add the number of words")
     parser.add_argument(
         "--feature", action="append", default=[], metavar="NAME[:ARG]", help="any feature by its name; may be repeated"
     )
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")
-    parser.add_argument("--output", default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')")
-    parser.add_argument("--sidecar", metavar="FILE", help="record of the columns (the output's name and .json)")
+    parser.add_argument(
+        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+    )
+    parser.add_argument(
+        "--sidecar", type=OutputFile, metavar="FILE", help="record of the columns (the output's name and .json)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_part_arguments(parser)
     add_scoring_arguments(parser)
@@ -127,7 +138,7 @@ class FeatureWorker:
 
     def __call__(self, lists: Sequence[NbestList]) -> Piece:
         """The lines of the lists with their new columns."""
-        from nmt_core.files import gzip_member
+        from nmt_core.files import pack
         from smt_bridge.features.annotate import annotate
         from smt_bridge.formats.nbest import format_entry
         from smt_bridge.jobs.run import Piece
@@ -136,7 +147,7 @@ class FeatureWorker:
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
-        return Piece(gzip_member(content) if self._packed else content, counts)
+        return Piece(pack(content, ".gz") if self._packed else content, counts)
 
 
 def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> FeatureWorker:
@@ -267,7 +278,7 @@ def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
 def _sidecar_path(args: argparse.Namespace) -> str | None:
     from smt_bridge.signature import sidecar_path
 
-    if args.sidecar in ("-", args.output, args.nbest, args.source):
+    if args.sidecar == "-":
         raise ConfigError("--sidecar needs a file of its own")
     if args.sidecar:
         return str(args.sidecar)

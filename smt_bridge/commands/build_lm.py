@@ -6,6 +6,7 @@ import argparse
 import time
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 NAME = "build-lm"
@@ -23,8 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument("--order", type=int, required=True, metavar="N", help="longest n-gram")
-    parser.add_argument("--input", default="-", metavar="FILE", help="tokenised text, plain or gzip ('-')")
-    parser.add_argument("--output", default="-", metavar="FILE", help="ARPA file; *.gz is compressed ('-')")
+    parser.add_argument(
+        "--input", type=InputFile, default="-", metavar="FILE", help="tokenised text, plain or gzip ('-')"
+    )
+    parser.add_argument(
+        "--output", type=OutputFile, default="-", metavar="FILE", help="ARPA file; *.gz is compressed ('-')"
+    )
     parser.add_argument("--estimator", choices=["auto", "lmplz", "own"], default="auto", help="who does it (auto)")
     parser.add_argument("--skip-symbols", action="store_true", help="ignore <s>, </s> and <unk> in the text")
     parser.add_argument(

@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
@@ -27,20 +28,20 @@ spread of the weights and the ablation. --scorer adds every word's neural score 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--nbest", metavar="FILE", help="annotated n-best list")
+    parser.add_argument("--nbest", type=InputFile, metavar="FILE", help="annotated n-best list")
     add_format_argument(parser)
-    parser.add_argument("--weights", metavar="FILE", help="weights of `tune`, or a moses.ini")
-    parser.add_argument("--source", metavar="FILE", help="tokenised source text, one line per id")
-    parser.add_argument("--reference", metavar="FILE", help="reference, one line per id")
+    parser.add_argument("--weights", type=InputFile, metavar="FILE", help="weights of `tune`, or a moses.ini")
+    parser.add_argument("--source", type=InputFile, metavar="FILE", help="tokenised source text, one line per id")
+    parser.add_argument("--reference", type=InputFile, metavar="FILE", help="reference, one line per id")
     parser.add_argument("--detokenize", metavar="LANG", help="the reference is plain text, as LANG is written")
-    parser.add_argument("--tuning", metavar="FILE", help="what `tune --report` wrote")
+    parser.add_argument("--tuning", type=InputFile, metavar="FILE", help="what `tune --report` wrote")
     parser.add_argument("--scorer", metavar="SPEC", help="model whose word scores and attention are shown")
     parser.add_argument("--details", type=int, default=20, metavar="N", help="sentences explained (20)")
     parser.add_argument(
         "--significance", choices=["bs", "ar", "none"], default="bs", help="test of the difference (bs)"
     )
-    parser.add_argument("--table", metavar="FILE", help="instead: a table that `rescore-table` made")
-    parser.add_argument("--output", required=True, metavar="FILE", help="the page")
+    parser.add_argument("--table", type=InputFile, metavar="FILE", help="instead: a table that `rescore-table` made")
+    parser.add_argument("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
 
 
 def run(args: argparse.Namespace) -> int:

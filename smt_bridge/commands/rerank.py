@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
@@ -37,17 +38,32 @@ and, with --known-words, on sentences without unknown words."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--nbest", required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin")
+    parser.add_argument(
+        "--nbest", type=InputFile, required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin"
+    )
     add_format_argument(parser)
-    parser.add_argument("--weights", required=True, metavar="FILE", help="weights of `tune`, or a moses.ini")
-    parser.add_argument("--source", metavar="FILE", help="tokenised source text: says how many lines there must be")
-    parser.add_argument("--output", default="-", metavar="FILE", help="where the best hypotheses go ('-')")
-    parser.add_argument("--nbest-output", metavar="FILE", help="also write the list, best first, with new totals")
+    parser.add_argument(
+        "--weights", type=InputFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
+    )
+    parser.add_argument(
+        "--source", type=InputFile, metavar="FILE", help="tokenised source text: says how many lines there must be"
+    )
+    parser.add_argument(
+        "--output", type=OutputFile, default="-", metavar="FILE", help="where the best hypotheses go ('-')"
+    )
+    parser.add_argument(
+        "--nbest-output", type=OutputFile, metavar="FILE", help="also write the list, best first, with new totals"
+    )
     parser.add_argument("--detokenize", metavar="LANG", help="write plain text, joined as LANG is written")
     parser.add_argument("--lenient", action="store_true", help="features without weight, and the reverse, count 0")
     judged = parser.add_argument_group("judging")
     judged.add_argument(
-        "--reference", action="append", default=[], metavar="FILE", help="report scores on stderr; repeatable"
+        "--reference",
+        type=InputFile,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="report scores on stderr; repeatable",
     )
     judged.add_argument(
         "--significance",
@@ -56,9 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="paired bootstrap, approximate randomisation or none (bs)",
     )
     judged.add_argument("--samples", type=int, default=0, metavar="N", help="samples of the test (sacrebleu's default)")
-    judged.add_argument("--report", metavar="FILE", help="write all of it, with every sentence, as JSON")
+    judged.add_argument(
+        "--report", type=OutputFile, metavar="FILE", help="write all of it, with every sentence, as JSON"
+    )
     judged.add_argument(
         "--known-words",
+        type=InputFile,
         nargs=2,
         metavar=("SOURCE", "TARGET"),
         help="vocabularies, a word a line: also score the sentences whose words they all hold",
@@ -95,8 +114,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.output == "-" and args.nbest_output == "-":
-        raise ConfigError("--output and --nbest-output cannot both be standard output")
     if (args.report or args.known_words) and not args.reference:
         raise ConfigError("--report and --known-words need --reference")
     if args.known_words and not args.source:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.parts import (
     add_part_arguments,
     may_be_done_in_parts,
@@ -53,14 +54,16 @@ On a cluster several commands can share the work, and one without --shards puts 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("input", metavar="TABLE", help="phrase table, plain or gzip, '-' for stdin")
+    parser.add_argument("input", type=InputFile, metavar="TABLE", help="phrase table, plain or gzip, '-' for stdin")
     parser.add_argument(
         "--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]"
     )
     parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
-    parser.add_argument("--output", metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout")
+    parser.add_argument(
+        "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
+    )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     add_part_arguments(parser)
@@ -108,12 +111,12 @@ class RescoreWorker:
 
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
-        from nmt_core.files import gzip_member
+        from nmt_core.files import pack
         from smt_bridge.jobs.run import Piece
         from smt_bridge.phrase_scoring import rescore_chunk
 
         rescored = rescore_chunk(window, self._scorers)
-        content = gzip_member(rescored.content) if self._packed else rescored.content
+        content = pack(rescored.content, ".gz") if self._packed else rescored.content
         return Piece(content, rescored.counts._asdict())
 
 
@@ -225,8 +228,6 @@ def _output_of(args: argparse.Namespace) -> str:
         return "-"
     if args.output is None:
         raise ConfigError("--output is missing; give a file such as phrase-table.nmt.gz, or - for stdout")
-    if os.path.isfile(args.input) and os.path.isfile(args.output) and os.path.samefile(args.input, args.output):
-        raise ConfigError(f"--output is the table itself ({args.input}); give another name")
     return str(args.output)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
@@ -36,16 +37,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "--nbest", metavar="FILE", help="n-best list of a development set, plain or gzip, '-' for stdin"
+        "--nbest", type=InputFile, metavar="FILE", help="n-best list of a development set, plain or gzip, '-' for stdin"
     )
     add_format_argument(parser)
-    parser.add_argument("--reference", action="append", default=[], metavar="FILE", help="one line per id; repeatable")
-    parser.add_argument("--features-dat", metavar="FILE", help="instead of the list: features of Moses' extractor")
-    parser.add_argument("--scores-dat", metavar="FILE", help="and its BLEU counts")
+    parser.add_argument(
+        "--reference", type=InputFile, action="append", default=[], metavar="FILE", help="one line per id; repeatable"
+    )
+    parser.add_argument(
+        "--features-dat", type=InputFile, metavar="FILE", help="instead of the list: features of Moses' extractor"
+    )
+    parser.add_argument("--scores-dat", type=InputFile, metavar="FILE", help="and its BLEU counts")
     parser.add_argument("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
     parser.add_argument("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
     parser.add_argument(
-        "--start", metavar="WEIGHTS", help="weights to begin with, such as moses.ini (default: all equal)"
+        "--start",
+        type=InputFile,
+        metavar="WEIGHTS",
+        help="weights to begin with, such as moses.ini (default: all equal)",
     )
     parser.add_argument(
         "--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0"
@@ -71,7 +79,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--select", action="store_true", help="first choose the features by cross-validation, one after the other"
     )
     parser.add_argument("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
-    parser.add_argument("--report", metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`")
+    parser.add_argument(
+        "--report", type=OutputFile, metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`"
+    )
     parser.add_argument(
         "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat and PREFIX.scores.dat for Moses' tuners"
     )
@@ -83,7 +93,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written"
     )
-    parser.add_argument("--output", default="-", metavar="FILE", help="where the weights go ('-')")
+    parser.add_argument("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")
 
 
 def run(args: argparse.Namespace) -> int:

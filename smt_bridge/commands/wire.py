@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -33,8 +34,10 @@ many columns were added is read from nmt-table.gz.json where it is there. Start 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("ini", metavar="MOSES.INI", help="the configuration of the decoder")
-    parser.add_argument("--table", required=True, metavar="FILE", help="the rescored table, as rescore-table wrote it")
+    parser.add_argument("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    parser.add_argument(
+        "--table", type=InputFile, required=True, metavar="FILE", help="the rescored table, as rescore-table wrote it"
+    )
     parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
     parser.add_argument("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
     parser.add_argument("--feature", metavar="NAME", help="which phrase table, where the file has several")
@@ -43,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="write paths as seen from the folder of NEW.INI; start Moses there",
     )
-    parser.add_argument("--output", default="-", metavar="NEW.INI", help="where to write ('-')")
+    parser.add_argument("--output", type=OutputFile, default="-", metavar="NEW.INI", help="where to write ('-')")
 
 
 def run(args: argparse.Namespace) -> int:

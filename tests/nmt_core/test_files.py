@@ -1,17 +1,38 @@
-"""Reading and writing: compression, line ends, and output that is there whole or not at all."""
+"""Reading and writing: compression, line ends, long lines, and what becomes of a file that is written."""
 
 from __future__ import annotations
 
 import contextlib
 import gzip
+import io
+import lzma
+import os
+import resource
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError, NmtError
-from nmt_core.files import open_output, read_lines, read_parallel_lines, read_text_lines
+from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.files import (
+    is_written_through,
+    open_output,
+    pack,
+    read_lines,
+    read_parallel_lines,
+    read_text_lines,
+    readable_again,
+)
+from nmt_core.files.compression import zstd
+from nmt_core.files.lines import LINE_LIMIT
 
 
 def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
@@ -27,7 +48,7 @@ def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
 def test_truncated_gzip_is_an_error_with_the_line(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "cut.gz"
     path.write_bytes(gzip.compress(b"".join(b"line %d\n" % number for number in range(1000)))[:kept])
-    with pytest.raises(InputError, match=r"cut.gz:\d+: the gzip data"):
+    with pytest.raises(InputError, match=r"cut.gz:\d+: the compressed data"):
         list(read_lines(str(path)))
 
 
@@ -36,7 +57,7 @@ def test_damaged_gzip_is_an_error(tmp_path: Path) -> None:
     content[20] ^= 0xFF
     path = tmp_path / "bad.gz"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="gzip"):
+    with pytest.raises(InputError, match="damaged"):
         list(read_lines(str(path)))
 
 
@@ -67,7 +88,7 @@ def test_a_missing_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("name", ["out", "out.gz"])
+@pytest.mark.parametrize("name", ["out", "out.gz", "out.xz", "out.zst"])
 def test_output_appears_when_complete_and_not_before(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"old")
@@ -80,6 +101,266 @@ def test_output_appears_when_complete_and_not_before(tmp_path: Path, name: str) 
         stream.write(b"new\n")
         assert path.read_bytes() == b"old"
     assert list(read_lines(str(path))) == [b"new"]
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.compress, ".xz": lzma.compress, ".zst": zstd.compress}
+UNPACKERS = {".gz": gzip.decompress, ".xz": lzma.decompress, ".zst": zstd.decompress}
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path, suffix: str) -> None:
+    packed = tmp_path / "packed"
+    packed.write_bytes(PACKERS[suffix](b"a\nb\n") + PACKERS[suffix](b"c"))
+    assert list(read_lines(str(packed))) == [b"a", b"b", b"c"]
+    written = tmp_path / f"written{suffix}"
+    with open_output(str(written)) as stream:
+        stream.write(b"some text\n" * 1000)
+    assert UNPACKERS[suffix](written.read_bytes()) == b"some text\n" * 1000
+    written.write_bytes(pack(b"one\n", suffix) + pack(b"two\n", suffix))
+    assert list(read_lines(str(written))) == [b"one", b"two"]
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_what_is_cut_or_damaged_is_an_error(tmp_path: Path, suffix: str) -> None:
+    content = pack(os.urandom(100_000), suffix)
+    path = tmp_path / "f"
+    path.write_bytes(content[:-20_000])
+    with pytest.raises(InputError, match="ends too early"):
+        list(read_lines(str(path)))
+    path.write_bytes(content[:50] + bytes(50) + content[100:])
+    with pytest.raises(InputError, match=r"f:\d+: the compressed data is damaged"):
+        list(read_lines(str(path)))
+
+
+@pytest.mark.parametrize("suffix", ["", *PACKERS])
+def test_a_line_has_a_limit_and_a_bomb_is_not_unpacked(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "bomb"
+    path.write_bytes(pack(b"fine\n" + bytes(200 << 20), suffix))
+    program = "import resource, sys; from nmt_core.files import read_lines; list(read_lines(sys.argv[1]))"
+    memory = "resource.setrlimit(resource.RLIMIT_AS, (600 << 20, 600 << 20))"
+    done = subprocess.run(
+        [sys.executable, "-c", program.replace("; list", f"; {memory}; list"), str(path)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.stderr.splitlines()[-1].endswith(
+        "bomb:2: is longer than 16 MiB; is this the right file? HYBRIDMT_LINE_LIMIT=N allows N MiB"
+    )
+
+
+def test_the_limit_of_a_line_can_be_set_and_is_exact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"\n" + b"x" * (2 << 20) + b"\n")
+    monkeypatch.setenv(LINE_LIMIT, "2")
+    assert list(map(len, read_lines(str(path)))) == [0, 2 << 20]
+    path.write_bytes(b"\n" + b"x" * ((2 << 20) + 1))
+    with pytest.raises(InputError, match=r"f:2: is longer than 2 MiB"):
+        list(read_lines(str(path)))
+    for wrong in ("0", "x", "-1", "1.5", "", "9" * 30):
+        monkeypatch.setenv(LINE_LIMIT, wrong)
+        with pytest.raises(ConfigError, match="whole number of MiB"):
+            list(read_lines(str(path)))
+
+
+def test_a_long_line_takes_linear_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bytes that are copied, not seconds, are counted: the line once, and each block once."""
+    monkeypatch.setenv(LINE_LIMIT, "1000")
+    path = tmp_path / "f"
+    path.write_bytes(b"x" * (150 << 20))
+    begin = time.process_time()
+    assert sum(map(len, read_lines(str(path)))) == 150 << 20
+    assert time.process_time() - begin < 20  # it was ten times as long
+
+
+class Dribble(io.RawIOBase):
+    """A pipe whose writer is slow."""
+
+    def __init__(self, content: bytes) -> None:
+        self._octets = iter(content)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        octet = next(self._octets, None)
+        if octet is None:
+            return 0
+        memoryview(buffer)[0] = octet  # type: ignore[arg-type]
+        return 1
+
+
+def test_lines_that_come_octet_by_octet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Dribble(b"a b\n\ncd\ne"))))
+    assert list(read_lines("-")) == [b"a b", b"", b"cd", b"e"]
+
+
+# what becomes of a file that is written
+
+
+def write(path: Path | str, content: bytes = b"new\n") -> None:
+    with open_output(str(path)) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def umask(mask: int) -> Iterator[None]:
+    before = os.umask(mask)
+    yield
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("before", [0o664, 0o600, 0o755])
+def test_a_file_keeps_its_rights(tmp_path: Path, before: int) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    path.chmod(before)
+    with umask(0o022):
+        write(path)
+    assert (mode(path), path.read_bytes()) == (before, b"new\n")
+
+
+@pytest.mark.parametrize(("mask", "expected"), [(0o022, 0o644), (0o002, 0o664), (0o077, 0o600)])
+def test_a_new_file_has_the_rights_that_the_umask_leaves(tmp_path: Path, mask: int, expected: int) -> None:
+    with umask(mask):
+        write(tmp_path / "f")
+    assert mode(tmp_path / "f") == expected
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(b"old")
+    os.chown(path, 1234, 4321)
+    write(path)
+    assert (path.stat().st_uid, path.stat().st_gid) == (1234, 4321)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
+def test_a_protected_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    (tmp_path / "f").chmod(0o444)
+    with pytest.raises(NmtError, match="write-protected"):
+        write(tmp_path / "f")
+
+
+@pytest.mark.parametrize("target", ["there", "to be made"])
+def test_links_are_followed(tmp_path: Path, target: str) -> None:
+    (tmp_path / "there").write_bytes(b"old")
+    (tmp_path / "a").symlink_to("b")
+    (tmp_path / "b").symlink_to(target)
+    write(tmp_path / "a")
+    assert (tmp_path / "a").is_symlink() and (tmp_path / "b").is_symlink()
+    assert (tmp_path / target).read_bytes() == b"new\n" and not (tmp_path / target).is_symlink()
+
+
+def test_a_device_is_written_to(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to("/dev/null")
+    for path in ("/dev/null", str(link)):
+        write(path)
+        assert is_written_through(path)
+        assert stat.S_ISCHR(os.stat(path).st_mode)
+    assert link.is_symlink()
+
+
+@pytest.mark.parametrize("name", ["fifo", "fifo.gz"])
+def test_a_fifo_is_written_to(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    os.mkfifo(path)
+    found: list[bytes] = []
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()))
+    reader.start()
+    write(path)
+    reader.join(10)
+    assert (gzip.decompress(found[0]) if name.endswith(".gz") else found[0]) == b"new\n"
+    assert stat.S_ISFIFO(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_a_descriptor_is_written_to_where_it_stands(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "f"
+    program = (
+        "import sys; from nmt_core.files import open_output\nwith open_output(sys.argv[1]) as s: s.write(b'new\\n')"
+    )
+    with path.open("wb") as stream:
+        for _ in range(2):
+            subprocess.run([sys.executable, "-c", program, name], stdout=stream, check=True)
+    assert path.read_bytes() == b"new\nnew\n"
+
+
+def test_a_folder_is_not_written_to(tmp_path: Path) -> None:
+    with pytest.raises(NmtError, match="Is a directory"):
+        write(tmp_path)
+
+
+def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
+    write(tmp_path / ("n" * 255))
+    assert [path.name for path in tmp_path.iterdir()] == ["n" * 255]
+
+
+@pytest.mark.parametrize("name", ["f", "f.gz", "f.xz", "f.zst"])
+def test_no_room_is_one_line_and_the_older_file_stays(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"old")
+
+    def fill() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+
+    program = (
+        "import os, sys; from nmt_core.files import open_output\n"
+        "with open_output(sys.argv[1]) as s:\n for _ in range(50): s.write(os.urandom(100_000))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False, preexec_fn=fill
+    )
+    assert "cannot be written (File too large); the older file, if any, is untouched" in done.stderr.splitlines()[-1]
+    assert [(entry.name, entry.read_bytes()) for entry in tmp_path.iterdir()] == [(name, b"old")]
+
+
+KILLED = """
+import sys, time
+from nmt_core.files import open_output
+with open_output(sys.argv[1]) as stream:
+    stream.write(b"half")
+    stream.flush()
+    print("ready", flush=True)
+    time.sleep(100)
+"""
+
+
+def test_what_a_killed_program_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    foreign = tmp_path / ".f.mine.tmp"
+    foreign.write_bytes(b"somebody's")
+    programs = [subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) for _ in range(2)]
+    for program in programs:
+        assert program.stdout is not None and program.stdout.readline() == b"ready\n"
+    assert len(list(tmp_path.iterdir())) == 3
+    programs[0].send_signal(signal.SIGKILL)
+    programs[0].communicate()
+    write(path)
+    assert len(list(tmp_path.iterdir())) == 3  # the foreign one, that of the living program, and the output
+    programs[1].send_signal(signal.SIGINT)
+    programs[1].communicate()
+    assert sorted(tmp_path.iterdir()) == [foreign, path]
+
+
+def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(gzip.compress(b"a\nb\n")))
+    writer.start()
+    with readable_again(str(fifo)) as path:
+        writer.join(10)
+        reader = [sys.executable, "-c", "import sys; print(open(sys.argv[1], 'rb').read())", path]
+        assert subprocess.run(reader, capture_output=True, check=True).stdout.startswith(b"b'\\x1f\\x8b")
+        assert [list(read_lines(path)) for _ in range(2)] == [[b"a", b"b"]] * 2
+    assert not os.path.exists(path)
+    with readable_again(str(tmp_path / "absent")) as path:
+        assert path == str(tmp_path / "absent")
 
 
 @given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), max_size=5))

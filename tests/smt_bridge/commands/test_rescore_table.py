@@ -138,12 +138,6 @@ def test_windows_do_not_change_the_bytes(
     )
 
 
-def test_the_table_itself_is_not_overwritten(table: Path) -> None:
-    with pytest.raises(ConfigError, match="the table itself"):
-        command.run(parsed(str(table), "--scorer", "x", "--output", str(table)))
-    assert table.read_bytes() == TABLE
-
-
 def test_an_unsorted_table_is_scored_with_a_warning(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

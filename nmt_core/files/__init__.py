@@ -1,0 +1,42 @@
+r"""Reading and writing files the way Unix filters do.
+
+``-`` is standard input or output. gzip, xz and zstd are recognised by their first bytes when reading and by the
+names ``*.gz``, ``*.xz`` and ``*.zst`` when writing. Lines end at ``\n`` and nowhere else (other line separators of
+Unicode are ordinary characters of a token). A file appears under its final name only when it is complete.
+"""
+
+from __future__ import annotations
+
+from nmt_core.files.arguments import InputFile, OutputFile, check_files
+from nmt_core.files.compression import pack, suffix_of
+from nmt_core.files.lines import (
+    read_blocks,
+    read_line_blocks,
+    read_lines,
+    read_parallel_lines,
+    read_text_lines,
+    write_lines,
+)
+from nmt_core.files.reading import open_input, readable_again
+from nmt_core.files.writing import NO_ROOM, is_written_through, open_output, open_replacement, remove_leftovers
+
+__all__ = [
+    "NO_ROOM",
+    "InputFile",
+    "OutputFile",
+    "check_files",
+    "is_written_through",
+    "open_input",
+    "open_output",
+    "open_replacement",
+    "pack",
+    "read_blocks",
+    "read_line_blocks",
+    "read_lines",
+    "read_parallel_lines",
+    "read_text_lines",
+    "readable_again",
+    "remove_leftovers",
+    "suffix_of",
+    "write_lines",
+]

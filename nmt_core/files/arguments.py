@@ -1,0 +1,78 @@
+"""Which options name files that are read and files that are written, and that no file is both."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from nmt_core.errors import ConfigError
+
+
+class InputFile(str):
+    """The type of an argument that names a file to read, ``-`` for standard input."""
+
+
+class OutputFile(str):
+    """The type of an argument that names a file to write, ``-`` for standard output."""
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """Raise ConfigError where an output is an input, by whatever name, or two outputs are one file."""
+    inputs = {_identity(path, 0): path for _, path in _of_type(args, InputFile)}
+    outputs: dict[object, str] = {}
+    for name, path in _of_type(args, OutputFile):
+        identity = _identity(path, 1)
+        if identity is None:
+            continue
+        if identity in inputs:
+            raise ConfigError(
+                f"{_shown(name, path)} is also read, as {inputs[identity]}, and would be lost; give another name"
+            )
+        if identity in outputs:
+            raise ConfigError(f"{_shown(name, path)} is also {outputs[identity]}; give each output a name of its own")
+        outputs[identity] = _shown(name, path)
+
+
+def _of_type(args: argparse.Namespace, kind: type[str]) -> Iterator[tuple[str, str]]:
+    for name, value in vars(args).items():
+        for path in _flat(value):
+            if isinstance(path, kind):
+                yield name, path
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    """The value, or its elements."""
+    if isinstance(value, (list, tuple)):
+        for element in value:
+            yield from _flat(element)
+    else:
+        yield value
+
+
+def _identity(path: str, descriptor: int) -> object:
+    """Equal for two names of one file; None for what may well be read and written, such as a terminal."""
+    try:
+        found = os.fstat(_number(descriptor)) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return ("-", descriptor) if path == "-" else os.path.realpath(path)
+    if stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode):
+        return found.st_dev, found.st_ino
+    return ("-", descriptor) if path == "-" else None
+
+
+def _number(descriptor: int) -> int:
+    """The descriptor of what Python takes for standard input or output."""
+    stream = (sys.stdin, sys.stdout)[descriptor]
+    with contextlib.suppress(AttributeError):
+        return stream.fileno()
+    raise OSError
+
+
+def _shown(name: str, path: str) -> str:
+    option = f"--{name.replace('_', '-')}"
+    return f"{option} (standard output)" if path == "-" else f"{option} {path}"

@@ -1,0 +1,127 @@
+r"""Files as lines, which end at ``\n`` and nowhere else, of bounded length."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import os
+from collections.abc import Iterator, Sequence
+from typing import IO, cast
+
+from nmt_core.errors import ConfigError, InputError
+from nmt_core.files.compression import DAMAGED
+from nmt_core.files.reading import open_input
+
+LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
+_MIB = 1 << 20
+_LONGEST = 16  # MiB
+_BLOCK = 1 << 20  # not more than the least limit
+
+
+def read_lines(path: str, *, shown: str | None = None) -> Iterator[bytes]:
+    r"""Yield the lines of ``path``, in errors called ``shown``, as bytes without their ``\n``.
+
+    Raises InputError, naming the line, for an unreadable file, truncated or damaged compressed data, and a line
+    longer than the limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says).
+    """
+    return itertools.chain.from_iterable(read_line_blocks(path, shown=shown))
+
+
+def read_line_blocks(path: str, *, shown: str | None = None) -> Iterator[list[bytes]]:
+    """The same lines, many at a time, which costs a fraction of the time; blocks depend on nothing but convenience."""
+    for block in read_blocks(path, shown=shown):
+        yield block.removesuffix(b"\n").split(b"\n")
+
+
+def read_blocks(path: str, *, shown: str | None = None) -> Iterator[bytes]:
+    r"""The content, cut somewhere behind a ``\n``; raises as ``read_lines``."""
+    shown = shown or path
+    number = 0
+    try:
+        for block in _cut_behind_lines(path):
+            yield block
+            number += block.count(b"\n")
+    except _TooLong as error:
+        problem = f"is longer than {line_limit() // _MIB} MiB; is this the right file? {LINE_LIMIT}=N allows N MiB"
+        raise InputError(shown, problem, line=number + 1) from error
+    except EOFError as error:
+        problem = "the compressed data ends too early, here or a little later (a truncated file?); copy it again"
+        raise InputError(shown, problem, line=number + 1) from error
+    except DAMAGED as error:
+        problem = f"the compressed data is damaged, here or a little later ({error}); make or copy the file again"
+        raise InputError(shown, problem, line=number + 1) from error
+    except OSError as error:
+        raise InputError(shown, f"cannot be read ({error.strerror or error})", line=number + 1) from error
+
+
+class _TooLong(Exception):
+    """A line is longer than it may be."""
+
+
+def _cut_behind_lines(path: str) -> Iterator[bytes]:
+    """Blocks that end with a line; the time is linear in the length of lines too."""
+    limit, waiting = line_limit(), bytearray()
+    with open_input(path) as stream:
+        while block := cast(io.BufferedReader, stream).read1(_BLOCK):
+            first = block.find(b"\n")
+            if len(waiting) + (len(block) if first < 0 else first) > limit:
+                raise _TooLong
+            if first < 0:
+                waiting += block
+                continue
+            end = block.rfind(b"\n") + 1
+            yield b"".join([waiting, block[:end]])
+            waiting = bytearray(block[end:])
+    if waiting:
+        yield bytes(waiting)
+
+
+def line_limit() -> int:
+    """The length in bytes that a line may have, decompressed. Raises ConfigError."""
+    given = os.environ.get(LINE_LIMIT, str(_LONGEST))
+    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) < 1 << 20):
+        raise ConfigError(f"{LINE_LIMIT}={given}: expected a whole number of MiB, at least 1")
+    return int(given) * _MIB
+
+
+def read_text_lines(path: str, *, errors: str = "strict") -> Iterator[str]:
+    r"""Yield the lines of a UTF-8 file without ``\n`` or ``\r\n``.
+
+    Raises InputError with the line number for bytes that are not UTF-8, unless ``errors`` says
+    otherwise (as in ``bytes.decode``).
+    """
+    for number, line in enumerate(read_lines(path), start=1):
+        try:
+            text = line.decode("utf-8", errors)
+        except UnicodeDecodeError as error:
+            raise InputError(
+                path, f"not UTF-8 at byte {error.start + 1}; convert the file with iconv", line=number
+            ) from error
+        yield text[:-1] if text.endswith("\r") else text
+
+
+def read_parallel_lines(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """Yield the lines of several UTF-8 files side by side.
+
+    Raises InputError when the files do not have the same number of lines.
+    """
+    streams = [read_text_lines(path) for path in paths]
+    end = object()
+    number = 0
+    while True:
+        lines = [next(stream, end) for stream in streams]
+        ended = [path for path, line in zip(paths, lines, strict=True) if line is end]
+        if len(ended) == len(paths):
+            return
+        if ended:
+            longer = next(path for path in paths if path not in ended)
+            raise InputError(
+                ended[0], f"has {number} lines but {longer} has more; parallel files must match line by line"
+            )
+        number += 1
+        yield cast(tuple[str, ...], tuple(lines))
+
+
+def write_lines(stream: IO[bytes], lines: Sequence[str]) -> None:
+    r"""Write each line in UTF-8 with a ``\n`` behind it."""
+    stream.write("".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape"))

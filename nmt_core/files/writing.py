@@ -1,0 +1,209 @@
+"""What becomes of a file that is written; the one policy for every output of every command.
+
+========================== ===================================================================================
+a new name                 appears when it is complete, with the rights that the umask leaves
+an ordinary file           is replaced when the new content is complete, with its rights and, where we may, its owner
+a symbolic link            stays; the file that it leads to is made or replaced
+a device, a FIFO           is written to as it is, also ``/dev/stdout`` and ``/dev/fd/3``
+``-``                      standard output
+========================== ===================================================================================
+
+Content is written beside its final place, into a temporary file that is locked as long as its writer lives. One
+that is not locked was left by a program that was killed, and goes when the same output is made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import stat
+import sys
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+from nmt_core.errors import NmtError
+from nmt_core.files.compression import packed
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+_DESCRIPTOR = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/fd")
+_MOST_LINKS = 40  # as Linux follows
+_LONGEST_NAME = 200  # bytes of a name that stand in that of its temporary file; 255 is the limit of file systems
+
+
+@contextlib.contextmanager
+def open_output(path: str) -> Iterator[BinaryIO]:
+    """Open ``path`` (``-`` for standard output) for writing bytes; ``*.gz``, ``*.xz`` and ``*.zst`` are compressed.
+
+    When the block ends with an exception, nothing is left behind and an older file stays as it was.
+    Raises NmtError where the output cannot be made or there is no room for it.
+    """
+    if path == "-":
+        with _room_told("standard output", ""):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+        return
+    with open_replacement(path) as raw, packed(raw, path) as stream:
+        yield stream
+
+
+@contextlib.contextmanager
+def open_replacement(path: str) -> Iterator[BinaryIO]:
+    """The same for bytes that are written as they are, whatever the name."""
+    if is_written_through(path):
+        with _room_told(path, "; what was written before is there"), _open_special(path) as stream:
+            yield stream
+        return
+    with _room_told(path, "; the older file, if any, is untouched"):
+        with _denial_told(path):
+            target = os.path.realpath(path)
+            before = _state_of(path)
+        with _temporary(target, shown=path) as (raw, temporary):
+            yield raw
+            raw.flush()
+            if before is not None:
+                _take_over(raw.fileno(), before)
+            os.fsync(raw.fileno())
+            with _denial_told(path):
+                os.replace(temporary, target)
+        _settle(os.path.dirname(target))
+
+
+def is_written_through(path: str) -> bool:
+    """Whether ``path`` is a device, a FIFO or an open descriptor (``/dev/stdout``) and not a file to be replaced."""
+    if _descriptor(path) is not None:
+        return True
+    with contextlib.suppress(OSError):
+        mode = os.stat(path).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+def remove_leftovers(path: str) -> None:
+    """Remove what programs that were killed while they wrote ``path`` have left beside it."""
+    folder, name = os.path.split(os.path.realpath(path))
+    beginning = _beginning(name)
+    with contextlib.suppress(OSError):
+        for found in os.listdir(folder):
+            if found.startswith(beginning) and found.endswith(_ENDING):
+                _remove_unless_locked(os.path.join(folder, found))
+
+
+_ENDING = ".hybridmt.tmp"
+
+
+@contextlib.contextmanager
+def _room_told(name: str, remark: str) -> Iterator[None]:
+    """A full disk as one line; other errors are of something else that is done meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
+        raise NmtError(f"{name}: cannot be written ({error.strerror}){remark}") from error
+
+
+@contextlib.contextmanager
+def _denial_told(path: str) -> Iterator[None]:
+    """Whatever the operating system says against making a file, as one line."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        raise NmtError(f"{path}: cannot be written ({getattr(error, 'strerror', error)})") from error
+
+
+@contextlib.contextmanager
+def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
+    """A locked file beside ``target``, and its name; where it is not renamed, it goes."""
+    remove_leftovers(target)
+    folder, name = os.path.split(target)
+    path = os.path.join(folder, f"{_beginning(name)}{secrets.token_hex(4)}{_ENDING}")
+    with _denial_told(shown):
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    with open(descriptor, "wb") as raw:
+        with contextlib.suppress(OSError):  # there are file systems without locks
+            fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        try:
+            yield cast(BinaryIO, raw), path
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+
+def _beginning(name: str) -> str:
+    """How the names of the temporary files of ``name`` begin."""
+    encoded = os.fsencode(name)
+    return f".{name}." if len(encoded) <= _LONGEST_NAME else f".{hashlib.sha256(encoded).hexdigest()}."
+
+
+def _remove_unless_locked(path: str) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.unlink(path)
+        finally:
+            os.close(descriptor)
+
+
+def _state_of(path: str) -> os.stat_result | None:
+    """The file that will be replaced. Raises NmtError for one that must not be."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise NmtError(f"{path}: cannot be written (Is a directory)")
+    if not os.access(path, os.W_OK):
+        raise NmtError(f"{path}: cannot be written (the file is write-protected)")
+    return found
+
+
+def _take_over(descriptor: int, before: os.stat_result) -> None:
+    """Give the new file owner and rights of the old one, as far as we may."""
+    new = os.fstat(descriptor)
+    for owner in ((before.st_uid, before.st_gid), (-1, before.st_gid)):
+        if (new.st_uid, new.st_gid) == (before.st_uid, before.st_gid):
+            break
+        with contextlib.suppress(OSError):
+            os.fchown(descriptor, *owner)
+            break
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def _settle(folder: str) -> None:
+    """Have the new name outlive a power cut, too, where the file system can do that."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def _open_special(path: str) -> Iterator[BinaryIO]:
+    descriptor = _descriptor(path)
+    if descriptor is not None:
+        sys.stdout.flush()  # what was printed before comes before
+    with contextlib.ExitStack() as stack:
+        with _denial_told(path):
+            stream = stack.enter_context(open(path if descriptor is None else os.dup(descriptor), "wb"))
+        yield cast(BinaryIO, stream)
+
+
+def _descriptor(path: str) -> int | None:
+    """The number of the open descriptor of ours that ``path`` is another name of."""
+    for _ in range(_MOST_LINKS):
+        folder, name = os.path.split(os.path.abspath(path))
+        found = _DESCRIPTOR.fullmatch(os.path.realpath(folder))
+        if found and name.isdecimal():
+            return int(name)
+        if not os.path.islink(path):
+            return None
+        path = os.path.join(folder, os.readlink(path))
+    return None

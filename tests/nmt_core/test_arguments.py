@@ -1,0 +1,96 @@
+"""No file is both input and output, by whatever name."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile, check_files
+from smt_bridge.commands.main import main as smt_bridge
+
+
+def check(inputs: list[str], outputs: list[str]) -> None:
+    check_files(argparse.Namespace(a=[InputFile(path) for path in inputs], out=[OutputFile(path) for path in outputs]))
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "file"
+    path.write_bytes(b"content")
+    return path
+
+
+@pytest.mark.parametrize("name", ["file", "./file", "link", "hard", "sub/../file", "loop/file"])
+def test_every_name_of_an_input_is_refused_as_output(
+    file: Path, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "link").symlink_to(file)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    os.link(file, tmp_path / "hard")
+    with pytest.raises(ConfigError, match=r"--out .* is also read, as .*file, and would be lost"):
+        check([str(file)], [name])
+
+
+def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("new")
+    for first, second in ((str(file), str(file)), ("new", "./new"), (str(tmp_path / "new"), str(tmp_path / "link"))):
+        with pytest.raises(ConfigError, match="a name of its own"):
+            check([], [first, second])
+    with pytest.raises(ConfigError, match=r"--out \(standard output\) is also --out \(standard output\)"):
+        check([], ["-", "-"])
+
+
+def test_what_may_be_read_and_written_is_allowed(file: Path, tmp_path: Path) -> None:
+    check([str(file), "-"], ["-", str(tmp_path / "new")])
+    check(["/dev/null"], ["/dev/null", "/dev/null"])
+
+
+@pytest.mark.parametrize("redirected", [("<", "--output", "{}"), (">>", "{}", "--output")])
+def test_redirected_files_are_seen_too(file: Path, redirected: tuple[str, ...]) -> None:
+    command = f"{sys.executable} -m nmt_core decode --model none"
+    how = f"< {file} --output {file}" if redirected[0] == "<" else f"--input {file} >> {file}"
+    done = subprocess.run(f"{command} {how}", shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "would be lost" in done.stderr
+    assert file.read_bytes() == b"content"
+
+
+COMMANDS = [
+    (nmt_core, "decode --model none --input F --output F"),
+    (nmt_core, "decode --model none --input F --alignments F"),
+    (nmt_core, "shuffle --seed 1 F --output F"),
+    (nmt_core, "lexicon --moses F --output F"),
+    (nmt_core, "tune-lm --model none --lm a --source F --reference b --output F"),
+    (smt_bridge, "rescore-table F --scorer none --output F"),
+    (smt_bridge, "add-features --source F --nbest a --word-count --output F"),
+    (smt_bridge, "add-features --source a --nbest F --word-count --output F"),
+    (smt_bridge, "add-features --source a --nbest F --word-count --output b --sidecar F"),
+    (smt_bridge, "tune --nbest F --reference a --output F"),
+    (smt_bridge, "tune --nbest a --reference F --output b --report F"),
+    (smt_bridge, "rerank --nbest F --weights a --output F"),
+    (smt_bridge, "rerank --nbest a --weights F --output b --nbest-output F"),
+    (smt_bridge, "rerank --nbest a --weights b --reference F --report F"),
+    (smt_bridge, "report --nbest a --weights b --source c --reference F --output F"),
+    (smt_bridge, "report --table F --output F"),
+    (smt_bridge, "wire F --table a --output F"),
+    (smt_bridge, "build-lm --order 2 --input F --output F"),
+]
+
+
+@pytest.mark.parametrize(("main", "command"), COMMANDS, ids=lambda value: value if isinstance(value, str) else "")
+def test_no_command_overwrites_what_it_reads(
+    main: object, command: str, file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert callable(main)
+    assert main([str(file) if word == "F" else word for word in command.split(" ")]) == 2
+    assert "is also read" in capfd.readouterr().err
+    assert file.read_bytes() == b"content"
