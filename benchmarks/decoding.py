@@ -26,8 +26,10 @@ from common import Products, machine, parallel_text, peak_memory, peer, random_m
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import choose_dtype
 from nmt_core.files import read_text_lines
-from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Finished, Request, search_all
+from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_requests import Finished, Request
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -130,7 +132,7 @@ def decode(search: BeamSearch[int], requests: Sequence[Request[int]], task: Task
         yield from search_all(search, requests, batch_tokens=task.batch_tokens)
         return
     for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=task.batch_tokens):
-        search.enter(search.encode([requests[number] for number in group]))
+        search.insert(search.encode([requests[number] for number in group]))
         while search.sentences:
             yield from search.step()
 

@@ -22,9 +22,10 @@ from common import machine, peak_memory, table
 from nmt_core.data.batching import pad
 from nmt_core.data.corpus import BatchPlan, ParallelCorpus, Sentences, make_batch
 from nmt_core.data.partitions import Partition, cut_into_partitions
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import new_model, preset
 from nmt_core.text.lexicon import Candidate, Lexicon

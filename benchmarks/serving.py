@@ -145,7 +145,7 @@ def in_process_translation(args: argparse.Namespace, texts: Sequence[str]) -> di
     import torch
 
     from nmt_core.device import choose_device
-    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import open_translator
 
     torch.set_num_threads(args.threads)

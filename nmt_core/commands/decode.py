@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import nbest_line
+from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.inference.beam_search import DecodingConfig
     from nmt_core.inference.candidate_lists import CandidateLists
-    from nmt_core.inference.sampling import SamplingConfig
     from nmt_core.inference.translator import Translation, Translator
     from nmt_core.models.checkpoint import LoadedModel
 
@@ -51,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EPILOG
     add_model_options(parser.add_argument_group("models"))
     add_search_options(parser.add_argument_group("search"))
-    _add_sampling_options(parser.add_argument_group("sampling"))
+    add_sampling_options(parser.add_argument_group("sampling"))
     add_language_model_options(parser.add_argument_group("language models"))
     add_unknown_options(parser.add_argument_group("unknown words"))
     _add_file_options(parser.add_argument_group("input and output"))
@@ -65,29 +64,6 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     add("--batch-tokens", type=_positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
     add("--window", type=_positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
-
-
-def add_search_options(group: argparse._ArgumentGroup) -> None:
-    """How to search."""
-    add = group.add_argument
-    add("--beam", type=_positive, metavar="K", help="hypotheses followed (default: 12, or N of --nbest if more)")
-    add("--length-normalization", type=float, default=1.0, metavar="A", help="rank by log p / length^A (default: 1)")
-    add("--max-length-ratio", type=float, default=2.0, metavar="R", help="at most R x source words + 10 (default: 2)")
-    add("--forbid-unk", action="store_true", help="never write <unk>")
-    add(
-        "--candidates",
-        type=_positive,
-        metavar="K",
-        help="look at the K most frequent words and the likeliest translations of the source words in --lexicon alone",
-    )
-    add("--candidates-per-word", type=int, default=10, metavar="K", help="from --lexicon, a source word (default: 10)")
-
-
-def _add_sampling_options(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
-    add("--sample", type=_positive, metavar="N", help="draw N translations instead of searching")
-    add("--temperature", type=float, default=1.0, metavar="T", help="of --sample (default: 1)")
-    add("--seed", type=int, default=1, help="of --sample (default: 1)")
 
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:
@@ -178,7 +154,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
     from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import load_model
 
-    config = _config(args)
+    config = search_config(args)
     device = choose_device(args.device)
     dtype = choose_dtype(args.dtype, device)
     models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
@@ -203,23 +179,6 @@ def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
     return CandidateLists(
         models[0].target, frequent=args.candidates, lexicon=lexicon, per_word=args.candidates_per_word
     )
-
-
-def _config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
-    from nmt_core.inference.beam_search import DecodingConfig
-    from nmt_core.inference.sampling import SamplingConfig
-
-    both = {
-        "length_normalization": args.length_normalization,
-        "max_length_ratio": args.max_length_ratio,
-        "forbid_unknown": args.forbid_unk,
-    }
-    if args.sample:
-        drawing = {"samples": args.sample, "seed": args.seed, "temperature": args.temperature}
-        return SamplingConfig.from_mapping(both | drawing, origin="decode")
-    beam = args.beam or max(12, args.nbest)
-    nbest = max(beam, args.nbest) if args.lm else args.nbest  # a language model chooses among the whole beam
-    return DecodingConfig.from_mapping(both | {"beam": beam, "nbest": nbest}, origin="decode")
 
 
 def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:

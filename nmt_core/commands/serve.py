@@ -229,7 +229,7 @@ def _devices(args: argparse.Namespace) -> list[str]:
 def _loader(args: argparse.Namespace) -> Load:
     """What loads the models for a device. Raises ConfigError."""
     from nmt_core.errors import ConfigError
-    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.serving.models import (
         model_folders,
         named_candidates,

@@ -7,7 +7,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nmt_core.commands.decode import add_model_options, add_search_options
+from nmt_core.commands.decode import add_model_options
+from nmt_core.commands.search_options import add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
@@ -44,15 +45,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--output", type=OutputFile, metavar="F.json", help="write table, best weight and settings here too")
     # what decode is told and tuning is not
     parser.set_defaults(nbest=1, sample=None, alignments=None, heatmaps=None, fusion_lm=None, fusion_weight=None)
+    parser.set_defaults(temperature=None, top_k=None, seed=None)
 
 
 def run(args: argparse.Namespace) -> int:
     """Tune."""
+    from nmt_core.errors import ConfigError
     from nmt_core.inference.lm_reranking import UnknownShare, with_lm_log_probs
     from nmt_core.inference.lm_tuning import parse_grid, tune_weight
     from nmt_core.ngram import NgramModel
 
     weights = parse_grid(args.weights)
+    config = search_config(args)
+    if args.coverage_penalty:
+        raise ConfigError("--coverage-penalty is not in the score that --lm ranks by; leave it out")
     model = NgramModel(args.lm)
     references: list[str] = []
     lists = [with_lm_log_probs(model, found) for found in _translations(args, references)]
@@ -61,9 +67,7 @@ def run(args: argparse.Namespace) -> int:
         share.count(found[0].words)
     if share.warning is not None:
         say(f"nmt-core tune-lm: warning: {share.warning}")
-    tuning = tune_weight(
-        lists, references, weights, length_normalization=args.length_normalization, tokenized=not args.raw
-    )
+    tuning = tune_weight(lists, references, weights, ranking=config.ranking, tokenized=not args.raw)
     _report(tuning, args.lm)
     if args.output:
         _write(args, tuning)
@@ -99,13 +103,13 @@ def _report(tuning: Tuning, lm: str) -> None:
 def _write(args: argparse.Namespace, tuning: Tuning) -> None:
     from nmt_core.files import open_output
 
+    settings = search_config(args).to_mapping()
     content = {
         "lm": args.lm,
         "models": args.model,
         "source": args.source,
         "reference": args.reference,
-        "beam": args.beam or 12,
-        "length_normalization": args.length_normalization,
+        **{key: settings[key] for key in ("beam", "length_normalization", "length_penalty")},
         "signature": tuning.signature,
         "trials": [trial._asdict() for trial in tuning.trials],
         "best": tuning.best._asdict(),

@@ -34,10 +34,10 @@ class CandidateLists:
         self._lexicon = lexicon or Lexicon({})
         self._per_word = per_word
 
-    def of(self, source_words: Iterable[str]) -> Tensor:
-        """The candidates for sentences of these words: ascending ids."""
-        more = {number for word in set(source_words) for number in self._of_word(word) if number >= self._frequent}
-        return torch.tensor([*range(self._frequent), *sorted(more)])
+    def of(self, source_words: Iterable[str], *, also: Iterable[int] = ()) -> Tensor:
+        """The candidates for sentences of these words, and the words ``also``: ascending ids."""
+        found = {number for word in set(source_words) for number in self._of_word(word)}.union(also)
+        return torch.tensor([*range(self._frequent), *sorted(number for number in found if number >= self._frequent)])
 
     def _of_word(self, word: str) -> list[int]:
         found = (self._ids.get(candidate.word) for candidate in self._lexicon.entries.get(word, ()))

@@ -1,13 +1,16 @@
 """One choice of a running search: which words continue which hypotheses.
 
 Scores stay on the device of the model; the few candidates that are chosen of them come to the host,
-all at once: on a GPU this is the only time in a step that it is waited for.
+all at once: on a GPU this is the only time in a step that it is waited for. Sentences with lexical
+constraints fetch a few more and choose among them on the host.
 
-Shapes: N rows, A sentences, K rows of the sentence that has most, C candidates of each, V words.
+Shapes: N rows, A sentences, K rows of the sentence that has most, C candidates of each, V words, M pairs of
+row and word.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,12 +18,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.inference.constrained_choice import Room, RuledSentence, choose_constrained, merged
 from nmt_core.inference.predictor import Advance
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
-from nmt_core.inference.selection import BLOCK, best_continuations, settle
+from nmt_core.inference.selection import BLOCK, best_continuations, block_maxima, settle
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
-_BARELY = -1e30  # instead of -inf for an </s> that has to be taken whatever its probability
+_BARELY = -1e30  # instead of -inf for a word that has to be taken whatever its probability
 
 
 class Chosen(NamedTuple):
@@ -37,27 +41,71 @@ class Chosen(NamedTuple):
         return kept_AC
 
 
-def choose(advance: Advance, sentences: SentenceTable, rows: RowTable, *, time: int) -> Chosen:
+class _Scores(NamedTuple):
+    """Scores of the rows, the best of each block of words, and the normalizers; rules write into the first two."""
+
+    scores_NV: Tensor
+    tops_NG: Tensor
+    normalizer_N: Tensor
+
+    def on(self, values: npt.NDArray[np.generic]) -> Tensor:
+        """Numbers of the host where the scores are."""
+        return torch.from_numpy(values).to(self.scores_NV.device, non_blocking=True)
+
+    def log_probs(self, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """Log-probabilities, at least ``_BARELY``, of words at rows."""
+        scores_M = self.scores_NV[rows_M, words_M].to(self.normalizer_N.dtype)
+        return (scores_M - self.normalizer_N[rows_M]).clamp(min=_BARELY)
+
+    def allow_only(self, rows_M: Tensor, words_M: Tensor) -> None:
+        """One word for each of some rows, whatever it costs."""
+        scores_M = (self.log_probs(rows_M, words_M) + self.normalizer_N[rows_M]).to(self.scores_NV.dtype)
+        self.scores_NV[rows_M], self.tops_NG[rows_M] = -torch.inf, -torch.inf
+        self.scores_NV[rows_M, words_M] = self.tops_NG[rows_M, words_M // BLOCK] = scores_M
+
+
+class _Offers(NamedTuple):
+    """Continuations that constraints ask for, with log-probabilities from before any rule."""
+
+    pairs_M2: Integers
+    log_probs_M: Tensor
+
+
+def choose(
+    advance: Advance, sentences: SentenceTable, rows: RowTable, *, time: int, ruled: Sequence[RuledSentence] = ()
+) -> Chosen:
     """The best continuations that the rules allow, as many for every sentence as the most places of any.
 
     ``rows`` are ordered as ``sentences`` are; the rows of ``advance`` beyond them are not looked at.
     """
     count = len(rows.slots_N)
-    scores_NV, tops_NG, normalizer_N = (part[:count] for part in advance[:3])
+    scores = _Scores(*(part[:count] for part in advance[:3]))
     owners_N = np.searchsorted(sentences.slots_A, rows.slots_N)
-    _restrict(scores_NV, tops_NG, normalizer_N, sentences, owners_N, time)
+    constrained = [one for one in ruled if one.rules.constraints]
+    offers = _offers(scores, constrained) if constrained else None
+    _restrict(scores, sentences, owners_N, time)
+    if ruled:
+        _apply_rules(scores, ruled)
+    chosen = _best(scores, sentences, rows, owners_N)
+    if offers is not None:
+        _choose_constrained(chosen, scores, constrained, offers, (sentences, rows, time))
+    return chosen
+
+
+def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: Integers) -> Chosen:
+    scores_NV, tops_NG, normalizer_N = scores
     counts_A = np.bincount(owners_N, minlength=len(sentences.slots_A))
     starts_A = np.cumsum(counts_A) - counts_A
     columns_K = np.arange(counts_A.max())
     missing_AK = columns_K >= counts_A[:, None]
     rows_AK = np.where(missing_AK, starts_A[:, None], starts_A[:, None] + columns_K)
-    offsets_N = _like(normalizer_N, rows.totals_N).to(normalizer_N.dtype) - normalizer_N
+    offsets_N = scores.on(rows.totals_N).to(normalizer_N.dtype) - normalizer_N
     best = best_continuations(
         scores_NV,
         tops_NG,
         offsets_N,
-        _like(scores_NV, rows_AK),
-        _like(scores_NV, missing_AK),
+        scores.on(rows_AK),
+        scores.on(missing_AK),
         count=int(sentences.places_A.max()),
     )
 
@@ -76,27 +124,89 @@ def choose(advance: Advance, sentences: SentenceTable, rows: RowTable, *, time: 
         settle(scores_NV, offsets_N, best, sentence=sentence, rows=there)
     totals_AC, log_probs_AC, indices_AC = np.split((fetch() if unsettled else fetched)[:, :-1], 3, axis=1)
     rows_AC, words_AC = np.divmod(indices_AC.astype(np.int64), scores_NV.shape[1])
-    return Chosen(totals_AC, np.where(log_probs_AC < 0.5 * _BARELY, -np.inf, log_probs_AC), rows_AC, words_AC)
+    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC)
 
 
-def _restrict(
-    scores_NV: Tensor, tops_NG: Tensor, normalizer_N: Tensor, sentences: SentenceTable, owners_N: Integers, time: int
-) -> None:
-    """Make impossible what the rules forbid; at its greatest length a sentence is closed, whatever that costs."""
+def _impossible(log_probs: Floats) -> Floats:
+    """With -inf again where a word had to be taken that the model holds to be impossible."""
+    return np.where(log_probs < 0.5 * _BARELY, -np.inf, log_probs)
+
+
+def _restrict(scores: _Scores, sentences: SentenceTable, owners_N: Integers, time: int) -> None:
+    """Make impossible what lengths and unknown words forbid; at its greatest length a sentence is closed."""
     lengths_A = time - sentences.begun_A
     short_A, full_A = lengths_A < sentences.least_A, lengths_A >= sentences.limits_A
     for which_A, word in ((sentences.forbid_A, UNKNOWN_ID), (short_A, END_ID)):
         if which_A.any():
-            scores_NV[_like(scores_NV, np.flatnonzero(which_A[owners_N])), word] = -torch.inf
+            scores.scores_NV[scores.on(np.flatnonzero(which_A[owners_N])), word] = -torch.inf
     if sentences.forbid_A.any() or short_A.any():
-        tops_NG[:, 0] = scores_NV[:, :BLOCK].amax(dim=1)  # special words come first
+        scores.tops_NG[:, 0] = scores.scores_NV[:, :BLOCK].amax(dim=1)  # special words come first
     if full_A.any():
-        full = _like(scores_NV, np.flatnonzero(full_A[owners_N]))
-        ends, normalizers = scores_NV[full, END_ID].to(normalizer_N.dtype), normalizer_N[full]
-        ends = ((ends - normalizers).clamp(min=_BARELY) + normalizers).to(scores_NV.dtype)
-        scores_NV[full], tops_NG[full] = -torch.inf, -torch.inf
-        scores_NV[full, END_ID] = tops_NG[full, 0] = ends
+        full = scores.on(np.flatnonzero(full_A[owners_N]))
+        scores.allow_only(full, torch.full_like(full, END_ID))
 
 
-def _like(tensor: Tensor, values: npt.NDArray[np.generic]) -> Tensor:
-    return torch.from_numpy(values).to(tensor.device, non_blocking=True)
+def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence]) -> None:
+    """Prefixes, repeated n-grams, and ``</s>`` while a constraint is open."""
+    forced, blocked = [], []
+    for sentence in ruled:
+        for row, progress in enumerate(sentence.progress, start=sentence.first):
+            word = sentence.rules.forced(progress)
+            if word is not None:
+                forced.append((row, word))
+            else:
+                blocked += [(row, other) for other in sorted(sentence.rules.blocked(progress))]
+    if blocked:
+        rows_M, words_M = scores.on(np.array(blocked, dtype=np.int64).T.copy())
+        scores.scores_NV[rows_M, words_M] = -torch.inf
+        changed = scores.on(np.unique([row for row, _ in blocked]))
+        scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
+    if forced:
+        scores.allow_only(*scores.on(np.array(forced, dtype=np.int64).T.copy()))
+
+
+def _offers(scores: _Scores, constrained: Sequence[RuledSentence]) -> _Offers:
+    wanted = [pair for sentence in constrained for pair in sentence.wanted()]
+    pairs_M2 = np.array(wanted, dtype=np.int64).reshape(-1, 2)
+    return _Offers(pairs_M2, scores.log_probs(*scores.on(pairs_M2.T.copy())))
+
+
+def _choose_constrained(
+    chosen: Chosen,
+    scores: _Scores,
+    constrained: Sequence[RuledSentence],
+    offers: _Offers,
+    tables: tuple[SentenceTable, RowTable, int],
+) -> None:
+    """Put the choice of the sentences with constraints in the place of their best continuations."""
+    sentences, rows, time = tables
+    of_rows = np.concatenate([np.arange(one.first, one.first + len(one.progress)) for one in constrained])
+    best_M, words_M = scores.scores_NV[scores.on(of_rows)].max(dim=1)
+    best_M = best_M.double() - scores.normalizer_N[scores.on(of_rows)]
+    fetched = torch.cat([offers.log_probs_M.double(), best_M, words_M.double()]).cpu().numpy()
+    offered, best, words = np.split(fetched, [len(offers.pairs_M2), len(offers.pairs_M2) + len(of_rows)])
+    offered_triples = [(*pair, value) for pair, value in zip(offers.pairs_M2.tolist(), offered.tolist(), strict=True)]
+    best_triples = list(zip(of_rows.tolist(), words.astype(np.int64).tolist(), best.tolist(), strict=True))
+    for sentence in constrained:
+        place, own = sentence.place, range(sentence.first, sentence.first + len(sentence.progress))
+        listed = zip(
+            *(part[place].tolist() for part in (chosen.rows_AC, chosen.words_AC, chosen.log_probs_AC)), strict=True
+        )
+        room = Room(
+            int(sentences.places_A[place]), time - int(sentences.begun_A[place]), int(sentences.limits_A[place])
+        )
+        totals_C = chosen.totals_AC[place]
+        log_probs = merged(
+            (one for one, total in zip(listed, totals_C.tolist(), strict=True) if total > -np.inf),
+            (one for one in best_triples if one[0] in own),
+            (one for one in offered_triples if one[0] in own),
+        )
+        _put(chosen, place, choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), room))
+
+
+def _put(chosen: Chosen, place: int, continuations: Sequence[tuple[float, float, int, int]]) -> None:
+    chosen.totals_AC[place] = -np.inf
+    for column, (total, log_prob, row, word) in enumerate(continuations):
+        chosen.totals_AC[place, column] = total
+        chosen.log_probs_AC[place, column] = -np.inf if log_prob < 0.5 * _BARELY else log_prob
+        chosen.rows_AC[place, column], chosen.words_AC[place, column] = row, word

@@ -1,6 +1,6 @@
 """Translations of a line in a new order: with what an n-gram model of the target says (Montréal's WMT'15 system).
 
-    score = (log p(y | x) + weight * log p_LM(y)) / length ** length_normalization
+    score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
 
 Both are natural logarithms with ``</s>`` counted, as it is in the length: the score of search, with
 one more model. Weight 0 leaves the order as it is.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from nmt_core.inference.hypothesis import normalize_by_length
+from nmt_core.inference.search_config import BY_LENGTH, LengthNormalization
 from nmt_core.inference.translator import Translation
 from nmt_core.ngram import NgramModel
 from nmt_core.text.vocabulary import UNKNOWN
@@ -23,11 +23,11 @@ _ENOUGH, _FEW = 1000, 50  # words after which the share is looked at; fewer than
 class LanguageModelReranker:
     """Puts the translations of a line in the order of the combined score.
 
-    ``length_normalization`` should be that of the search.
+    ``ranking`` should be that of the search.
     """
 
-    def __init__(self, model: NgramModel, *, weight: float, length_normalization: float = 1.0) -> None:
-        self.model, self.weight, self.length_normalization = model, weight, length_normalization
+    def __init__(self, model: NgramModel, *, weight: float, ranking: LengthNormalization = BY_LENGTH) -> None:
+        self.model, self.weight, self.ranking = model, weight, ranking
 
     def __repr__(self) -> str:
         return f"LanguageModelReranker({self.model!r}, weight={self.weight})"
@@ -38,7 +38,7 @@ class LanguageModelReranker:
         return sorted(scored, key=lambda translation: -translation.score)
 
     def _scored(self, translation: Translation) -> Translation:
-        score = combined_score(translation, weight=self.weight, length_normalization=self.length_normalization)
+        score = combined_score(translation, weight=self.weight, ranking=self.ranking)
         return dataclasses.replace(translation, score=score)
 
     def rerank_stream(
@@ -91,13 +91,13 @@ def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[T
     ]
 
 
-def combined_score(translation: Translation, *, weight: float, length_normalization: float) -> float:
+def combined_score(translation: Translation, *, weight: float, ranking: LengthNormalization) -> float:
     """See the module's docstring; the translation must have its ``lm_log_prob``."""
     assert translation.lm_log_prob is not None
     if not translation.word_log_probs:
         return 0.0
     total = translation.log_prob + weight * translation.lm_log_prob
-    return normalize_by_length(total, length=len(translation.word_log_probs), exponent=length_normalization)
+    return ranking.normalize(total, length=len(translation.word_log_probs))
 
 
 def _judge(share: UnknownShare, warn: Callable[[str], None]) -> None:

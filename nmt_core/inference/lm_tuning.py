@@ -12,6 +12,7 @@ import sacrebleu
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.lm_reranking import combined_score
+from nmt_core.inference.search_config import LengthNormalization
 from nmt_core.inference.translator import Translation
 
 _MOST = 10_000  # weights of a grid
@@ -37,7 +38,7 @@ def tune_weight(
     references: Sequence[str],
     weights: Sequence[float],
     *,
-    length_normalization: float,
+    ranking: LengthNormalization,
     tokenized: bool,
 ) -> Tuning:
     """Try the weights on lists of translations that have their ``lm_log_prob``.
@@ -48,7 +49,7 @@ def tune_weight(
     known: dict[tuple[str, ...], float] = {}
     trials = []
     for weight in weights:
-        texts = tuple(_first(found, weight, length_normalization) for found in lists)
+        texts = tuple(_first(found, weight, ranking) for found in lists)
         if texts not in known:
             known[texts] = metric.corpus_score(texts, [references]).score
         trials.append(Trial(weight, known[texts]))
@@ -56,11 +57,9 @@ def tune_weight(
     return Tuning(trials, best, str(metric.get_signature()))
 
 
-def _first(found: Sequence[Translation], weight: float, length_normalization: float) -> str:
+def _first(found: Sequence[Translation], weight: float, ranking: LengthNormalization) -> str:
     """The text of the best; of equals the earlier."""
-    return max(
-        found, key=lambda one: combined_score(one, weight=weight, length_normalization=length_normalization)
-    ).text
+    return max(found, key=lambda one: combined_score(one, weight=weight, ranking=ranking)).text
 
 
 def parse_grid(text: str) -> list[float]:

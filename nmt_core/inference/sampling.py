@@ -14,32 +14,14 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from nmt_core.config import Config
 from nmt_core.data.batching import Padded
-from nmt_core.inference.beam_search import length_limits
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Predictor
+from nmt_core.inference.search_config import SamplingConfig
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
-
-
-class SamplingConfig(Config):
-    """How to sample: ``samples`` translations a source, drawn from p ** (1 / ``temperature``) renormalised.
-
-    Lengths are limited as in search; a sample that reaches the limit is closed with ``</s>``.
-    Scores are the model's own, at temperature 1.
-    """
-
-    samples: int = Field(default=1, ge=1)
-    seed: int = Field(default=1, ge=0)
-    temperature: float = Field(default=1.0, gt=0.0)
-    length_normalization: float = Field(default=1.0, ge=0.0)
-    max_length_ratio: float = Field(default=2.0, ge=0.0)
-    max_length_extra: int = Field(default=10, ge=0)
-    forbid_unknown: bool = False
 
 
 @torch.inference_mode()
@@ -55,7 +37,7 @@ def sample(
 
     ``numbers`` are the sentences' numbers in their file (by default, their places in the batch).
     """
-    limits = length_limits(source, ratio=config.max_length_ratio, extra=config.max_length_extra)
+    limits = [config.length_limit(words) for words in (source.mask_BL.sum(dim=1) - 1).tolist()]
     numbers = range(source.rows) if numbers is None else numbers
     chances_TN = torch.from_numpy(_chances(numbers, limits, config)).to(predictor.device)
     limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(config.samples)
@@ -67,7 +49,7 @@ def sample(
     for time in range(max(limits, default=0) + 1):
         step = predictor.advance(previous_N, state, memory)
         state = step.state
-        drawn_N = _draw(step.log_probs_NV, chances_TN[time], config)
+        drawn_N = _draw(step.log_probs_NV, chances_TN[time], config, short=time < config.min_length)
         previous_N = drawn_N.masked_fill(time >= limits_N, END_ID)
         words.append(previous_N)
         log_probs.append(step.log_probs_NV.gather(1, previous_N.unsqueeze(1)).squeeze(1))
@@ -89,11 +71,16 @@ def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConf
     return chances.reshape(longest, -1)
 
 
-def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig) -> Tensor:
+def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig, *, short: bool) -> Tensor:
     """The words at which the cumulated probabilities first exceed the random numbers."""
     weights_NV = (log_probs_NV / config.temperature).softmax(dim=1, dtype=torch.float64)
     if config.forbid_unknown:
         weights_NV[:, UNKNOWN_ID] = 0.0
+    if short:
+        weights_NV[:, END_ID] = 0.0
+    if 0 < config.top_k < weights_NV.shape[1]:
+        others_NO = weights_NV.sort(dim=1, descending=True, stable=True).indices[:, config.top_k :]
+        weights_NV.scatter_(1, others_NO, 0.0)
     cumulated_NV = weights_NV.cumsum(dim=1)
     wanted_N1 = chances_N.unsqueeze(1) * cumulated_NV[:, -1:]
     return torch.searchsorted(cumulated_NV, wanted_N1, right=True).squeeze(1).clamp(max=log_probs_NV.shape[1] - 1)
@@ -112,7 +99,7 @@ def _collect(
         make_hypothesis(
             words_NT[row, :length].tolist(),
             log_probs_NT[row, : length + 1].tolist(),
-            length_normalization=config.length_normalization,
+            ranking=config.ranking,
             attention=None if attention_NTS is None else attention_NTS[row, : length + 1, : widths[row]],
         )
         for row, length in enumerate(lengths)

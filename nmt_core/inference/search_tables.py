@@ -20,9 +20,9 @@ Flags = npt.NDArray[np.bool_]
 class SentenceTable(NamedTuple):
     """The sentences searched.
 
-    Slots, source positions, rules (the most and the fewest words, no unknown words, the exponent of the
-    length), the beam and how many of its places are not finished, the step of the first word, and the
-    score that a hypothesis must beat to be one of the n best.
+    Slots, source positions, rules (the most and the fewest words, no unknown words, exponent and offset of the
+    length normalisation), the beam and how many of its places are not finished, the step of the first word, and
+    the score that a hypothesis must beat to be one of the n best.
     """
 
     slots_A: Integers
@@ -31,16 +31,22 @@ class SentenceTable(NamedTuple):
     least_A: Integers
     forbid_A: Flags
     exponents_A: Floats
+    offsets_A: Floats
     beams_A: Integers
     places_A: Integers
     begun_A: Integers
-    bars_A: Floats
+    prune_thresholds_A: Floats
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[Any]]) -> SentenceTable:
         """A table with the given lines."""
         columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in cls._fields]
-        types = {"forbid_A": np.bool_, "exponents_A": np.float64, "bars_A": np.float64}
+        types = {
+            "forbid_A": np.bool_,
+            "exponents_A": np.float64,
+            "offsets_A": np.float64,
+            "prune_thresholds_A": np.float64,
+        }
         return SentenceTable._make(
             np.array(column, dtype=types.get(name, np.int64)) for name, column in zip(cls._fields, columns, strict=True)
         )
@@ -58,7 +64,7 @@ class SentenceTable(NamedTuple):
 
 
 class RowTable(NamedTuple):
-    """The rows: their sentences' slots, where their states are, their last words, totals, places in the last moment."""
+    """The rows: their sentences' slots, where their states are, their last words, totals, places in the last step."""
 
     slots_N: Integers
     parents_N: Integers
@@ -69,8 +75,8 @@ class RowTable(NamedTuple):
     @staticmethod
     def beginning(slots_N: Integers, parents_N: Integers, word: int) -> RowTable:
         """Hypotheses without words; ``word`` stands for the one before the first."""
-        nothing = np.full(len(slots_N), -1)
-        return RowTable(slots_N, parents_N, np.full(len(slots_N), word), np.zeros(len(slots_N)), nothing)
+        origins_N = np.full(len(slots_N), -1)
+        return RowTable(slots_N, parents_N, np.full(len(slots_N), word), np.zeros(len(slots_N)), origins_N)
 
     def take(self, chosen: Integers | Flags) -> RowTable:
         """Some of the rows."""

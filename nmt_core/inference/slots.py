@@ -31,6 +31,16 @@ class Slots:
         self._positions = 0
         self._free: list[int] = []
 
+    @property
+    def positions(self) -> int:
+        """The source positions that the tensors have room for."""
+        return len(self.widths) * self._positions
+
+    def positions_with(self, widths: Sequence[int]) -> int:
+        """The source positions, with padding, of the sentences that are here and of some more."""
+        rows = int(np.count_nonzero(self.widths)) + len(widths)
+        return rows * max(int(self.widths.max(initial=0)), *widths)
+
     def put(self, memory: Rows, widths: Sequence[int]) -> Integers:
         """Take in sentences of the given widths; returns their slots."""
         self._make_room(len(widths), max(widths), like=memory)
@@ -50,7 +60,7 @@ class Slots:
         """Make the tensors smaller where they are much too large: the new slot of each old one, or None."""
         live = np.flatnonzero(self.widths)
         rows, positions = len(live), int(self.widths.max(initial=0))
-        if self.memory is None or (len(self.widths) <= _EMPTY * rows and self._positions <= _EMPTY * positions):
+        if self.memory is None or self.positions <= _EMPTY * rows * positions:
             return None
         kept = None if not rows else self.memory.select(torch.from_numpy(live).to(self._device))
         self.memory = None if kept is None else kept.fit(rows, positions)

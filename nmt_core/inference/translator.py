@@ -15,12 +15,16 @@ import torch
 
 from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request, search_all
+from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
-from nmt_core.inference.sampling import SamplingConfig, sample
+from nmt_core.inference.rules import Constraint
+from nmt_core.inference.sampling import sample
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
+from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.interface import NO_WORD
@@ -69,6 +73,9 @@ class Translator:
     has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
     says what is written instead of ``<unk>``, which takes models with attention (else ConfigError).
+
+    Lines are text, or ``SourceLine``s, whose translations have a prefix or contain phrases. One that cannot be
+    translated so is a ConfigError that names its number.
     """
 
     def __init__(
@@ -96,19 +103,25 @@ class Translator:
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
-        if unknowns is not None and not attends(self.predictor):
-            folders = ", ".join(loaded.folder for loaded in models)
-            raise ConfigError(f"replacing <unk> needs a model with attention (such as rnnsearch); {folders} has none")
+        if unknowns is not None:
+            self._check_attends("replacing <unk>")
+        if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
+            self._check_attends("a coverage penalty")
         self._processor: RawText | None = None
 
     def __repr__(self) -> str:
         return f"Translator({self.predictor!r}, {self.config!r})"
 
-    def translate(self, lines: Sequence[str], *, raw: bool = False) -> list[list[Translation]]:
+    def _check_attends(self, purpose: str) -> None:
+        if not attends(self.predictor):
+            folders = ", ".join(loaded.folder for loaded in self.models)
+            raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {folders} has none")
+
+    def translate(self, lines: Sequence[str | SourceLine], *, raw: bool = False) -> list[list[Translation]]:
         """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
         return self._translate(lines, first=0, raw=raw)
 
-    def translate_stream(self, lines: Iterable[str], *, raw: bool = False) -> Iterator[list[Translation]]:
+    def translate_stream(self, lines: Iterable[str | SourceLine], *, raw: bool = False) -> Iterator[list[Translation]]:
         """The same for lines of any number, a window at a time."""
         lines = iter(lines)
         first = 0
@@ -116,59 +129,99 @@ class Translator:
             yield from self._translate(part, first=first, raw=raw)
             first += len(part)
 
-    def _translate(self, lines: Sequence[str], *, first: int, raw: bool) -> list[list[Translation]]:
-        texts = [self.processor.tokenize(line) for line in lines] if raw else lines
-        sources = [tuple(split_words(text)) for text in texts]
-        by_length = sorted((number for number, words in enumerate(sources) if words), key=lambda n: -len(sources[n]))
-        ids = {number: self.source.encode(texts[number]) for number in by_length}
+    def _translate(self, lines: Sequence[str | SourceLine], *, first: int, raw: bool) -> list[list[Translation]]:
+        asked = [line if isinstance(line, SourceLine) else SourceLine(line) for line in lines]
+        if raw:
+            asked = [replace(line, text=self.processor.tokenize(line.text)) for line in asked]
+        sources = [tuple(split_words(line.text)) for line in asked]
+        requests = [self._request(number, line, first) for number, line in enumerate(asked)]
+        to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
-        for number, hypotheses in self._decode(ids, sources, first):
+        for number, hypotheses in self._decode(to_search, sources, first):
             found[number] = hypotheses
         return [
-            [self._translation(hypothesis, words, raw=raw) for hypothesis in hypotheses]
-            for hypotheses, words in zip(found, sources, strict=True)
+            [self._translation(hypothesis, line, words, raw=raw) for hypothesis in hypotheses]
+            for hypotheses, line, words in zip(found, asked, sources, strict=True)
         ]
 
+    def _request(self, number: int, line: SourceLine, first: int) -> Request[int]:
+        """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""
+        ids, config = self.source.encode(line.text), self.config
+        if not (line.prefix_words or line.constraints):
+            return Request(number, ids, config if isinstance(config, DecodingConfig) else DecodingConfig())
+        where = f"line {first + number + 1}"
+        if not isinstance(config, DecodingConfig):
+            raise ConfigError(f"{where}: a prefix and constraints are for search, not for sampling")
+        if not ids:
+            raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
+        if not all(phrase for one in line.constraints for phrase in one.words):
+            raise ConfigError(f"{where}: a constraint without words")
+        prefix = tuple(self.target.encode(line.prefix))
+        request = Request(number, ids, config, prefix, tuple(map(self._constraint, line.constraints)))
+        try:
+            _ = request.limit
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        return request
+
+    def _constraint(self, asked: PhraseConstraint) -> Constraint:
+        phrases = tuple(tuple(self.target.encode(phrase)) for phrase in asked.phrases)
+        return Constraint(phrases, asked.log_probs, asked.required)
+
     def _decode(
-        self, sources: dict[int, list[int]], words: Sequence[tuple[str, ...]], first: int
+        self, requests: Sequence[Request[int]], words: Sequence[tuple[str, ...]], first: int
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The hypotheses of numbered sources, as they are done; the longest should come first."""
         if self.candidates is None:
-            yield from self._search(self.predictor, sources, first)
+            yield from self._search(self.predictor, requests, first)
             return
-        numbers = list(sources)
-        for group in group_by_tokens([len(sources[number]) + 1 for number in numbers], limit=self.batch_tokens):
-            batch = {numbers[place]: sources[numbers[place]] for place in group}
-            words_C = self.candidates.of(word for number in batch for word in words[number])
+        for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=self.batch_tokens):
+            batch = [requests[place] for place in group]
+            asked = {word for request in batch for word in request.target_words}
+            words_C = self.candidates.of((word for one in batch for word in words[one.key]), also=asked)
             ids = words_C.tolist()
-            for number, hypotheses in self._search(self.predictor.narrowed(words_C), batch, first):
+            place_of = {number: place for place, number in enumerate(ids)}
+            narrow = [request.with_words(place_of) for request in batch]
+            for number, hypotheses in self._search(self.predictor.narrowed(words_C), narrow, first):
                 yield number, [replace(one, words=tuple(ids[place] for place in one.words)) for one in hypotheses]
 
     def _search(
-        self, predictor: Predictor, sources: dict[int, list[int]], first: int
+        self, predictor: Predictor, requests: Sequence[Request[int]], first: int
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         match self.config:
-            case DecodingConfig() as config:
+            case DecodingConfig():
                 search: BeamSearch[int] = BeamSearch(predictor, attention=self.attention)
-                requests = (Request(number, ids, config) for number, ids in sources.items())
-                yield from search_all(search, requests, batch_tokens=self.batch_tokens)
+                for done in search_all(search, requests, batch_tokens=self.batch_tokens):
+                    yield done.key, self._checked(done, first)
             case SamplingConfig() as config:
-                numbers = list(sources)
-                for group in group_by_tokens([len(sources[number]) + 1 for number in numbers], limit=self.batch_tokens):
-                    batch = [numbers[place] for place in group]
-                    source = pad([sources[number] for number in batch])
-                    lines = [first + number for number in batch]
+                lengths = [len(request.source) + 1 for request in requests]
+                for group in group_by_tokens(lengths, limit=self.batch_tokens):
+                    batch = [requests[place] for place in group]
+                    source = pad([request.source for request in batch])
+                    lines = [first + request.key for request in batch]
                     drawn = sample(predictor, source, config=config, numbers=lines, attention=self.attention)
-                    yield from zip(batch, drawn, strict=True)
+                    yield from zip((request.key for request in batch), drawn, strict=True)
 
-    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...], *, raw: bool) -> Translation:
-        words, counts = tuple(self.target.decode(hypothesis.words)), NOTHING_REPLACED
+    @staticmethod
+    def _checked(done: Finished[int], first: int) -> list[Hypothesis]:
+        try:
+            return checked(done)
+        except ConfigError as error:
+            raise ConfigError(f"line {first + done.key + 1}: {error}") from error
+
+    def _translation(
+        self, hypothesis: Hypothesis, line: SourceLine, source: tuple[str, ...], *, raw: bool
+    ) -> Translation:
+        words, counts = self.target.decode(hypothesis.words), NOTHING_REPLACED
+        if line.prefix or line.constraints:
+            words = line.surface(words, hypothesis.taken)
         if self.unknowns is not None and hypothesis.attention is not None:
-            words, counts = self.unknowns.replace(words, source, hypothesis.attention)
+            replaced, counts = self.unknowns.replace(words, source, hypothesis.attention)
+            words = list(replaced)
         text = " ".join(words)
         return Translation(
             text=self.processor.detokenize(text) if raw else text,
-            words=words,
+            words=tuple(words),
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
             word_log_probs=hypothesis.word_log_probs,

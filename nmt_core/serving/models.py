@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ConfigError, ModelError
-from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
+from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_requests import Request
 from nmt_core.inference.translator import Translation, attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from google.rpc import code_pb2
 
 from nmt_core.errors import NmtError
-from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving import convert
 from nmt_core.serving.calls import note

@@ -12,9 +12,10 @@ import torch
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.errors import ModelError
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 

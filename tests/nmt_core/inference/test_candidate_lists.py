@@ -7,10 +7,10 @@ import torch
 
 from nmt_core.data.batching import pad, pad_pairs
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor
-from nmt_core.inference.sampling import SamplingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.shallow_fusion import ShallowFusion
 from nmt_core.inference.translator import Translator
 from nmt_core.text.lexicon import Candidate, Lexicon

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.errors import InputError
-from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.lm_reranking import LanguageModelReranker
+from nmt_core.inference.search_config import BY_LENGTH, DecodingConfig, LengthNormalization
 from nmt_core.inference.translator import Translation, Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.ngram import NgramModel
@@ -67,14 +67,14 @@ def test_what_kenlm_takes_for_a_separator_stays_inside_its_word(model: NgramMode
 
 def test_the_score_is_the_formula(model: NgramModel) -> None:
     found = [translation("hommes .", -2.0), translation("un groupe .", -2.1)]
-    reranked = LanguageModelReranker(model, weight=0.5, length_normalization=1.0).rerank(found)
+    reranked = LanguageModelReranker(model, weight=0.5, ranking=BY_LENGTH).rerank(found)
     by_text = {one.text: one for one in reranked}
     assert by_text["hommes ."].score == pytest.approx((-2.0 + 0.5 * -1.85 * LN_10) / 3, abs=1e-5)
     assert by_text["un groupe ."].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 4, abs=1e-5)
     assert [one.text for one in reranked] == ["un groupe .", "hommes ."]
     assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
     assert by_text["un groupe ."].log_prob == -2.1
-    root = LanguageModelReranker(model, weight=0.5, length_normalization=0.5).rerank(found)
+    root = LanguageModelReranker(model, weight=0.5, ranking=LengthNormalization(0.5)).rerank(found)
     assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
 
 

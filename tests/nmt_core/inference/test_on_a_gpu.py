@@ -15,11 +15,12 @@ import torch
 
 from nmt_core.data.batching import pad_pairs
 from nmt_core.inference import tree_walk
-from nmt_core.inference.beam_search import BeamSearch, DecodingConfig, Request
+from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.sampling import SamplingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search_requests import Request
 from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translation, Translator
 from nmt_core.inference.unknowns import UnknownReplacement

@@ -11,7 +11,8 @@ import pytest
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.sampling import SamplingConfig, sample
+from nmt_core.inference.sampling import sample
+from nmt_core.inference.search_config import SamplingConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import UNKNOWN_ID
 

@@ -10,8 +10,9 @@ import torch
 
 from nmt_core.data.batching import Padded, pad
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, ShallowFusion
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel

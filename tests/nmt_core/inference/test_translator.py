@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import DecodingConfig
-from nmt_core.inference.sampling import SamplingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.errors import ConfigError
-from nmt_core.inference.beam_search import DecodingConfig
-from nmt_core.inference.sampling import SamplingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import RULES, UnknownCounts, UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel

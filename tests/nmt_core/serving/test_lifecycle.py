@@ -14,7 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.commands.main import main
 from nmt_core.errors import ServiceError
-from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer

@@ -13,8 +13,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad
 from nmt_core.errors import ServiceError
-from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model

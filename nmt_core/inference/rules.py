@@ -1,0 +1,182 @@
+"""What one sentence's translations must have (a prefix, phrases, no repeated n-grams), and how far a hypothesis is.
+
+Lexical constraints are phrases that a translation must contain (Hokamp and Liu 2017; Post and Vilar 2018). A
+constraint has one phrase, or several of which one is taken, each with a log-probability that is added to the
+hypothesis that takes it (0 unless given). A constraint that is not ``required`` is an offer: hypotheses that take
+it keep places in the beam, and the best score decides. Every word of a translation serves one constraint at most;
+where several could have it, that of which most words have come.
+
+Words are ids of the target vocabulary. Prefix and constraints go before ``forbid_unknown`` and ``no_repeat_ngram``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from nmt_core.inference.hypothesis import Matrix, Placed
+from nmt_core.text.vocabulary import END_ID
+
+Words = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """Alternative phrases (each of at least one word), with natural-log probabilities of at most 0."""
+
+    phrases: tuple[Words, ...]
+    log_probs: tuple[float, ...] = ()
+    required: bool = True
+
+    def __post_init__(self) -> None:
+        if not self.phrases or not all(self.phrases):
+            raise ValueError("a constraint needs at least one phrase of at least one word")
+        if not self.log_probs:
+            object.__setattr__(self, "log_probs", (0.0,) * len(self.phrases))
+        if len(self.log_probs) != len(self.phrases) or max(self.log_probs) > 0:
+            raise ValueError("a constraint needs one log-probability of at most 0 for each phrase")
+
+    @property
+    def least(self) -> int:
+        """The words of the shortest phrase."""
+        return min(map(len, self.phrases))
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one hypothesis has come.
+
+    ``taken`` has for each constraint met its number, the phrase taken, and the place of its first word; no later
+    constraint may use words before ``since``. ``begun`` counts the words at the end that begin an open constraint's
+    phrase. ``coverage_S`` is the attention that each source position has had, where it is asked for.
+    """
+
+    words: Words = ()
+    taken: tuple[Placed, ...] = ()
+    since: int = 0
+    begun: int = 0
+    coverage_S: Matrix | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What is asked of a sentence's translations beyond their score."""
+
+    prefix: Words = ()
+    constraints: tuple[Constraint, ...] = ()
+    no_repeat_ngram: int = 0
+    coverage: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.prefix or self.constraints or self.no_repeat_ngram or self.coverage)
+
+    @property
+    def words(self) -> int:
+        """The words that the longest phrases have together: one bank of the beam for each number of them, and for 0."""
+        return sum(max(map(len, one.phrases)) for one in self.constraints)
+
+    @property
+    def least(self) -> int:
+        """The fewest words of a translation: the prefix, and the required constraints that are not in it."""
+        return len(self.prefix) + self.missing(self.after_prefix())
+
+    def after_prefix(self) -> Progress:
+        """Where a hypothesis stands that has the prefix."""
+        progress = Progress()
+        for word in self.prefix:
+            progress = self.extend(progress, word)
+        return progress
+
+    def extend(self, progress: Progress, word: int) -> Progress:
+        """One more word (not ``</s>``)."""
+        words = (*progress.words, word)
+        if not self.constraints:
+            return replace(progress, words=words)
+        tail = words[progress.since :]
+        phrases = [
+            (number, place, phrase)
+            for number in self._open(progress)
+            for place, phrase in enumerate(self.constraints[number].phrases)
+        ]
+        begun = _longest_beginning(tail, [phrase for _, _, phrase in phrases])
+        ended = [one for one in phrases if len(one[2]) >= begun and tail[-len(one[2]) :] == one[2]]
+        if not ended:
+            return replace(progress, words=words, begun=begun)
+        number, place, phrase = max(ended, key=lambda one: len(one[2]))
+        placed = Placed(number, place, len(words) - len(phrase), len(phrase))
+        return replace(progress, words=words, taken=(*progress.taken, placed), since=len(words), begun=0)
+
+    def forced(self, progress: Progress) -> int | None:
+        """The only word that may follow, if there is one."""
+        place = len(progress.words)
+        return self.prefix[place] if place < len(self.prefix) else None
+
+    def wanted(self, progress: Progress) -> set[int]:
+        """The words that begin an open constraint, or continue one that is begun."""
+        tail = progress.words[progress.since :]
+        found = set()
+        for number in self._open(progress):
+            for phrase in self.constraints[number].phrases:
+                found.add(phrase[0])
+                found.update(phrase[size] for size in range(1, len(phrase)) if tail[-size:] == phrase[:size])
+        return found
+
+    def blocked(self, progress: Progress) -> set[int]:
+        """The words that would repeat an n-gram, and ``</s>`` while a required constraint is open."""
+        found = {END_ID} if self.missing(progress) else set()
+        size, words = self.no_repeat_ngram, progress.words
+        if size and len(words) >= size:
+            last = words[len(words) - size + 1 :]
+            found.update(
+                words[first + size - 1]
+                for first in range(len(words) - size + 1)
+                if words[first : first + size - 1] == last
+            )
+        return found
+
+    def missing(self, progress: Progress) -> int:
+        """The fewest words after which all required constraints can be met."""
+        tail = progress.words[progress.since :]
+        least, most_begun = 0, 0
+        for number in self._open(progress):
+            constraint = self.constraints[number]
+            if constraint.required:
+                remaining = min(len(phrase) - _longest_beginning(tail, [phrase]) for phrase in constraint.phrases)
+                least, most_begun = least + constraint.least, max(most_begun, constraint.least - remaining)
+        return least - most_begun
+
+    def bank(self, progress: Progress) -> int:
+        """The words of constraints that a hypothesis has: those met, and those of the one that is begun."""
+        met = sum(max(map(len, self.constraints[one.constraint].phrases)) for one in progress.taken)
+        return met + progress.begun
+
+    def log_prob(self, progress: Progress) -> float:
+        """The sum of the log-probabilities of the phrases taken."""
+        return sum(self.constraints[one.constraint].log_probs[one.phrase] for one in progress.taken)
+
+    def _open(self, progress: Progress) -> list[int]:
+        met = {one.constraint for one in progress.taken}
+        return [number for number in range(len(self.constraints)) if number not in met]
+
+
+def _longest_beginning(tail: Words, phrases: list[Words]) -> int:
+    """The most words at the end of ``tail`` that a phrase begins with (not all of it)."""
+    return max(
+        (size for phrase in phrases for size in range(1, len(phrase)) if tail[-size:] == phrase[:size]),
+        default=0,
+    )
+
+
+def covered(progress: Progress, attention_S: Matrix) -> Progress:
+    """With the attention of one more target word, over the source words without ``</s>``."""
+    before_S = 0.0 if progress.coverage_S is None else progress.coverage_S
+    return replace(progress, coverage_S=before_S + attention_S.astype(np.float64))
+
+
+def coverage_term(progress: Progress) -> float:
+    """Σ_i log min(Σ_j a_ji, 1), Wu et al. 2016, equation 14."""
+    if progress.coverage_S is None:
+        return 0.0
+    least = np.finfo(np.float64).tiny
+    return float(np.log(np.clip(progress.coverage_S, least, 1.0)).sum())

@@ -1,0 +1,344 @@
+"""One lane of a continuous beam search (Bahdanau et al. 2015; Montréal's WMT'15 system) in a batch that stays full.
+
+Sentences enter a running search whenever they may and leave it when they are done: ``insert`` gives each
+a slot for its memory and one row, its empty hypothesis; ``step`` advances all live hypotheses of all
+sentences by one word:
+
+    arrange    states follow the survivors of the last step, sentence after sentence
+    advance    one predictor step for all rows
+    restrict   rules of length, unknown words, prefixes, repeated n-grams
+    select     the best continuations of each sentence, as many as its beam still has places
+    finish     those that end in </s> leave the beam, which shrinks by them
+
+Sentences have as many rows as they have live hypotheses, none is ever computed in vain. What is
+small, the numbers of the candidates, is looked at on the host, once for each step; states, memories
+and scores stay where the model is. What a sentence gets does not depend on what else is searched.
+
+A sentence is done when ``beam`` hypotheses have finished, or when none that is live could still be
+among the ``nbest``. At the maximum length what is left is closed with ``</s>``, at the probability
+the model gives to it, so that every log-probability reported is the model's log p(y | x).
+
+Shapes: N rows, A sentences, K rows of the sentence that has most, C candidates kept for each, V words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Generic
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt_core.data.layout import Layout, Run, lay_out
+from nmt_core.data.sizes import filled
+from nmt_core.inference.backtrace import BeamStep, End, History, Path
+from nmt_core.inference.candidates import Chosen, choose
+from nmt_core.inference.constrained_choice import RuledSentence
+from nmt_core.inference.hypothesis import NO_EXTRA, Extra, Hypothesis, Matrix, make_hypothesis
+from nmt_core.inference.predictor import Advance, Predictor
+from nmt_core.inference.rules import Progress, Rules, coverage_term, covered
+from nmt_core.inference.search_requests import Encoded, Finished, Key, Request
+from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
+from nmt_core.inference.slots import Slots
+from nmt_core.models.interface import NO_WORD, Rows
+from nmt_core.text.vocabulary import END_ID
+
+_MARGIN = 1e-4  # of a score: more than rounding may be wrong
+MOST_PADDING = 4  # times the source positions of the sentences
+LEAST_POSITIONS = 2000  # that no memory is saved for
+
+
+@dataclass
+class _Sentence(Generic[Key]):
+    """What is known of a sentence beside the numbers in its table.
+
+    ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules.
+    ``attention`` has for every step the first of its rows, and where they looked.
+    """
+
+    request: Request[Key]
+    rules: Rules
+    progress: list[Progress]
+    ends: list[End] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    extras: list[Extra] = field(default_factory=list)
+    attention: list[tuple[int, Matrix]] = field(default_factory=list)
+
+    @staticmethod
+    def of(request: Request[Key]) -> _Sentence[Key]:
+        rules = request.rules
+        return _Sentence(request, rules, [Progress()] if rules else [])
+
+    def attention_of(self, path: Path) -> Matrix | None:
+        """Where one hypothesis looked at each of its steps."""
+        if not self.attention:
+            return None
+        steps = zip(path.rows, self.attention, strict=False)
+        return np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
+
+
+class SearchLane(Generic[Key]):
+    """A running search of sentences whose memories stand side by side. It belongs to one thread.
+
+    With ``attention`` hypotheses say where the model looked; a sentence's attention is kept without padding and
+    until the sentence is done.
+    """
+
+    def __init__(self, predictor: Predictor, *, attention: bool = False) -> None:
+        self.predictor, self.attention = predictor, attention
+        self._slots = Slots(predictor.device)
+        self._history = History()
+        self._known: dict[int, _Sentence[Key]] = {}  # by slot
+        self._sentences = SentenceTable.of([])
+        self._rows = RowTable.beginning(np.arange(0), np.arange(0), NO_WORD)
+        self._states: list[Rows] = []  # together, the rows that ``parents_N`` count
+
+    @property
+    def sentences(self) -> int:
+        """The number of sentences searched."""
+        return len(self._sentences.slots_A)
+
+    @property
+    def rows(self) -> int:
+        """The number of live hypotheses."""
+        return len(self._rows.slots_N)
+
+    @property
+    def keys(self) -> list[Key]:
+        """Which sentences are searched."""
+        return [self._known[slot].request.key for slot in self._sentences.slots_A.tolist()]
+
+    @property
+    def tokens(self) -> float:
+        """Source positions of all sentences, each counted by the part of its beam that still has places."""
+        table = self._sentences
+        return float((table.widths_A * table.places_A / table.beams_A).sum())
+
+    @property
+    def positions(self) -> int:
+        """Source positions that memory is allocated for, with padding."""
+        return self._slots.positions
+
+    @property
+    def steps_remembered(self) -> int:
+        """The steps that are kept for hypotheses still searched."""
+        return len(self._history)
+
+    @property
+    def attention_values(self) -> int:
+        """The attention weights that are kept for hypotheses still searched."""
+        return sum(rows_KS.size for sentence in self._known.values() for _, rows_KS in sentence.attention)
+
+    def fits(self, widths: Sequence[int]) -> bool:
+        """Whether sentences of so many source positions may come in without most of the memory being padding."""
+        tokens = int(self._sentences.widths_A.sum()) + sum(widths)
+        return self._slots.positions_with(widths) <= max(MOST_PADDING * tokens, LEAST_POSITIONS)
+
+    @torch.inference_mode()
+    def insert(self, encoded: Encoded[Key]) -> None:
+        """Let sentences in; they take part from the next step on. Raises ConfigError for rules that cannot be met."""
+        requests = encoded.requests
+        limits = [request.limit for request in requests]
+        slots = self._slots.put(encoded.memory, encoded.widths)
+        first = sum(part.rows for part in self._states)
+        self._states.append(encoded.state)
+        self._known.update(zip(slots.tolist(), map(_Sentence.of, requests), strict=True))
+        self._sentences = self._sentences.join(_table(requests, slots, limits, begun=self._history.time))
+        self._rows = self._rows.join(RowTable.beginning(slots, first + np.arange(len(requests)), NO_WORD))
+
+    def cancel(self, keys: Collection[Key]) -> int:
+        """Drop sentences; the rest is not disturbed. Returns the number of rows that became free."""
+        wanted = set(keys)
+        table = self._sentences
+        leaving = np.array([self._known[slot].request.key in wanted for slot in table.slots_A.tolist()], dtype=bool)
+        before = self.rows
+        self._leave(leaving)
+        return before - self.rows
+
+    @torch.inference_mode()
+    def step(self) -> list[Finished[Key]]:
+        """Advance all live hypotheses by one word; returns the sentences that are done with that."""
+        if not self.sentences:
+            return []
+        self._arrange()
+        table, origins_N = self._sentences, self._rows.origins_N
+        advance = self._advance()
+        ruled = self._ruled()
+        found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled)
+        self._note_attention(advance, ruled)
+        kept_AC = found.kept(table.places_A)
+        ended_AC = kept_AC & (found.words_AC == END_ID)
+        entries_AC = kept_AC.cumsum().reshape(kept_AC.shape) - 1
+        kept = (found.words_AC[kept_AC], found.log_probs_AC[kept_AC], found.rows_AC[kept_AC])
+        self._history.add(BeamStep(*kept, origins_N))
+        self._finish(ended_AC, entries_AC, found, ruled)
+        live_AC = kept_AC & ~ended_AC
+        self._extend(live_AC, found, ruled)
+        self._rows = RowTable(
+            np.broadcast_to(table.slots_A[:, None], live_AC.shape)[live_AC],
+            found.rows_AC[live_AC],
+            found.words_AC[live_AC],
+            found.totals_AC[live_AC],
+            entries_AC[live_AC],
+        )
+        return self._report(self._done(live_AC, found.totals_AC))
+
+    def _ruled(self) -> list[RuledSentence]:
+        """The sentences with rules; usually none."""
+        if not any(sentence.progress for sentence in self._known.values()):
+            return []
+        firsts = np.searchsorted(self._rows.slots_N, self._sentences.slots_A).tolist()
+        sentences = [self._known[slot] for slot in self._sentences.slots_A.tolist()]
+        return [
+            RuledSentence(place, first, sentence.rules, sentence.progress)
+            for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
+            if sentence.rules
+        ]
+
+    def _note_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> None:
+        """Take what is asked for of the attention to the host, sentence by sentence, without padding."""
+        if advance.attention_NS is None or not (self.attention or any(one.rules.coverage for one in ruled)):
+            return
+        table = self._sentences
+        attention_NS: Matrix = advance.attention_NS[: self.rows].float().cpu().numpy()
+        firsts = np.searchsorted(self._rows.slots_N, table.slots_A)
+        lasts = np.searchsorted(self._rows.slots_N, table.slots_A, side="right")
+        places = zip(table.slots_A.tolist(), table.widths_A.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
+        for slot, width, first, last in places:
+            sentence, rows_KS = self._known[slot], attention_NS[first:last, :width]
+            if self.attention:
+                sentence.attention.append((first, rows_KS.copy()))
+            if sentence.rules.coverage:
+                rows = zip(sentence.progress, rows_KS, strict=True)
+                sentence.progress[:] = [covered(progress, row_S[:-1]) for progress, row_S in rows]
+
+    def _extend(self, live_AC: Flags, found: Chosen, ruled: Sequence[RuledSentence]) -> None:
+        """The progress of the hypotheses that live on."""
+        for one in ruled:
+            sentence = self._known[int(self._sentences.slots_A[one.place])]
+            rows = found.rows_AC[one.place, live_AC[one.place]].tolist()
+            words = found.words_AC[one.place, live_AC[one.place]].tolist()
+            sentence.progress = [
+                one.rules.extend(one.progress[row - one.first], word) for row, word in zip(rows, words, strict=True)
+            ]
+
+    def _arrange(self) -> None:
+        """Put rows in the order of their slots and their states in the order of the rows."""
+        moved = self._slots.pack()
+        if moved is not None:
+            self._known = {int(moved[slot]): sentence for slot, sentence in self._known.items()}
+            self._sentences = self._sentences._replace(slots_A=moved[self._sentences.slots_A])
+            self._rows = self._rows._replace(slots_N=moved[self._rows.slots_N])
+        if np.any(np.diff(self._rows.slots_N) < 0):
+            self._rows = self._rows.take(np.argsort(self._rows.slots_N, kind="stable"))
+            self._sentences = self._sentences.take(np.argsort(self._sentences.slots_A, kind="stable"))
+        state = self._states[0] if len(self._states) == 1 else self._states[0].join(self._states[1:])
+        parents_N = self._rows.parents_N
+        filling = filled(self.rows, state.example) - self.rows
+        parents_N = np.pad(parents_N, (0, filling), mode="edge")
+        if len(parents_N) != state.rows or not np.array_equal(parents_N, np.arange(len(parents_N))):
+            state = state.select(self._on(parents_N))
+        self._states = [state]
+
+    def _advance(self) -> Advance:
+        """One predictor step for the rows, and for some behind them that fill up a batch."""
+        filling = (0, self._states[0].rows - self.rows)
+        slots_N = np.pad(self._rows.slots_N, filling, mode="edge")
+        widths = self._slots.widths
+        if self.predictor.device.type == "cpu":
+            layout = lay_out(slots_N, widths, device=self.predictor.device)
+        else:
+            layout = Layout(self._on(slots_N), [Run(0, len(slots_N), None, int(widths.max()))])
+        previous_N = np.pad(self._rows.previous_N, filling, mode="edge")
+        advance = self.predictor.advance(self._on(previous_N), self._states[0], self._slots.memory, layout)
+        self._states = [advance.state]
+        return advance
+
+    def _finish(self, ended_AC: Flags, entries_AC: Integers, found: Chosen, ruled: Sequence[RuledSentence]) -> None:
+        """Note the finished hypotheses of a step, the better first."""
+        table, time = self._sentences, self._history.time - 1
+        by_place = {one.place: one for one in ruled}
+        for place, column in np.argwhere(ended_AC).tolist():
+            sentence = self._known[int(table.slots_A[place])]
+            config = sentence.request.config
+            extra = NO_EXTRA
+            if (one := by_place.get(place)) is not None:
+                extra = _extra(one, config.coverage_penalty, int(found.rows_AC[place, column]))
+            length = time - int(table.begun_A[place]) + 1
+            score = config.ranking.normalize(float(found.totals_AC[place, column]), length=length) + extra.coverage
+            sentence.ends.append(End(time, int(entries_AC[place, column])))
+            sentence.extras.append(extra)
+            sentence.scores.append(score)
+            if len(sentence.scores) >= config.nbest:
+                table.prune_thresholds_A[place] = sorted(sentence.scores, reverse=True)[config.nbest - 1]
+        table.places_A[:] -= ended_AC.sum(axis=1)
+
+    def _done(self, live_AC: Flags, totals_AC: Floats) -> Flags:
+        """Whether sentences have no live hypothesis, or none that could still come among the n best.
+
+        Log-probabilities only fall and coverage only costs, so that no live hypothesis will have a better score
+        than its present total at the greatest length.
+        """
+        table = self._sentences
+        best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
+        longest_A = (table.limits_A + 1.0 + table.offsets_A) / (table.offsets_A + 1.0)
+        bound_A = best_A / longest_A**table.exponents_A
+        done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < table.prune_thresholds_A)
+        return done_A
+
+    def _report(self, done_A: Flags) -> list[Finished[Key]]:
+        sentences = [self._known[slot] for slot in self._sentences.slots_A[done_A].tolist()]
+        paths = iter(self._history.trace([end for sentence in sentences for end in sentence.ends]))
+        reports = [_finished(sentence, [next(paths) for _ in sentence.ends]) for sentence in sentences]
+        self._leave(done_A)
+        return reports
+
+    def _leave(self, leaving_A: Flags) -> None:
+        if not leaving_A.any():
+            return
+        slots = self._sentences.slots_A[leaving_A]
+        self._rows = self._rows.take(~np.isin(self._rows.slots_N, slots))
+        self._sentences = self._sentences.take(~leaving_A)
+        self._slots.release(slots)
+        for slot in slots.tolist():
+            del self._known[slot]
+        if not self.sentences:
+            self._states = []
+            self._slots.pack()
+        self._history.forget(int(self._sentences.begun_A.min(initial=self._history.time)))
+
+    def _on(self, values: npt.NDArray[np.generic]) -> Tensor:
+        return torch.from_numpy(values).to(self.predictor.device, non_blocking=True)
+
+
+def _table(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> SentenceTable:
+    lines = []
+    for request, slot, limit in zip(requests, slots, limits, strict=True):
+        config = request.config
+        rules = (limit, config.min_length, config.forbid_unknown, *config.ranking)
+        lines.append((slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, -np.inf))
+    return SentenceTable.of(lines)
+
+
+def _extra(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:
+    """What the rules add to the score of the finished hypothesis that had a row."""
+    progress = sentence.progress[row - sentence.first]
+    coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
+    return Extra(sentence.rules.log_prob(progress), coverage, progress.taken)
+
+
+def _finished(sentence: _Sentence[Key], paths: Sequence[Path]) -> Finished[Key]:
+    """The best of a sentence's hypotheses."""
+    config = sentence.request.config
+    hypotheses: list[Hypothesis] = [
+        make_hypothesis(
+            path.words[:-1], path.log_probs, ranking=config.ranking, attention=sentence.attention_of(path), extra=extra
+        )
+        for path, extra in zip(paths, sentence.extras, strict=True)
+    ]
+    hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
+    constrained = bool(sentence.rules.prefix or sentence.rules.constraints)
+    return Finished(sentence.request.key, hypotheses[: config.nbest], constrained)

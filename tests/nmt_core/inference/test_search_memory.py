@@ -1,0 +1,93 @@
+"""What a running search allocates follows the source words that are searched, not the longest source."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from nmt_core.inference.beam_search import BeamSearch, search_all
+from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_requests import Request
+from nmt_core.models.interface import TranslationModel
+
+MakeModel = Callable[..., TranslationModel]
+CONFIG = DecodingConfig(beam=2, max_length_ratio=0.0, max_length_extra=5, min_length=5)
+
+
+def requests(lengths: list[int], config: DecodingConfig = CONFIG) -> Iterator[Request[int]]:
+    return (Request(number, [2 + number % 4] * length, config) for number, length in enumerate(lengths))
+
+
+def allocated(search: BeamSearch[int]) -> list[int]:
+    """The positions allocated after each step from now on."""
+    found: list[int] = []
+    step = search.step
+
+    def watched() -> object:
+        done = step()
+        found.append(search.positions)
+        return done
+
+    search.step = watched  # type: ignore[assignment, method-assign]
+    return found
+
+
+@pytest.mark.parametrize("longest_first", [True, False])
+def test_one_long_line_among_short_ones(tiny: MakeModel, longest_first: bool) -> None:
+    lengths = [800] + [3] * 66
+    lengths = lengths if longest_first else lengths[::-1]
+    tokens = sum(lengths) + len(lengths)
+    search: BeamSearch[int] = BeamSearch(ModelPredictor(tiny(words=8, seed=1)))
+    found = allocated(search)
+    assert len(list(search_all(search, requests(lengths), batch_tokens=2 * tokens))) == len(lengths)
+    assert max(found) <= 4 * tokens  # 53,667 side by side
+    assert search.positions == 0
+
+
+def test_sentences_of_any_length_that_come_and_go(tiny: MakeModel) -> None:
+    chance = random.Random(1)
+    lengths = [chance.choice([1, 3, 5, 10, 20, 30, 300]) for _ in range(150)]
+    predictor = ModelPredictor(tiny(words=8, seed=2))
+    search: BeamSearch[int] = BeamSearch(predictor)
+    waiting, live, done = list(requests(lengths)), set[int](), set[int]()
+    while waiting or live:
+        entering = [waiting.pop() for _ in range(min(chance.randrange(8), len(waiting)))]
+        search.admit(entering)
+        live |= {request.key for request in entering}
+        finished = {one.key for one in search.step()}
+        live, done = live - finished, done | finished
+        tokens = sum(lengths[key] + 1 for key in live)
+        assert search.positions <= 12 * tokens + 4000
+    assert len(done) == len(lengths)
+
+
+def test_lanes_change_no_translation(tiny: MakeModel) -> None:
+    predictor = ModelPredictor(tiny(words=30, seed=3))
+    lengths = [2, 600, 3, 4, 5, 7, 6, 2, 3, 4]
+    together = {one.key: one for one in search_all(BeamSearch[int](predictor), requests(lengths), batch_tokens=2000)}
+    for request in requests(lengths):
+        (alone,) = search_all(BeamSearch[int](predictor), [request], batch_tokens=1)
+        assert [one.words for one in alone.hypotheses] == [one.words for one in together[request.key].hypotheses]
+
+
+def test_attention_is_kept_where_asked_for_without_padding_and_until_its_sentence_ends(tiny: MakeModel) -> None:
+    predictor = ModelPredictor(tiny(words=8, seed=4))
+    lasting = DecodingConfig(beam=2, max_length_ratio=0.0, max_length_extra=40, min_length=40)
+    search: BeamSearch[int] = BeamSearch(predictor, attention=True)
+    search.admit([Request(0, [2, 3], lasting), *(Request(number, [2] * 19, CONFIG) for number in range(1, 6))])
+    widths = []
+    while search.sentences:
+        done = search.step()
+        if search.keys == [0]:
+            widths.append(search.attention_values)
+        for one in done:
+            attention = one.hypotheses[0].attention
+            assert attention is None or attention.shape == (len(one.hypotheses[0].words) + 1, 3 if one.key == 0 else 20)
+    assert max(widths) <= 2 * 3 * 41  # nothing of the five others, and none of their width
+    unasked: BeamSearch[int] = BeamSearch(predictor)
+    unasked.admit([Request(0, [2, 3], lasting)])
+    unasked.step()
+    assert unasked.attention_values == 0
