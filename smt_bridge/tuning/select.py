@@ -18,7 +18,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.tuning.pool import Floats, NbestPool
 from smt_bridge.tuning.tune import TUNERS, TuningOptions, split
 
-_RESTARTS = 2  # per trial; the weights of the features in use are the start
+_RESTARTS = 0  # per trial; the weights of the features in use are the start
 
 
 class Chosen(NamedTuple):
