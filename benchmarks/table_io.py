@@ -19,19 +19,20 @@ from typing import Any
 from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
-from nmt_core.files import pack, read_line_blocks
+from nmt_core.files import pack, read_line_blocks, suffix_of
 from nmt_core.memory import keep_freed_memory
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
-from smt_bridge.jobs.manifest import Shard, shard_of
-from smt_bridge.jobs.run import Input, Job, Piece, Task, clean_up, run_job
+from smt_bridge.jobs.manifest import Input, Shard, shard_of
+from smt_bridge.jobs.parts import Piece, Task
+from smt_bridge.jobs.run import Job, run_job
 from smt_bridge.jobs.workers import Worker, Workers
 
 
 class NoScores:
     """Adds the same number to every line."""
 
-    def __init__(self, packed: bool, number: int) -> None:
-        self.packed = packed
+    def __init__(self, suffix: str, number: int) -> None:
+        self.suffix = suffix
         keep_freed_memory()  # as the workers of `rescore-table` do
 
     @property
@@ -43,13 +44,14 @@ class NoScores:
         """Split, append, join, and pack."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece(pack(content, ".gz") if self.packed else content, {"lines": len(columns.sources)})
+        return Piece(pack(content, self.suffix), {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
     """The table to ``output`` in parts."""
     work = Input(source, functools.partial(read_windows, source), shard_of_window)
-    return Job(output, {"input": source}, work, progress=tell_nobody, record=output + ".json")
+    record, files = output + ".json", {source: source}
+    return Job(output, {"input": source}, work, progress=tell_nobody, record=record, files=files)
 
 
 def shard_of_window(window: Window) -> Shard:
@@ -63,7 +65,7 @@ def tell_nobody(what: str, lines: int) -> None:
 
 def part_maker(source: str, output: str, number: int) -> Worker[Task, int]:
     """What a process does."""
-    return job_of(source, output).part_maker(NoScores(output.endswith(".gz"), number))
+    return job_of(source, output).part_maker(NoScores(suffix_of(output), number))
 
 
 def through(source: str, output: str, jobs: int) -> float:
@@ -71,16 +73,14 @@ def through(source: str, output: str, jobs: int) -> float:
     with Workers(functools.partial(part_maker, source, output), jobs=jobs) as workers:
 
         def work() -> None:
-            job = job_of(source, output)
-            run_job(job, workers)
-            clean_up(job)
+            run_job(job_of(source, output), workers)
 
         return second_time(work)
 
 
 def stream_through(source: str, output: str, jobs: int) -> float:
     """Seconds as a filter, without parts and manifest."""
-    factory: functools.partial[Worker[Window, Piece]] = functools.partial(NoScores, output.endswith(".gz"))
+    factory: functools.partial[Worker[Window, Piece]] = functools.partial(NoScores, suffix_of(output))
     with Workers(factory, jobs=jobs) as workers:
 
         def work() -> None:

@@ -22,6 +22,7 @@ column that was added. ``add-features`` and ``rescore-table`` write one.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -30,12 +31,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nmt_core.errors import InputError
+from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.version import VERSION
 
 SIDECAR_ENDING = ".json"
-_EDGE = 1 << 20  # bytes of either end of a large file that go into its fingerprint
 _DIGITS = 12
 
 
@@ -111,23 +111,27 @@ class Signature:
         return self.get("version")
 
 
-def file_fingerprint(path: str) -> str:
-    """Twelve digits that change with the size, the first or the last mebibyte of a file.
-
-    A language model may have many gigabytes; reading it twice only to name it would cost more than the scores.
-    """
-    digest = hashlib.sha256()
+def file_digest(path: str, *, shown: str | None = None) -> str:
+    """SHA-256 of a file, as it lies there. Raises InputError, which calls it ``shown``."""
     try:
         with open(path, "rb") as stream:
-            size = stream.seek(0, os.SEEK_END)
-            digest.update(f"{size} ".encode())
-            stream.seek(0)
-            digest.update(stream.read(_EDGE))
-            stream.seek(max(0, size - _EDGE))
-            digest.update(stream.read(_EDGE))
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(shown or path, f"cannot be read ({error.strerror})") from error
+
+
+def file_fingerprint(path: str) -> str:
+    """Twelve digits that change with any bit of a file; a gibibyte takes about a second, the first time."""
+    try:
+        found = os.stat(path)
     except OSError as error:
         raise InputError(path, f"cannot be read ({error.strerror})") from error
-    return digest.hexdigest()[:_DIGITS]
+    return _fingerprint(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
+
+
+@functools.lru_cache(maxsize=64)
+def _fingerprint(path: str, _state: tuple[int, ...]) -> str:
+    return file_digest(path)[:_DIGITS]
 
 
 @dataclass(frozen=True)
@@ -185,6 +189,17 @@ def find_sidecar(path: str) -> Sidecar | None:
     """The record beside a list or table, None where there is none; raises InputError as ``read_sidecar``."""
     beside = sidecar_path(path)
     return read_sidecar(beside) if path != "-" and os.path.isfile(beside) else None
+
+
+def check_record(path: str) -> None:
+    """Raise ConfigError where ``path``, which is about to be written as a record, is something else."""
+    if not os.path.exists(path):
+        return
+    try:
+        read_sidecar(path)
+    except InputError as error:
+        problem = "is there already and is no record of add-features or rescore-table"
+        raise ConfigError(f"{path}: {problem}; move it away, or choose another --output") from error
 
 
 def _of_list(content: Mapping[str, Any]) -> Sidecar:

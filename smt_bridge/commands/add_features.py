@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputFile, is_written_through
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
@@ -19,9 +18,11 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments, count_job
 
 if TYPE_CHECKING:
     from smt_bridge.features.interface import Feature
-    from smt_bridge.formats.nbest import NbestEntry, NbestList
+    from smt_bridge.formats.nbest import NbestList
     from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.run import Job, PartMaker, Piece
+    from smt_bridge.jobs.parts import PartMaker, Piece
+    from smt_bridge.jobs.run import Job
+    from smt_bridge.jobs.workers import Workers
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
@@ -87,49 +88,54 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Stream the list through the features, or work through a file in parts; then write down what they were."""
-    from smt_bridge.formats.nbest import read_entries
+    from nmt_core.files import readable_again
+    from smt_bridge.jobs.workers import Workers
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    specs = _feature_specs(args)
+    in_parts = may_be_done_in_parts(args.nbest, args.output)
+    if not in_parts and (args.shards or args.restart):
+        raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
+    jobs = count_jobs(args, _models_of(_feature_specs(args)))
     sidecar = _sidecar_path(args)
     before = _columns_before(args.nbest) if sidecar else {}
-    jobs = count_jobs(args, _models_of(specs))
-    if may_be_done_in_parts(args.nbest, args.output):
-        from smt_bridge.jobs.run import clean_up, run_job
-        from smt_bridge.jobs.workers import Workers
+    with readable_again(args.source) as args.source_text:  # every worker reads it
+        if in_parts:
+            return _annotate_file(args, sidecar, before, jobs=jobs)
+        with Workers(functools.partial(_open_worker, args, ""), jobs=jobs) as workers:
+            pieces = _stream(args, workers, sidecar)
+            _write_record(args, sidecar, workers.description, before, pieces)
+    return 0
 
-        open_worker: Callable[[int], Any] = functools.partial(_open_part_maker, args)
-        with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
-            job = _job(args, sidecar, teller(progress))
-            pieces = run_job(job, workers, shards=args.shards, restart=args.restart)
-            if pieces is None:
-                remark(
-                    NAME, f"parts {args.shards} are done; when all are, the same without --shards puts them together"
-                )
-                return 0
-            signatures = workers.description
-        _write_record(args, sidecar, signatures, before, pieces)
-        clean_up(job)
-        return 0
-    if args.shards or args.restart:
-        raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
-    worker = _open_worker(args, False, 0)
-    pieces = _stream(args, worker, read_entries(args.nbest, dialect=args.nbest_format), sidecar)
-    _write_record(args, sidecar, worker.description, before, pieces)
+
+def _annotate_file(args: argparse.Namespace, sidecar: str | None, before: Mapping[str, Signature], *, jobs: int) -> int:
+    """Annotate a file into another by way of parts."""
+    from smt_bridge.jobs.run import run_job
+    from smt_bridge.jobs.workers import Workers
+
+    open_worker: Callable[[int], Any] = functools.partial(_open_part_maker, args)
+    with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
+        job = _job(args, sidecar, teller(progress))
+
+        def finish(pieces: Sequence[Mapping[str, float]]) -> None:
+            _write_record(args, sidecar, workers.description, before, pieces)
+
+        pieces = run_job(job, workers, shards=args.shards, restart=args.restart, finish=finish)
+    if pieces is None:
+        remark(NAME, f"parts {args.shards} are done; when all are, the same without --shards puts them together")
     return 0
 
 
 class FeatureWorker:
-    """Adds columns to windows of lists; ``packed`` makes each a gzip file of its own."""
+    """Adds columns to windows of lists; each output is a file of its own where ``suffix`` says compressed."""
 
-    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, packed: bool) -> None:
+    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, suffix: str) -> None:
         from smt_bridge.features.annotate import column_names
 
         column_names(features)
-        self._features, self._sources, self._path, self._packed = features, sources, path, packed
+        self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
 
     @property
     def description(self) -> dict[str, Any]:
@@ -141,42 +147,42 @@ class FeatureWorker:
         from nmt_core.files import pack
         from smt_bridge.features.annotate import annotate
         from smt_bridge.formats.nbest import format_entry
-        from smt_bridge.jobs.run import Piece
+        from smt_bridge.jobs.parts import Piece
 
         entries = [entry for group in lists for entry in group.entries]
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
-        return Piece(pack(content, ".gz") if self._packed else content, counts)
+        return Piece(pack(content, self._suffix), counts)
 
 
-def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> FeatureWorker:
+def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
     from nmt_core.files import read_lines
     from nmt_core.memory import keep_freed_memory
     from smt_bridge.formats.nbest import words_as_text
 
     keep_freed_memory()
-    sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source)]
-    return FeatureWorker(build_features(args, number), sources, path=args.nbest, packed=packed)
+    sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source_text, shown=args.source)]
+    return FeatureWorker(build_features(args, number), sources, path=args.nbest, suffix=suffix)
 
 
 def _open_part_maker(args: argparse.Namespace, number: int) -> PartMaker[list[NbestList]]:
     job = _job(args, None, tell_nobody)
-    return job.part_maker(_open_worker(args, job.packed, number))
+    return job.part_maker(_open_worker(args, job.parts.suffix, number))
 
 
 def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int], None]) -> Job[list[NbestList]]:
-    from smt_bridge.jobs.run import Input, Job
+    from smt_bridge.jobs.manifest import Input
+    from smt_bridge.jobs.run import Job
 
     options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
     description = {
         "input": args.nbest,
-        "bytes of the input": os.path.getsize(args.nbest),
-        "bytes of the source": os.path.getsize(args.source) if os.path.isfile(args.source) else None,
         "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax", "nbest_format")},
     }
     source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, args.nbest_format), _shard_of)
-    return Job(args.output, description, source, progress=tell, record=sidecar or args.output + ".json")
+    record, files = sidecar or args.output + ".json", {args.nbest: args.nbest, args.source: args.source_text}
+    return Job(args.output, description, source, progress=tell, record=record, files=files)
 
 
 def _read_windows(path: str, size: int, dialect: str) -> Iterator[list[NbestList]]:
@@ -197,15 +203,13 @@ def _shard_of(lists: Sequence[NbestList]) -> Shard:
 
 
 def _stream(
-    args: argparse.Namespace, worker: FeatureWorker, entries: Iterable[NbestEntry], sidecar: str | None
+    args: argparse.Namespace, workers: Workers[Sequence[NbestList], Piece], sidecar: str | None
 ) -> list[dict[str, float]]:
     from nmt_core.files import open_output
-    from smt_bridge.formats.nbest import runs_of_sentence
 
-    lists, pieces = runs_of_sentence(entries), []
+    pieces = []
     with open_output(args.output) as stream, _progress(quiet=args.quiet) as progress:
-        while window := list(itertools.islice(lists, args.window)):
-            piece = worker(window)
+        for piece in workers.map(_read_windows(args.nbest, args.window, args.nbest_format)):
             stream.write(piece.content)
             pieces.append(piece.counts)
             progress.update(int(piece.counts["hypotheses"]))
@@ -276,13 +280,16 @@ def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
 
 
 def _sidecar_path(args: argparse.Namespace) -> str | None:
-    from smt_bridge.signature import sidecar_path
+    from smt_bridge.signature import check_record, sidecar_path
 
     if args.sidecar == "-":
         raise ConfigError("--sidecar needs a file of its own")
     if args.sidecar:
         return str(args.sidecar)
-    return None if args.output == "-" else sidecar_path(args.output)
+    if args.output == "-" or is_written_through(args.output):
+        return None
+    check_record(sidecar_path(args.output))
+    return sidecar_path(args.output)
 
 
 def _columns_before(nbest: str) -> dict[str, Signature]:

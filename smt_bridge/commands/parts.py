@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from nmt_core.files import is_written_through
 from nmt_core.messages import say
 
 
@@ -18,10 +19,8 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def may_be_done_in_parts(source: str, output: str) -> bool:
-    """Whether ``source`` is a file, and ``output`` is another one, or will be."""
-    if not os.path.isfile(source) or output == "-":
-        return False
-    return not os.path.exists(output) or (os.path.isfile(output) and not os.path.samefile(source, output))
+    """Whether ``source`` is a file, and ``output`` is one or will be."""
+    return os.path.isfile(source) and output != "-" and not is_written_through(output)
 
 
 def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import json
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputFile, is_written_through
 from smt_bridge.commands.parts import (
     add_part_arguments,
     may_be_done_in_parts,
@@ -27,7 +26,8 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments, count_job
 if TYPE_CHECKING:
     from smt_bridge.formats.phrase_table import Window
     from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.run import Job, Piece, Task
+    from smt_bridge.jobs.parts import Piece, Task
+    from smt_bridge.jobs.run import Job
     from smt_bridge.jobs.workers import Worker
     from smt_bridge.phrase_scoring import Counts, Scorers
 
@@ -73,8 +73,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.signature import check_record
 
     output = _output_of(args)
+    if _has_record(output):
+        check_record(output + SIDECAR)
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     _remark_on(first, quiet=args.quiet)
@@ -85,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
     jobs = count_jobs(args, specs)
     if in_parts:
-        counts = _rescore_file(args, output, jobs=jobs)
+        counts = _rescore_file(args, output, scores_before=first.scores, jobs=jobs)
     else:
         wanted = _beginning(chain([first], windows), args.dry_run)
         counts = _rescore_stream(args, wanted, output, scores_before=first.scores, jobs=jobs)
@@ -95,11 +98,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 class RescoreWorker:
-    """Scores windows of a table; ``packed`` makes each a gzip file of its own."""
+    """Scores windows of a table; each output is a file of its own where ``suffix`` says compressed."""
 
-    def __init__(self, scorers: Scorers, *, packed: bool) -> None:
+    def __init__(self, scorers: Scorers, *, suffix: str) -> None:
         self._scorers = scorers
-        self._packed = packed
+        self._suffix = suffix
 
     @property
     def description(self) -> dict[str, Any]:
@@ -112,15 +115,15 @@ class RescoreWorker:
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
         from nmt_core.files import pack
-        from smt_bridge.jobs.run import Piece
+        from smt_bridge.jobs.parts import Piece
         from smt_bridge.phrase_scoring import rescore_chunk
 
         rescored = rescore_chunk(window, self._scorers)
-        content = pack(rescored.content, ".gz") if self._packed else rescored.content
+        content = pack(rescored.content, self._suffix)
         return Piece(content, rescored.counts._asdict())
 
 
-def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> Worker[Window, Piece]:
+def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[Window, Piece]:
     from nmt_core.memory import keep_freed_memory
     from smt_bridge import scorers as opening
     from smt_bridge.phrase_scoring import Scorers
@@ -133,45 +136,44 @@ def _open_worker(args: argparse.Namespace, packed: bool, number: int) -> Worker[
         unknown_count=args.unknown_count,
         unescape=args.unescape,
     )
-    return RescoreWorker(scorers, packed=packed)
+    return RescoreWorker(scorers, suffix=suffix)
 
 
 def _open_part_maker(args: argparse.Namespace, output: str, number: int) -> Worker[Task, int]:
     job = _job(args, output, tell_nobody)
-    return job.part_maker(_open_worker(args, job.packed, number))
+    return job.part_maker(_open_worker(args, job.parts.suffix, number))
 
 
-def _rescore_file(args: argparse.Namespace, output: str, *, jobs: int) -> Counts | None:
+def _rescore_file(args: argparse.Namespace, output: str, *, scores_before: int, jobs: int) -> Counts | None:
     """Rescore a file into another by way of parts; None where others have parts left to do."""
-    from smt_bridge.jobs.run import clean_up, run_job
+    from smt_bridge.jobs.run import run_job
     from smt_bridge.jobs.workers import Workers
 
     open_worker = functools.partial(_open_part_maker, args, output)
     with Workers(open_worker, jobs=jobs) as workers, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
         job = _job(args, output, teller(progress))
-        pieces = run_job(job, workers, shards=args.shards, restart=args.restart)
-        if pieces is None:
-            _say(f"parts {args.shards} are done; when all are, the same command without --shards puts them together")
-            return None
-        counts = _sum(pieces)
-        scores_before = next(job.source.read()).scores
-        _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, counts)
-    clean_up(job)
-    return counts
+
+        def finish(pieces: list[dict[str, float]]) -> None:
+            record = {**_record(args, scores_before), "signatures": workers.description}
+            _write_record(output, record, _sum(pieces))
+
+        pieces = run_job(job, workers, shards=args.shards, restart=args.restart, finish=finish)
+    if pieces is None:
+        _say(f"parts {args.shards} are done; when all are, the same command without --shards puts them together")
+        return None
+    return _sum(pieces)
 
 
 def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]) -> Job[Window]:
     from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.jobs.run import Input, Job
+    from smt_bridge.jobs.manifest import Input
+    from smt_bridge.jobs.run import Job
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "dtype", "softmax")
-    description = {
-        "input": args.input,
-        "bytes of the input": os.path.getsize(args.input),
-        "options": {name: getattr(args, name) for name in options},
-    }
+    description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
-    return Job(output, description, source, progress=tell, record=output + SIDECAR)
+    record, files = output + SIDECAR, {args.input: args.input}
+    return Job(output, description, source, progress=tell, record=record, files=files)
 
 
 def _shard_of(window: Window) -> Shard:
@@ -187,7 +189,7 @@ def _rescore_stream(
     from nmt_core.files import open_output
     from smt_bridge.jobs.workers import Workers
 
-    open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, False)
+    open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, "")
     counts = []
     with Workers(open_worker, jobs=jobs) as workers:
         with open_output(output) as stream, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
@@ -195,10 +197,10 @@ def _rescore_stream(
                 stream.write(piece.content)
                 counts.append(piece.counts)
                 progress.update(int(piece.counts["lines"]))
-            if output != "-":
+            if _has_record(output):
                 Path(output + SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
         total = _sum(counts)
-        if output != "-":
+        if _has_record(output):
             _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, total)
     return total
 
@@ -208,6 +210,11 @@ def _write_record(output: str, record: dict[str, Any], counts: Counts) -> None:
 
     with open_output(output + SIDECAR) as stream:
         stream.write(json.dumps({**record, "counts": counts._asdict()}, indent=2).encode() + b"\n")
+
+
+def _has_record(output: str) -> bool:
+    """Whether the output is a file that a record can lie beside."""
+    return output != "-" and not is_written_through(output)
 
 
 def _sum(pieces: Iterable[dict[str, float]]) -> Counts:

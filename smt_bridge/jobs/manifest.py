@@ -6,16 +6,18 @@ have the same description, and each shard the same bytes, or the parts would not
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import zlib
-from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_replacement
 
-FORMAT = 1
+FORMAT = 2
+Item = TypeVar("Item")
 
 
 class Shard(NamedTuple):
@@ -37,6 +39,22 @@ class Manifest(NamedTuple):
         """Lines of the whole input."""
         return sum(shard.lines for shard in self.shards)
 
+    @property
+    def fingerprint(self) -> str:
+        """Tells parts of this job from those of any other."""
+        return hashlib.sha256(json.dumps([self.description, self.shards], sort_keys=True).encode()).hexdigest()
+
+
+class Input(NamedTuple, Generic[Item]):
+    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is.
+
+    Both are called in the worker processes too, and must be picklable.
+    """
+
+    path: str
+    read: Callable[[], Iterator[Item]]
+    shard_of: Callable[[Item], Shard]
+
 
 def shard_of(first: int, content: bytes) -> Shard:
     r"""The shard whose lines, with ``\n`` between them, are ``content``."""
@@ -44,7 +62,7 @@ def shard_of(first: int, content: bytes) -> Shard:
 
 
 def write_manifest(path: str, manifest: Manifest) -> None:
-    """Write it whole or not at all."""
+    """Write it, atomically."""
     content = {"format": FORMAT, "description": manifest.description, "shards": manifest.shards}
     with open_replacement(path) as stream:
         stream.write(json.dumps(content, indent=1).encode() + b"\n")
@@ -73,6 +91,14 @@ def check_same(manifest: Manifest, description: Mapping[str, Any], *, path: str)
             raise ConfigError(f"{path}: the job was begun with {name} {before}, not {now}; go on with that, or {_ANEW}")
 
 
+def check_files(manifest: Manifest, hashes: Mapping[str, str]) -> None:
+    """Raise InputError for a file that is not what it was when the job was begun."""
+    begun = manifest.description.get("sha256", {})
+    for path, digest in hashes.items():
+        if path in begun and begun[path] != digest:
+            raise InputError(path, f"changed since the job was begun; put the old file back, or {_ANEW}")
+
+
 def check_shards(expected: Shard, found: Shard | None, *, path: str) -> None:
     """Raise InputError unless the input still has the bytes it had."""
     if found != expected:
@@ -88,17 +114,6 @@ def parse_range(text: str, shards: int) -> range:
     if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= shards):
         raise ConfigError(f"--shards {text}: expected A-B with numbers from 1 to {shards}")
     return range(int(first) - 1, int(last))
-
-
-def part_name(place: int, *, packed: bool) -> str:
-    """The file of one shard's output."""
-    return f"{place + 1:06d}{'.gz' if packed else ''}"
-
-
-def done(folder: str, places: Iterable[int], *, packed: bool) -> list[int]:
-    """Which of the shards have their output."""
-    there = set(os.listdir(folder))
-    return [place for place in places if part_name(place, packed=packed) in there]
 
 
 _ANEW = "begin anew with --restart"

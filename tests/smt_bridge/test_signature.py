@@ -78,14 +78,15 @@ def test_file_that_is_no_sidecar_is_named(tmp_path: Path, text: str) -> None:
         find_sidecar(str(tmp_path / "list"))
 
 
-def test_fingerprint_changes_with_either_end_and_the_size(tmp_path: Path) -> None:
+def test_fingerprint_changes_with_every_part_and_the_size(tmp_path: Path) -> None:
     path = tmp_path / "lm"
     prints = set()
     size = 3 << 20
-    for content in (b"a" * size, b"b" + b"a" * (size - 1), b"a" * (size - 1) + b"b", b"a" * (size + 1), b""):
+    middle = b"a" * (size // 2) + b"b" + b"a" * (size - size // 2 - 1)
+    for content in (b"a" * size, b"b" + b"a" * (size - 1), b"a" * (size - 1) + b"b", b"a" * (size + 1), b"", middle):
         path.write_bytes(content)
         prints.add(file_fingerprint(str(path)))
-    assert len(prints) == 5
+    assert len(prints) == 6
     assert {len(each) for each in prints} == {12}
     with pytest.raises(InputError, match="cannot be read"):
         file_fingerprint(str(tmp_path / "absent"))

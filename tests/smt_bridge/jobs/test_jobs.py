@@ -21,8 +21,10 @@ from nmt_core.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.errors import BridgeError
 from smt_bridge.jobs import run as running
-from smt_bridge.jobs.manifest import Shard, parse_range, read_manifest, shard_of
-from smt_bridge.jobs.run import Input, Job, Piece, clean_up, run_job
+from smt_bridge.jobs.folder import held_folder
+from smt_bridge.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
+from smt_bridge.jobs.parts import Piece
+from smt_bridge.jobs.run import Job, run_job
 from smt_bridge.jobs.workers import Workers
 
 Lines = tuple[int, list[bytes]]
@@ -116,7 +118,6 @@ def finish(
 def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
     assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
     assert (tmp_path / "out").read_bytes() == EXPECTED
-    clean_up(job)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
@@ -161,10 +162,74 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
 
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
     finish(job, shards="2-3")
+    told: list[tuple[str, int]] = []
+    finish(Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))}))
+    assert told == [("total", 10), ("resumed", 6), ("done", 3), ("done", 1)]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    "damage", [b"", b"LINE 3\n", b"LINE 3\nLINE 4\nLINE x\n", None], ids=["empty", "short", "changed", "lost"]
+)
+def test_a_part_that_is_not_what_was_written_is_done_again(
+    job: Job[Lines], tmp_path: Path, damage: bytes | None, jobs: int
+) -> None:
+    finish(job, shards="1-4")
     part = tmp_path / "out.parts" / "000002"
-    part.write_bytes(b"DONE BEFORE\n")
-    finish(job)
-    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 3\nLINE 4\nLINE 5\n", b"DONE BEFORE\n")
+    if damage is None:
+        part.unlink()
+    else:
+        part.write_bytes(damage)
+    assert finish(job, jobs=jobs) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"job": 1, "bytes": 2, "sha256": 3, "counts": 4}'])
+def test_a_part_whose_record_is_damaged_is_done_again(job: Job[Lines], tmp_path: Path, content: bytes) -> None:
+    finish(job, shards="1-4")
+    (tmp_path / "out.parts" / "000003.json").write_bytes(content)
+    assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def test_a_part_of_another_job_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
+    """As a program leaves them that is killed while it removes what an earlier job has done."""
+    finish(job, shards="1-4", version="1")
+    (tmp_path / "out.parts" / "manifest.json").unlink()
+    told: list[tuple[str, int]] = []
+    other = Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))})
+    assert finish(other, version="2") is not None
+    assert ("resumed", 0) in told
+
+
+def test_a_file_that_changed_but_for_its_size_is_refused(job: Job[Lines], tmp_path: Path) -> None:
+    """Also when all shards are finished."""
+    (tmp_path / "source").write_bytes(b"one")
+    names = [str(tmp_path / name) for name in ("in", "source")]
+    job = Job(**{**vars(job), "files": {name: name for name in names}})
+    finish(job, shards="1-4")
+    for name in names:
+        before = Path(name).read_bytes()
+        Path(name).write_bytes(before.replace(b"e", b"f"))
+        with pytest.raises(InputError, match=rf"{name}: changed since the job was begun.*--restart"):
+            finish(job)
+        Path(name).write_bytes(before)
+    assert finish(job) is not None
+
+
+def test_what_was_done_is_written_down_before_the_parts_go(job: Job[Lines], tmp_path: Path) -> None:
+    """Whoever is killed meanwhile does it again."""
+
+    def dying(_: object) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        finish(job, finish=dying)
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    counts: list[Any] = []
+    assert finish(job, finish=counts.append) == counts[0]
+    assert not (tmp_path / "out.parts").exists()
 
 
 def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp_path: Path) -> None:
@@ -229,9 +294,83 @@ def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
         run_job(job, workers)
 
 
-def test_two_programs_do_not_make_one_output(job: Job[Lines]) -> None:
-    with running._folder(job, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
-        finish(job)
+@pytest.mark.parametrize("options", [{}, {"restart": True}, {"shards": "1"}, {"shards": "1", "restart": True}])
+def test_two_programs_do_not_make_one_output(job: Job[Lines], options: dict[str, Any]) -> None:
+    finish(job, shards="2")
+    before = sorted(os.listdir(job.parts.folder))
+    with held_folder(job.parts.folder, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
+        finish(job, **options)
+    assert sorted(os.listdir(job.parts.folder)) == before
+
+
+def test_who_does_parts_lets_others_do_parts_but_nothing_begin_anew(job: Job[Lines], tmp_path: Path) -> None:
+    with held_folder(job.parts.folder, restart=False, alone=False):
+        assert finish(job, shards="1-2") is None
+        for options in ({}, {"restart": True}, {"shards": "3", "restart": True}):
+            with pytest.raises(ConfigError, match="another program"):
+                finish(job, **options)
+    assert finish(job) is not None
+
+
+def test_two_names_of_one_output_are_one_job(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("out")
+    linked = Job(**{**vars(job), "output": str(tmp_path / "link")})
+    assert linked.parts == job.parts
+    with held_folder(job.parts.folder, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
+        finish(linked)
+    assert finish(linked) is not None
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize("name", ["thesis.tex", "manifest.json", "lock", "000001"])
+def test_a_folder_of_somebody_else_is_left_alone(job: Job[Lines], tmp_path: Path, name: str, restart: bool) -> None:
+    folder = tmp_path / "out.parts"
+    folder.mkdir()
+    (folder / name).write_bytes(b"years of work")
+    with pytest.raises(ConfigError, match=r"out\.parts: is there already and does not hold parts of a job"):
+        finish(job, restart=restart)
+    assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [(name, b"years of work")]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_foreign_file_among_the_parts_stays(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="1")
+    (tmp_path / "out.parts" / "notes").write_bytes(b"mine")
+    assert finish(job, restart=True) is not None
+    assert sorted(os.listdir(tmp_path / "out.parts")) == ["lock", "notes"]
+    assert finish(job) is not None
+
+
+def test_what_a_program_killed_while_merging_left_goes(job: Job[Lines], tmp_path: Path) -> None:
+    left = tmp_path / ".out.01234567.hybridmt.tmp"
+    left.write_bytes(b"half")
+    finish(job, shards="1-4")
+    assert finish(job) is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_interrupted_while_merging_nothing_is_left_but_the_parts(
+    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_bytes(b"old")
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", interrupted_at(os.replace, str(tmp_path / "out")))
+        with pytest.raises(KeyboardInterrupt):
+            finish(job)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "out.parts"]
+    assert (tmp_path / "out").read_bytes() == b"old"
+    assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def interrupted_at(replace: Callable[[str, str], None], name: str) -> Callable[[str, str], None]:
+    def interrupted(source: str, target: str) -> None:
+        if target == name:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    return interrupted
 
 
 def test_a_folder_that_cannot_be_made_is_one_clear_line(job: Job[Lines], tmp_path: Path) -> None:

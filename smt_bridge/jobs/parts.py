@@ -1,0 +1,148 @@
+"""The outputs of single shards, and whether they are what they were when they were written.
+
+OUT.parts/000001.gz     the output of a shard
+OUT.parts/000001.json   which job it belongs to, its length and SHA-256, and what was counted meanwhile
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+
+from nmt_core.files import open_replacement
+from smt_bridge.jobs.manifest import Input, Shard, check_shards
+from smt_bridge.jobs.workers import Worker
+
+Item = TypeVar("Item")
+_BLOCK = 1 << 20
+
+
+class Piece(NamedTuple):
+    """The output of a shard, as it will stand in the file, and what was counted while it was made."""
+
+    content: bytes
+    counts: dict[str, float]
+
+
+class Task(NamedTuple):
+    """One shard to be done: its place among all, and the fingerprint of the manifest it belongs to."""
+
+    place: int
+    shard: Shard
+    job: str
+
+
+class Damaged(Exception):
+    """A part is not what was written."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        super().__init__(place)
+
+
+class Parts(NamedTuple):
+    """The files of the parts in ``folder``; the outputs have the ending ``suffix``."""
+
+    folder: str
+    suffix: str
+
+    def write(self, task: Task, piece: Piece) -> None:
+        """First the record, then the output: a shard with both is finished."""
+        record = {
+            "job": task.job,
+            "bytes": len(piece.content),
+            "sha256": hashlib.sha256(piece.content).hexdigest(),
+            "counts": piece.counts,
+        }
+        with open_replacement(self._record_path(task.place)) as stream:
+            stream.write(json.dumps(record).encode())
+        with open_replacement(self._path(task.place)) as stream:
+            stream.write(piece.content)
+
+    def is_done(self, place: int, job: str) -> bool:
+        """Whether the shard has its output, of this job."""
+        with contextlib.suppress(OSError, Damaged):
+            record = self._record(place)
+            return bool(record["job"] == job and record["bytes"] == os.path.getsize(self._path(place)))
+        return False
+
+    def copy(self, place: int, stream: BinaryIO) -> dict[str, float]:
+        """Write a part behind the others; what was counted. Raises Damaged."""
+        record, digest = self._record(place), hashlib.sha256()
+        for block in self._blocks(place):
+            digest.update(block)
+            stream.write(block)
+        if digest.hexdigest() != record["sha256"]:
+            raise Damaged(place)
+        counts: dict[str, float] = record["counts"]
+        return counts
+
+    def remove(self, place: int) -> None:
+        """Have the shard done again."""
+        for path in (self._path(place), self._record_path(place)):
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _record(self, place: int) -> dict[str, Any]:
+        try:
+            with open(self._record_path(place), "rb") as stream:
+                record = json.load(stream)
+        except (FileNotFoundError, ValueError) as error:
+            raise Damaged(place) from error
+        if not isinstance(record, dict) or not {"job", "bytes", "sha256", "counts"} <= record.keys():
+            raise Damaged(place)
+        return record
+
+    def _blocks(self, place: int) -> Iterator[bytes]:
+        try:
+            with open(self._path(place), "rb", buffering=0) as part:
+                while block := part.read(_BLOCK):
+                    yield block
+        except FileNotFoundError as error:
+            raise Damaged(place) from error
+
+    def _path(self, place: int) -> str:
+        return os.path.join(self.folder, f"{place + 1:06d}{self.suffix}")
+
+    def _record_path(self, place: int) -> str:
+        return os.path.join(self.folder, f"{place + 1:06d}.json")
+
+
+class PartMaker(Generic[Item]):
+    """Does shards and writes their outputs.
+
+    It reads the input itself: shards come in ascending order, and reading past those of others costs less
+    than sending them from process to process.
+    """
+
+    def __init__(self, source: Input[Item], parts: Parts, worker: Worker[Item, Piece]) -> None:
+        self._source, self._parts, self._worker = source, parts, worker
+        self._items: Iterator[tuple[int, Item]] = iter(())
+        self._place = -1
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The worker's."""
+        return self._worker.description
+
+    def __call__(self, task: Task) -> int:
+        """Do one shard; the number of its lines."""
+        item = self._item_at(task.place)
+        found = None if item is None else self._source.shard_of(item)
+        check_shards(task.shard, found, path=self._source.path)
+        assert item is not None
+        self._parts.write(task, self._worker(item))
+        return task.shard.lines
+
+    def _item_at(self, place: int) -> Item | None:
+        if place <= self._place or self._place < 0:
+            self._items = enumerate(self._source.read())
+        for reached, item in self._items:
+            self._place = reached
+            if reached == place:
+                return item
+        return None
