@@ -57,7 +57,7 @@ def corpus(pairs: int, target_words: int) -> ParallelCorpus:
 def partitions(pairs: int) -> list[Any]:
     """How long an epoch takes to be cut."""
     text = corpus(pairs, LARGE)
-    plan = BatchPlan(SENTENCES).epoch(text, 0)
+    plan = [minibatch for (minibatch,) in BatchPlan(SENTENCES).epoch(text, 0)]
     before = peak_memory()
     begin = time.perf_counter()
     sizes = [
@@ -74,7 +74,7 @@ def train(target_words: int, updates: int) -> list[Any]:
     text = corpus(SENTENCES * 1000, target_words)
     model = new_model(preset("rnnsearch"), SOURCE_WORDS, target_words, seed=1).requires_grad_(True)
     optimizer = build_optimizer(TrainingConfig(), model.parameters())
-    plan = BatchPlan(SENTENCES).epoch(text, 0)
+    plan = [minibatch for (minibatch,) in BatchPlan(SENTENCES).epoch(text, 0)]
     large = target_words > SMALL
     part = next(cut_into_partitions(text, plan, words=SMALL, source_words=SOURCE_WORDS, target_words=target_words))
     tables = WordTables(model, optimizer)

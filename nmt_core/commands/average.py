@@ -10,8 +10,9 @@ NAME = "average"
 HELP = "average the parameters of models"
 
 _EPILOG = """\
-example:
+examples:
   nmt-core average runs/a runs/b --output runs/mean
+  nmt-core average runs/a/snapshots/* --output runs/mean
 
 The models must have the same settings and vocabularies; parameters of different training runs
 do not average well (use them as an ensemble instead).
@@ -29,10 +30,12 @@ def run(args: argparse.Namespace) -> int:
     """Average and write."""
     import os
 
-    from nmt_core.errors import ModelError
-    from nmt_core.models.checkpoint import PARAMETERS, load_model, save_model
-    from nmt_core.training.trainer import average_into
+    from nmt_core.errors import ConfigError, ModelError
+    from nmt_core.models.checkpoint import SETTINGS, load_model, save_model
+    from nmt_core.training.snapshots import average_into
 
+    if os.path.exists(os.path.join(args.output, SETTINGS)):
+        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
     models = [load_model(folder) for folder in args.models]
     first = models[0]
     for other in models[1:]:
@@ -47,7 +50,7 @@ def run(args: argparse.Namespace) -> int:
                 f"{other.folder} and {first.folder} differ in settings, vocabularies or preparation "
                 "and cannot be averaged"
             )
-    average_into(first.model, [os.path.join(folder, PARAMETERS) for folder in args.models])
+    average_into(first.model, args.models)
     save_model(args.output, first.model, first.source, first.target, first.config, first.preparation)
     say(f"{args.output}: mean of {len(models)} models")
     return 0

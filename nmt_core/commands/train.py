@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nmt_core.messages import say
+
+if TYPE_CHECKING:
+    from nmt_core.training.config import RunConfig
 
 NAME = "train"
 HELP = "train a model"
@@ -45,21 +48,30 @@ def run(args: argparse.Namespace) -> int:
 def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Train with the settings of the file and the command line, as ``complete`` completes them."""
     from nmt_core.config import read_yaml, with_overrides
-    from nmt_core.device import allow_tf32, choose_device
-    from nmt_core.errors import ConfigError
     from nmt_core.memory import keep_freed_memory
     from nmt_core.models.build import with_preset
     from nmt_core.training.config import RunConfig, begun
-    from nmt_core.training.prepare import prepare
-    from nmt_core.training.report import Reporter
-    from nmt_core.training.state import has_state
-    from nmt_core.training.trainer import Interrupted, Trainer
+    from nmt_core.training.folder import run_folder
 
     keep_freed_memory()
     settings = begun(complete(with_overrides(read_yaml(args.config), args.set)))
     if isinstance(settings.get("model"), dict):
         settings["model"] = with_preset(settings["model"])
     config = RunConfig.from_mapping(settings, origin=args.config)
+    with run_folder(config.folder):
+        return _train(config, args)
+
+
+def _train(config: RunConfig, args: argparse.Namespace) -> int:
+    """Train in a folder that is ours."""
+    from nmt_core.device import allow_tf32, choose_device
+    from nmt_core.errors import ConfigError
+    from nmt_core.training.folder import check_room
+    from nmt_core.training.prepare import prepare
+    from nmt_core.training.report import Reporter
+    from nmt_core.training.state import has_state, size_of_state
+    from nmt_core.training.trainer import Interrupted, Trainer
+
     if has_state(config.folder) and not args.resume:
         raise ConfigError(
             f"{config.folder}: a run was begun here; --resume goes on with it, another folder starts anew"
@@ -71,12 +83,10 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     if config.training.precision == "tf32":
         allow_tf32(device)
     prepared.loaded.model.to(device)
-    updates = len(config.training.plan.epoch(prepared.corpus, 0))
-    reporter = Reporter(config.training, updates_per_epoch=updates, folder=config.folder, quiet=args.quiet)
-    reporter.begin(prepared.loaded, prepared.corpus)
-    trainer = Trainer(
-        prepared.loaded, prepared.corpus, prepared.dev, config.training, run=prepared.identity, reporter=reporter
-    )
+    reporter = Reporter(config.training, folder=config.folder, quiet=args.quiet)
+    reporter.begin(prepared.tasks)
+    trainer = Trainer(prepared.tasks, config.training, run=prepared.identity, reporter=reporter)
+    check_room(config.folder, size_of_state(trainer.trained))
     if has_state(config.folder):
         trainer.resume()
     try:

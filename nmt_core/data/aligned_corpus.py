@@ -26,20 +26,24 @@ def read_aligned(source: str, target: str, alignment: str) -> Iterator[AlignedPa
     """
     lines = read_parallel_lines([source, target, alignment])
     for number, (source_line, target_line, points_line) in enumerate(lines, start=1):
-        try:
-            points = parse_pharaoh(points_line)
-        except ConfigError as error:
-            raise InputError(alignment, str(error), line=number) from None
-        pair = AlignedPair(split_words(source_line), split_words(target_line), points)
-        _check_range(pair, alignment, number)
-        yield pair
+        sources, targets = split_words(source_line), split_words(target_line)
+        points = points_between(points_line, len(sources), len(targets), path=alignment, line=number)
+        yield AlignedPair(sources, targets, points)
 
 
-def _check_range(pair: AlignedPair, path: str, line: int) -> None:
-    sources, targets = len(pair.source), len(pair.target)
-    for source, target in pair.points:
+def points_between(text: str, sources: int, targets: int, *, path: str, line: int) -> Points:
+    """The points in line ``line`` of the alignment ``path``, of a pair of so many words.
+
+    Raises InputError, naming the line, where they are not of this pair.
+    """
+    try:
+        points = parse_pharaoh(text)
+    except ConfigError as error:
+        raise InputError(path, str(error), line=line) from None
+    for source, target in points:
         if source >= sources or target >= targets:
-            turned = all(one < targets and other < sources for one, other in pair.points)
+            turned = all(one < targets and other < sources for one, other in points)
             cause = "are source and target exchanged?" if turned else "is it the alignment of another corpus?"
             problem = f"point {source}-{target}, but the sentences have {sources} and {targets} words; {cause}"
             raise InputError(path, problem, line=line)
+    return points

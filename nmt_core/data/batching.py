@@ -39,14 +39,20 @@ class Padded:
 
 @dataclass(frozen=True)
 class Batch:
-    """Sources and targets of the same sentences."""
+    """Sources and targets of the same sentences.
+
+    ``alignment_BTS`` is which source words each target word translates, where that is known: the weights
+    of a target word sum to 1, or are all 0 for a word that is aligned to none.
+    """
 
     source: Padded
     target: Padded
+    alignment_BTS: Tensor | None = None
 
     def to(self, device: torch.device | str) -> Batch:
         """The same on another device."""
-        return Batch(self.source.to(device), self.target.to(device))
+        alignment_BTS = None if self.alignment_BTS is None else self.alignment_BTS.to(device, non_blocking=True)
+        return Batch(self.source.to(device), self.target.to(device), alignment_BTS)
 
 
 def whole_positions(mask_BL: Tensor) -> list[bool]:

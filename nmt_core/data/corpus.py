@@ -5,15 +5,21 @@ Ids are kept in flat int32 arrays, about four bytes a word, so that tens of mill
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt_core.data.batching import Batch, group_by_tokens, pad_pairs
 from nmt_core.errors import ConfigError
+from nmt_core.text.pharaoh import Points
 from nmt_core.text.vocabulary import Vocabulary
+
+TextPair = tuple[str, str] | tuple[str, str, Points]
 
 
 @dataclass(frozen=True)
@@ -38,18 +44,22 @@ class Sentences:
 
 @dataclass(frozen=True)
 class ParallelCorpus:
-    """Sources and targets of equal number, and how many pairs were left out for their length."""
+    """Sources and targets of equal number, and how many pairs were left out for their length.
+
+    ``alignment`` has the alignment points of every pair, each as two numbers (source, target), where there are any.
+    """
 
     source: Sentences
     target: Sentences
     left_out: int
+    alignment: Sentences | None = None
 
     def __len__(self) -> int:
         return len(self.source)
 
 
 def encode_corpus(
-    pairs: Iterable[tuple[str, ...]],
+    pairs: Iterable[TextPair],
     source: Vocabulary,
     target: Vocabulary,
     *,
@@ -58,11 +68,12 @@ def encode_corpus(
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
-    The sources of ``monolingual`` text are empty. Raises ConfigError when nothing is left.
+    The sources of ``monolingual`` text are empty. The pairs have alignments all, or none.
+    Raises ConfigError when nothing is left.
     """
-    sides = (_Collector(), _Collector())
+    sides, alignment = (_Collector(), _Collector()), _Collector()
     left_out = 0
-    for source_text, target_text in pairs:
+    for source_text, target_text, *points in pairs:
         encoded = (source.encode(source_text), target.encode(target_text))
         needed = encoded[1:] if monolingual else encoded
         if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
@@ -70,10 +81,13 @@ def encode_corpus(
             continue
         for side, words in zip(sides, encoded, strict=True):
             side.add(words)
+        for aligned in points:
+            alignment.add([place for point in aligned for place in point])
     if not sides[0].lengths:
         kind = "sentence" if monolingual else "sentence pair"
         raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
-    return ParallelCorpus(sides[0].sentences(), sides[1].sentences(), left_out)
+    aligned_pairs = alignment.sentences() if alignment.lengths else None
+    return ParallelCorpus(sides[0].sentences(), sides[1].sentences(), left_out, aligned_pairs)
 
 
 class _Collector:
@@ -102,31 +116,35 @@ class _Collector:
 
 @dataclass(frozen=True)
 class BatchPlan:
-    """How an epoch is cut into minibatches (Bahdanau et al. 2015, appendix B.2).
+    """How an epoch is cut into minibatches, and these into the groups that make an update each.
 
-    The corpus is shuffled anew every epoch, ``window`` minibatches are read at a time, sorted by
-    length and cut; the minibatches of a window come in random order. With ``tokens`` a minibatch holds
-    as many pairs as have about that many padded target words, instead of ``sentences`` pairs.
+    ``window`` minibatches are read at a time, sorted by length and cut (Bahdanau et al. 2015, appendix B.2);
+    ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a
+    minibatch holds as many pairs as have about that many padded target words, instead of ``sentences``
+    pairs. The corpus is shuffled anew every epoch, or ``once``, as in the paper.
     """
 
     sentences: int = 80
     window: int = 20
     tokens: int | None = None
     seed: int = 1
+    group: int = 1
+    once: bool = False
 
-    def epoch(self, corpus: ParallelCorpus, epoch: int) -> list[NDArray[np.int64]]:
-        """The minibatches of one epoch as indices; the same for the same seed and epoch."""
-        generator = np.random.default_rng((self.seed, epoch))
+    def epoch(self, corpus: ParallelCorpus, epoch: int) -> list[list[NDArray[np.int64]]]:
+        """The groups of minibatches of one epoch, as indices; the same for the same seed and epoch."""
+        generator = np.random.default_rng((self.seed, 0 if self.once else epoch))
         order = generator.permutation(len(corpus))
         source, target = corpus.source.lengths, corpus.target.lengths
         size = self.sentences * self.window
-        batches: list[NDArray[np.int64]] = []
+        updates: list[list[NDArray[np.int64]]] = []
         for start in range(0, len(order), size):
             window = order[start : start + size]
             window = window[np.lexsort((source[window], target[window]))]
-            groups = self._cut(window, np.maximum(source[window], target[window]) + 1)
-            batches += [groups[index] for index in generator.permutation(len(groups))]
-        return batches
+            batches = self._cut(window, np.maximum(source[window], target[window]) + 1)
+            groups = [batches[first : first + self.group] for first in range(0, len(batches), self.group)]
+            updates += [groups[index] for index in generator.permutation(len(groups))]
+        return updates
 
     def _cut(self, window: NDArray[np.int64], lengths: NDArray[np.int64]) -> list[NDArray[np.int64]]:
         if self.tokens is None:
@@ -136,7 +154,19 @@ class BatchPlan:
 
 def make_batch(corpus: ParallelCorpus, indices: Iterable[int]) -> Batch:
     """The pairs at ``indices`` as one batch."""
-    return pad_pairs([(corpus.source[index], corpus.target[index]) for index in indices])
+    chosen = list(indices)
+    batch = pad_pairs([(corpus.source[index], corpus.target[index]) for index in chosen])
+    if corpus.alignment is None:
+        return batch
+    return dataclasses.replace(batch, alignment_BTS=_alignment(batch, [corpus.alignment[index] for index in chosen]))
+
+
+def _alignment(batch: Batch, points: list[list[int]]) -> Tensor:
+    """Alignment points as weights that sum to 1 for every aligned target word, (B, T, S)."""
+    weights_BTS = torch.zeros(*batch.target.words_BL.shape, batch.source.words_BL.shape[1])
+    for weights_TS, places in zip(weights_BTS, points, strict=True):
+        weights_TS[places[1::2], places[0::2]] = 1.0
+    return weights_BTS / weights_BTS.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
 def batches_in_order(corpus: ParallelCorpus, *, tokens: int) -> Iterator[Batch]:

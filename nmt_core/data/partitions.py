@@ -45,7 +45,7 @@ class Partition:
 
     def local(self, batch: Batch) -> Batch:
         """One of its minibatches with the new ids."""
-        return Batch(self.source.local(batch.source), self.target.local(batch.target))
+        return Batch(self.source.local(batch.source), self.target.local(batch.target), batch.alignment_BTS)
 
 
 def cut_into_partitions(

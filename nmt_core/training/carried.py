@@ -64,8 +64,9 @@ def _beside(data: DataConfig) -> Found:
 
 
 def _texts(data: DataConfig) -> tuple[str | None, str | None]:
-    """The files of the source and the target side; those of a phrase table are none."""
-    return data.source, data.text if data.target is None else data.target
+    """The first files of the source and the target side; those of a phrase table are none."""
+    sources, targets = data.source, data.text if data.target is None else data.target
+    return (None if sources is None else sources[0]), (None if targets is None else targets[0])
 
 
 def _output_of(path: str, record: Record) -> Side | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
@@ -15,6 +15,16 @@ from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY, rea
 from nmt_core.text.processing import TextConfig
 
 AUTOMATIC = "auto"
+Files = tuple[str, ...]
+
+
+def _several(value: Any) -> Any:
+    """One file is a list of one."""
+    return (value,) if isinstance(value, str) else value
+
+
+OneOrMore = Annotated[Files, BeforeValidator(_several), Field(min_length=1)]
+Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class DataConfig(Config):
@@ -22,22 +32,25 @@ class DataConfig(Config):
 
     Training text is either ``source`` and ``target``, or the distinct pairs of ``phrase_table``, each
     taken once whatever its counts (Cho et al. 2014, section 3.1), or, for a language model, ``text``: its
-    sources are empty. Text is tokenised; ``raw`` text is tokenised on the way. Without ``dev_source`` and
-    ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the training text for validation.
-    A vocabulary is a file, a size, or null for every word; words seen less than ``minimum_count`` times are
-    left out of a vocabulary that is made here.
+    sources are empty. Several files are one text, or with ``weights`` texts of which updates are drawn in
+    this proportion. Text is tokenised; ``raw`` text is tokenised on the way. Without ``dev_source`` and
+    ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the first training text for
+    validation. Of several development sets the first decides. A vocabulary is a file, a size, or null for
+    every word; words seen less than ``minimum_count`` times are left out of a vocabulary that is made here.
 
     ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
     the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
     """
 
-    source: str | None = None
-    target: str | None = None
+    source: OneOrMore | None = None
+    target: OneOrMore | None = None
     phrase_table: str | None = None
-    text: str | None = None
-    dev_source: str | None = None
-    dev_target: str | None = None
-    dev_text: str | None = None
+    text: OneOrMore | None = None
+    alignment: OneOrMore | None = None
+    weights: Annotated[tuple[Weight, ...], Field(min_length=2)] | None = None
+    dev_source: OneOrMore | None = None
+    dev_target: OneOrMore | None = None
+    dev_text: OneOrMore | None = None
     hold_out: int = Field(default=1000, ge=1)
     raw: bool = False
     preparation: str | None = AUTOMATIC
@@ -58,6 +71,22 @@ class DataConfig(Config):
             raise ValueError("give both dev_source and dev_target, or neither")
         return self
 
+    @model_validator(mode="after")
+    def _files_in_pairs(self) -> DataConfig:
+        pairs: list[tuple[str, Sequence[object] | None, str, Sequence[object] | None]] = [
+            ("source", self.source, "target", self.target),
+            ("dev_source", self.dev_source, "dev_target", self.dev_target),
+        ]
+        if self.alignment is not None:
+            pairs.append(("source", self.source, "alignment", self.alignment))
+        if self.weights is not None:
+            texts = self.text or self.source or (self.phrase_table,)
+            pairs.append(("text" if self.text else "source", texts, "weights", self.weights))
+        for first, ones, second, others in pairs:
+            if len(ones or ()) != len(others or ()):
+                raise ValueError(f"{first} has {len(ones or ())} entries and {second} {len(others or ())}")
+        return self
+
 
 class TrainingConfig(Config):
     """How to train.
@@ -69,11 +98,20 @@ class TrainingConfig(Config):
     ``partition_words`` is the tau of Jean et al. 2015: so many target words are in the softmax at a time.
     ``freeze_embeddings_after`` so many updates word embeddings (and an output matrix tied to them) stay as they
     are. ``start_from`` is a model folder whose parameters, settings and vocabularies training begins with.
+    ``schedule`` and ``warmup`` change the learning rate with updates and epochs (see ``schedule.py``),
+    ``update_every`` minibatches make an update, ``ema`` is the decay of an average of the parameters over
+    updates, which is what is validated and kept.
     """
 
-    optimizer: Literal["adadelta", "adam"] = "adadelta"
+    optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
     learning_rate: float = Field(default=1.0, gt=0)
-    gradient: Literal["sum", "word"] = "sum"
+    schedule: Literal["constant", "inverse-sqrt", "exponential", "halving"] = "constant"
+    warmup: int = Field(default=0, ge=0)
+    decay_after: float = Field(default=0.0, ge=0)
+    decay_every: float = Field(default=1.0, gt=0)
+    gradient: Literal["sum", "sentence", "word"] = "sum"
+    update_every: int = Field(default=1, ge=1)
+    ema: float | None = Field(default=None, gt=0, lt=1)
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     self_normalization: float = Field(default=0.0, ge=0)
@@ -82,6 +120,7 @@ class TrainingConfig(Config):
     batch_sentences: int = Field(default=80, ge=1)
     batch_tokens: int | None = Field(default=None, ge=1)
     window: int = Field(default=20, ge=1)
+    shuffle: Literal["every-epoch", "once"] = "every-epoch"
     max_epochs: int | None = Field(default=None, ge=1)
     max_updates: int | None = Field(default=None, ge=1)
     max_minutes: float | None = Field(default=None, gt=0)
@@ -92,6 +131,9 @@ class TrainingConfig(Config):
     decay_patience: int | None = Field(default=None, ge=1)
     decay: float = Field(default=0.5, gt=0, lt=1)
     average: int = Field(default=1, ge=1)
+    keep_best: int = Field(default=0, ge=0)
+    keep_every: int | None = Field(default=None, ge=1)
+    save_every: float = Field(default=10.0, gt=0)
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     seed: int = 1
     start_from: str | None = None
@@ -102,7 +144,22 @@ class TrainingConfig(Config):
     @property
     def plan(self) -> BatchPlan:
         """How epochs are cut into minibatches."""
-        return BatchPlan(self.batch_sentences, self.window, self.batch_tokens, self.seed)
+        return BatchPlan(
+            self.batch_sentences,
+            self.window,
+            self.batch_tokens,
+            self.seed,
+            group=self.update_every,
+            once=self.shuffle == "once",
+        )
+
+    @model_validator(mode="after")
+    def _schedule_has_its_keys(self) -> TrainingConfig:
+        falls = self.schedule in ("exponential", "halving")
+        for key in ("decay_after", "decay_every"):
+            if getattr(self, key) != type(self).model_fields[key].default and not falls:
+                raise ValueError(f"{key} goes with schedule: exponential or halving, not with {self.schedule}")
+        return self
 
 
 class RunConfig(Config):

@@ -50,19 +50,20 @@ def backpropagate(
     label_smoothing: float = 0.0,
     self_normalization: float = 0.0,
     per_word: bool = False,
+    scale: float = 1.0,
     autocast: bool = False,
 ) -> Tensor:
     """Add the gradient of the batch's loss to the parameters; the summed loss as a scalar tensor.
 
     The gradient is that of the *sum* over words (Bahdanau et al. 2015 with their code), or of the mean
-    if ``per_word``. ``self_normalization`` is the weight of the squared log-normaliser of every word
+    if ``per_word``, times ``scale``. ``self_normalization`` is the weight of the squared log-normaliser of every word
     (Devlin et al. 2014, section 2.2): a model trained with it can be scored without the normaliser.
     """
     with torch.autocast(batch.source.words_BL.device.type, dtype=torch.bfloat16, enabled=autocast):
         readouts_NL = model.readouts(batch)[batch.target.mask_BL]
         words_N = batch.target.words_BL[batch.target.mask_BL]
         cut_NL = readouts_NL.detach().requires_grad_()
-        scale = 1.0 / words_N.shape[0] if per_word else 1.0
+        scale = scale / words_N.shape[0] if per_word else scale
         total = torch.zeros((), device=cut_NL.device)
         rows = max(1, LOGITS_AT_A_TIME * (_ON_GPU if cut_NL.is_cuda else 1) // model.generator.words)
         for part_NL, goal_N in zip(cut_NL.split(rows), words_N.split(rows), strict=True):

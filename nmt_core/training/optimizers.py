@@ -1,4 +1,4 @@
-"""The update of the parameters: Adadelta as in the papers, or Adam; rescaling of the gradient."""
+"""The update of the parameters: Adadelta as in the papers, Adam or SGD; rescaling of the gradient."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from nmt_core.training.config import TrainingConfig
 
 
 def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) -> torch.optim.Optimizer:
-    """Adadelta with rho 0.95 and epsilon 1e-6 (Bahdanau et al. 2015, appendix B.2), or Adam."""
+    """Adadelta with rho 0.95 and epsilon 1e-6 (Bahdanau et al. 2015, appendix B.2), Adam, or SGD without momentum."""
     match config.optimizer:
         case "adadelta":
             return torch.optim.Adadelta(parameters, lr=config.learning_rate, rho=0.95, eps=1e-6)
         case "adam":
             return torch.optim.Adam(parameters, lr=config.learning_rate, fused=True)
+        case "sgd":
+            return torch.optim.SGD(parameters, lr=config.learning_rate)
 
 
 def rescale_gradient(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:

@@ -1,16 +1,16 @@
-"""From a run's settings to what the trainer needs: vocabularies, corpus, development set, model."""
+"""From a run's settings to what the trainer needs: vocabularies, tasks, development sets, model."""
 
 from __future__ import annotations
 
-import hashlib
-import json
+import itertools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from nmt_core.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.data.aligned_corpus import points_between
+from nmt_core.data.corpus import TextPair, encode_corpus
 from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
@@ -23,21 +23,29 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
-from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
+from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
 from nmt_core.training.carried import find_preparation
 from nmt_core.training.config import RunConfig
+from nmt_core.training.identity import RunIdentity, hash_of_corpus, hash_of_file, hash_of_text, identity
+from nmt_core.training.task import Task
 from nmt_core.training.validation import DevelopmentSet
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """All a training run starts from; ``identity`` changes with settings and data, ``notes`` are for the user."""
+    """All a training run starts from; ``identity`` says what must be the same on resuming, ``notes`` are for the user.
 
-    loaded: LoadedModel
-    corpus: ParallelCorpus
-    dev: DevelopmentSet
-    identity: str
+    The model of the first task is the one that is made.
+    """
+
+    tasks: tuple[Task, ...]
+    identity: RunIdentity
     notes: tuple[str, ...] = ()
+
+    @property
+    def loaded(self) -> LoadedModel:
+        """The untrained model."""
+        return self.tasks[0].loaded
 
 
 def prepare(run: RunConfig) -> Prepared:
@@ -47,25 +55,42 @@ def prepare(run: RunConfig) -> Prepared:
     carried = find_preparation(run.data, None if start is None else start.preparation)
     if carried.preparation is not None:
         run = run.model_copy(update={"text": carried.preparation.text})
-    texts = {path: MonolingualText(path) for path in (run.data.text, run.data.dev_text) if path is not None}
-    read = _reader(run, carried.preparation)
-    pairs, dev_pairs = _split(list(_training_pairs(run, texts, read)), run, texts, read)
+    reader = _Reader(run, carried.preparation)
+    texts, dev = _texts(run, reader)
+    pairs = list(itertools.chain.from_iterable(texts.values()))
     source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
     target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
-    corpus = encode_corpus(pairs, source, target, max_length=run.data.max_length, monolingual=bool(texts))
     model = _first_model(run, source, target, start)
-    for path, vocabulary, embedding in (
-        (run.training.source_embeddings, source, "source_embedding"),
-        (run.training.target_embeddings, target, "target_embedding"),
-    ):
-        if path is not None:
-            load_embeddings(path, vocabulary, model.get_submodule(embedding))
+    _load_embeddings(run, model, source, target)
     config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
     loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)
-    words = None if carried.preparation is None else carried.preparation.open_words("target")
-    dev = DevelopmentSet([pair[0] for pair in dev_pairs], [pair[1] for pair in dev_pairs], words)
-    notes = tuple(note for note in (carried.note, *(text.note for text in texts.values())) if note is not None)
-    return Prepared(loaded, corpus, dev, _identity(run, loaded, corpus), notes)
+    tasks = _tasks(run, texts, dev, loaded)
+    notes = tuple(note for note in (carried.note, *reader.notes) if note is not None)
+    return Prepared(tasks, identity(run, _content(run, tasks, start)), notes)
+
+
+def _tasks(
+    run: RunConfig, texts: Mapping[str, list[TextPair]], dev: tuple[DevelopmentSet, ...], loaded: LoadedModel
+) -> tuple[Task, ...]:
+    """One for each training text; the first is measured."""
+    return tuple(
+        Task(
+            name,
+            loaded,
+            encode_corpus(
+                pairs,
+                loaded.source,
+                loaded.target,
+                max_length=run.data.max_length,
+                monolingual=run.data.text is not None,
+            ),
+            run.training.plan,
+            dev=() if place else dev,
+            weight=1.0 if run.data.weights is None else run.data.weights[place],
+            partition_words=run.training.partition_words,
+        )
+        for place, (name, pairs) in enumerate(texts.items())
+    )
 
 
 def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: LoadedModel | None) -> TranslationModel:
@@ -85,6 +110,15 @@ def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: 
     return start.model
 
 
+def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary, target: Vocabulary) -> None:
+    for path, vocabulary, embedding in (
+        (run.training.source_embeddings, source, "source_embedding"),
+        (run.training.target_embeddings, target, "target_embedding"),
+    ):
+        if path is not None:
+            load_embeddings(path, vocabulary, model.get_submodule(embedding))
+
+
 def _check_kind_of_text(run: RunConfig) -> None:
     """Raises ConfigError where the model or the training asks for what the text does not have."""
     language_model = isinstance(run.model, RNNLMConfig)
@@ -98,49 +132,107 @@ def _check_kind_of_text(run: RunConfig) -> None:
         raise ConfigError("data.text has no translations; set training.select_by: nll, or use nmt-core train-lm")
     if language_model and run.training.source_embeddings is not None:
         raise ConfigError("training.source_embeddings: a language model has no source words")
+    if run.data.weights is not None and run.training.partition_words is not None:
+        raise ConfigError("training.partition_words cuts one text into partitions; leave data.weights out")
 
 
-_Reader = Callable[[tuple[str, ...]], tuple[str, ...]]
+# --- reading
 
 
-def _reader(run: RunConfig, preparation: CarriedPreparation | None) -> _Reader:
-    """What makes of a pair of lines what the model reads."""
-    if not run.data.raw:
-        return lambda pair: pair
-    text: RawText = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
-    return lambda pair: (text.tokenize(pair[0]), text.tokenize_target(pair[1]))
+class _Reader:
+    """The texts of a run, as the model reads them."""
+
+    def __init__(self, run: RunConfig, preparation: CarriedPreparation | None) -> None:
+        data = self.data = run.data
+        self.words = None if preparation is None else preparation.open_words("target")
+        self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}
+        self._raw: RawText | None = None
+        if data.raw:
+            self._raw = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to tell the user of lines that were left out."""
+        return [text.note for text in self._monolingual.values() if text.note is not None]
+
+    def training_pairs(self, place: int) -> Iterable[TextPair]:
+        """The pairs of the training text at this place of the list of files."""
+        data = self.data
+        if data.text is not None:
+            return self._sentences(data.text[place])
+        if data.phrase_table is not None:
+            return read_phrase_pairs(data.phrase_table)
+        assert data.source is not None and data.target is not None
+        files = (data.source[place], data.target[place])
+        return self._pairs(files) if data.alignment is None else self._aligned(files, data.alignment[place])
+
+    def development_sets(self) -> tuple[DevelopmentSet, ...]:
+        """Those of the settings, each with the name of its file."""
+        data = self.data
+        files: list[tuple[str, ...]] = [(path,) for path in data.dev_text or ()]
+        files += zip(data.dev_source or (), data.dev_target or (), strict=True)
+        found = []
+        for place, paths in enumerate(files):
+            pairs = list(self._sentences(*paths) if data.dev_text else self._pairs(paths))
+            if not pairs:
+                raise ConfigError(f"{paths[0]}: is empty; there is nothing to validate on")
+            found.append(self.development_set(pairs, _name([path for path, *_ in files], place)))
+        return tuple(found)
+
+    def development_set(self, pairs: Sequence[TextPair], name: str) -> DevelopmentSet:
+        """Pairs to validate on."""
+        return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name)
+
+    def _sentences(self, path: str) -> Iterator[TextPair]:
+        return (self._read("", line) for line in self._monolingual[path])
+
+    def _pairs(self, paths: Sequence[str]) -> Iterator[TextPair]:
+        return (self._read(*lines) for lines in read_parallel_lines(paths))
+
+    def _aligned(self, files: Sequence[str], alignment: str) -> Iterator[TextPair]:
+        """Pairs with the points of their alignment, which counts the words as the model reads them."""
+        for number, (*lines, points) in enumerate(read_parallel_lines([*files, alignment]), start=1):
+            source, target = self._read(*lines)
+            sizes = (len(split_words(source)), len(split_words(target)))
+            yield source, target, points_between(points, *sizes, path=alignment, line=number)
+
+    def _read(self, source: str, target: str) -> tuple[str, str]:
+        if self._raw is None:
+            return source, target
+        return self._raw.tokenize(source), self._raw.tokenize_target(target)
 
 
-def _training_pairs(run: RunConfig, texts: Mapping[str, MonolingualText], read: _Reader) -> Iterable[tuple[str, ...]]:
-    data = run.data
-    if data.text is not None:
-        return map(read, (("", line) for line in texts[data.text]))
-    if data.phrase_table is not None:
-        return read_phrase_pairs(data.phrase_table)
-    assert data.source is not None and data.target is not None
-    return map(read, read_parallel_lines([data.source, data.target]))
+def _texts(run: RunConfig, reader: _Reader) -> tuple[dict[str, list[TextPair]], tuple[DevelopmentSet, ...]]:
+    """The training texts by name, and the development sets; without any, some pairs of the first text are held out."""
+    names = run.data.text or run.data.source or (str(run.data.phrase_table),)
+    parts = [list(reader.training_pairs(place)) for place in range(len(names))]
+    for name, pairs in zip(names, parts, strict=True):
+        if not pairs:
+            raise ConfigError(f"{name}: is empty; there is nothing to train on")
+    if run.data.weights is None:
+        parts = [list(itertools.chain.from_iterable(parts))]
+    dev = reader.development_sets()
+    if not dev:
+        parts[0], held_out = _hold_out(parts[0], run, reader.notes)
+        dev = (reader.development_set(held_out, "held out"),)
+    return {f"text {number}": pairs for number, pairs in enumerate(parts, start=1)}, dev
 
 
-def _split(
-    pairs: list[tuple[str, ...]], run: RunConfig, texts: Mapping[str, MonolingualText], read: _Reader
-) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    """Training and development pairs; without development files some training pairs are held out."""
-    if not pairs:
-        raise ConfigError(f"{run.data.phrase_table or run.data.source}: is empty; there is nothing to train on")
-    if run.data.dev_text is not None:
-        return pairs, [read(("", line)) for line in texts[run.data.dev_text]]
-    if run.data.dev_source is not None and run.data.dev_target is not None:
-        dev = list(map(read, read_parallel_lines([run.data.dev_source, run.data.dev_target])))
-        if not dev:
-            raise ConfigError(f"{run.data.dev_source}: is empty; there is nothing to validate on")
-        return pairs, dev
+def _hold_out(pairs: list[TextPair], run: RunConfig, notes: Sequence[str]) -> tuple[list[TextPair], list[TextPair]]:
+    """Pairs to train on, and others drawn from among them to validate on."""
     if len(pairs) <= run.data.hold_out:
-        notes = "".join(f"; {text.note}" for text in texts.values() if text.note is not None)
-        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{notes}")
+        remarks = "".join(f"; {note}" for note in notes)
+        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{remarks}")
     held = np.zeros(len(pairs), dtype=bool)
     held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
     kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
     return kept, [pair for pair, out in zip(pairs, held.tolist(), strict=True) if out]
+
+
+def _name(paths: Sequence[str], place: int) -> str:
+    """The name of a file among others, with its number where two have one name."""
+    names = [os.path.basename(path) for path in paths]
+    return names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
 
 
 def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: int) -> Vocabulary:
@@ -149,17 +241,19 @@ def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: in
     return build_vocabulary(lines, size=given, minimum_count=minimum_count)
 
 
-def _identity(run: RunConfig, loaded: LoadedModel, corpus: ParallelCorpus) -> str:
-    """What must be the same for a run to be resumed; when it ends may change."""
-    ends = {"max_epochs", "max_updates", "max_minutes", "patience", "tensorboard"}
-    settings = run.to_mapping()
-    settings.pop("folder")
-    settings["training"] = {key: value for key, value in settings["training"].items() if key not in ends}
-    settings["data"] = {
-        key: value for key, value in settings["data"].items() if not isinstance(value, str) or os.sep not in value
+def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -> dict[str, str]:
+    """Hashes of all that is read, by what the user calls it."""
+    loaded = tasks[0].loaded
+    found = {
+        "the source vocabulary": loaded.source.fingerprint,
+        "the target vocabulary": loaded.target.fingerprint,
+        "the training text": " ".join(f"{task.weight} {hash_of_corpus(task.corpus)}" for task in tasks),
+        "the development set": " ".join(hash_of_text([*dev.sources, *dev.references]) for dev in tasks[0].dev),
     }
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode())
-    for part in (corpus.source, corpus.target):
-        digest.update(part.ids.tobytes())
-        digest.update(part.starts.tobytes())
-    return f"{digest.hexdigest()[:16]} {loaded.source.fingerprint} {loaded.target.fingerprint}"
+    if start is not None:
+        found["the model of training.start_from"] = start.fingerprint
+    for key in ("source_embeddings", "target_embeddings"):
+        path = getattr(run.training, key)
+        if path is not None:
+            found[f"the file of training.{key}"] = hash_of_file(path)
+    return found

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from nmt_core.data.batching import Batch
-from nmt_core.data.corpus import ParallelCorpus
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
-from nmt_core.training.validation import Validation
+from nmt_core.training.task import Task
+from nmt_core.training.validation import Measured, Validation
 
 
 class Reporter:
@@ -25,56 +25,56 @@ class Reporter:
         self,
         config: TrainingConfig,
         *,
-        updates_per_epoch: int,
         folder: str,
         interval: float = 10.0,
         quiet: bool = False,
     ) -> None:
-        self.config, self.updates_per_epoch, self.interval, self.quiet = config, updates_per_epoch, interval, quiet
+        self.config, self.interval, self.quiet = config, interval, quiet
         self.board = _open_tensorboard(folder) if config.tensorboard else None
         self._losses: list[Tensor] = []
         self._words = 0
         self._since = time.monotonic()
 
-    def begin(self, loaded: LoadedModel, corpus: ParallelCorpus) -> None:
+    def begin(self, tasks: Sequence[Task]) -> None:
         """Say what is going to be trained on what."""
+        loaded = tasks[0].loaded
         size = sum(parameter.numel() for parameter in loaded.model.parameters())
-        left_out = f" ({corpus.left_out:,} left out for their length)" if corpus.left_out else ""
+        texts = [_describe_text(task, tasks) for task in tasks]
         self._say(
             f"{loaded.config.model.type}, {size / 1e6:.1f} M parameters, {len(loaded.source):,} source and "
-            f"{len(loaded.target):,} target words; {len(corpus):,} pairs{left_out}, "
-            f"{self.updates_per_epoch:,} updates an epoch, on {loaded.model.device}"
+            f"{len(loaded.target):,} target words; {'; '.join(texts)}, on {loaded.model.device}"
         )
 
     def end(self, folder: str, best: Validation) -> None:
         """Say what came out."""
         self._say(f"{folder}: update {best.update:,}, dev: {_describe(best)}")
 
-    def update(self, progress: Progress, loss: Tensor, batch: Batch, norm: Tensor) -> None:
+    def update(self, progress: Progress, loss: Tensor, batches: Sequence[Batch], norm: Tensor) -> None:
         """Take note of one update."""
         self._losses.append(loss)
-        self._words += int(batch.target.mask_BL.sum())
+        self._words += sum(int(batch.target.mask_BL.sum()) for batch in batches)
         now = time.monotonic()
         if now - self._since < self.interval:
             return
         speed = self._words / (now - self._since)
         nats = sum(float(value) for value in self._losses) / self._words
         self._say(
-            f"update {progress.update:,}  epoch {progress.update / self.updates_per_epoch:.2f}  {nats:.3f} nats/word  "
+            f"update {progress.update:,}  epoch {progress.epochs:.2f}  {nats:.3f} nats/word  "
             f"norm {float(norm):.2f}  {speed:,.0f} words/s  {self._left(progress)}"
         )
         self._draw({"training/nats per word": nats, "training/words per second": speed}, progress.update)
         self._losses, self._words, self._since = [], 0, now
 
     def validation(self, progress: Progress, validation: Validation) -> None:
-        """Report a look at the development set."""
-        best = progress.best
-        mark = "  best so far" if best is not None and best.update == validation.update else ""
+        """Report a validation."""
+        mark = "  best so far" if progress.kept == validation else ""
         self._say(f"update {progress.update:,}  dev: {_describe(validation)}{mark}")
-        values = {"dev/nats per word": validation.nats_per_word}
-        if validation.bleu is not None:
-            values["dev/BLEU"] = validation.bleu
-        self._draw(values, progress.update)
+        first = Measured("dev", validation.nats_per_word, validation.bleu)
+        for found in (first, *validation.others):
+            values = {f"{found.name}/nats per word": found.nats_per_word}
+            if found.bleu is not None:
+                values[f"{found.name}/BLEU"] = found.bleu
+            self._draw(values, progress.update)
         self._losses, self._words, self._since = [], 0, time.monotonic()
 
     def average(self, snapshots: int, validation: Validation) -> None:
@@ -83,11 +83,12 @@ class Reporter:
 
     def _left(self, progress: Progress) -> str:
         """The time until the nearest known end, early stopping aside."""
-        ends = [
-            self.config.max_updates,
-            self.config.max_epochs * self.updates_per_epoch if self.config.max_epochs else None,
+        config = self.config
+        parts = [
+            progress.update / config.max_updates if config.max_updates else None,
+            progress.epochs / config.max_epochs if config.max_epochs else None,
         ]
-        seconds = [(end - progress.update) * progress.seconds / progress.update for end in ends if end is not None]
+        seconds = [progress.seconds * (1 / part - 1) for part in parts if part]
         if self.config.max_minutes is not None:
             seconds.append(60 * self.config.max_minutes - progress.seconds)
         return f"{max(0.0, min(seconds)) / 60:.0f} min left" if seconds else f"{progress.seconds / 60:.0f} min"
@@ -102,10 +103,21 @@ class Reporter:
                 self.board.add_scalar(name, value, update)
 
 
+def _describe_text(task: Task, tasks: Sequence[Task]) -> str:
+    corpus = task.corpus
+    share = "" if len(tasks) == 1 else f"{task.name} ({task.weight / sum(one.weight for one in tasks):.0%}): "
+    left_out = f" ({corpus.left_out:,} left out for their length)" if corpus.left_out else ""
+    return f"{share}{len(corpus):,} pairs{left_out}, {task.groups_per_epoch:,} updates an epoch"
+
+
 def _describe(validation: Validation) -> str:
-    bleu = "" if validation.bleu is None else f"BLEU {validation.bleu:.2f} (tokenised)  "
-    perplexity = math.exp(min(validation.nats_per_word, 700.0))
-    return f"{bleu}{validation.nats_per_word:.3f} nats/word, perplexity {perplexity:.4g}"
+    others = "".join(f"; {one.name}: {_numbers(one.nats_per_word, one.bleu)}" for one in validation.others)
+    return _numbers(validation.nats_per_word, validation.bleu) + others
+
+
+def _numbers(nats_per_word: float, bleu: float | None) -> str:
+    shown = "" if bleu is None else f"BLEU {bleu:.2f} (tokenised)  "
+    return f"{shown}{nats_per_word:.3f} nats/word, perplexity {math.exp(min(nats_per_word, 700.0)):.4g}"
 
 
 def _open_tensorboard(folder: str) -> Any:

@@ -1,4 +1,4 @@
-"""The training loop: next minibatch, gradient, update; now and then a look at the development set.
+"""The training loop: next minibatches, gradient, update; now and then a validation.
 
 The order of the minibatches depends on seed and epoch alone and every random number comes from a
 saved generator, so a run that was interrupted and resumed ends with the same parameters as one that
@@ -8,34 +8,35 @@ was not.
 from __future__ import annotations
 
 import dataclasses
-import glob
 import math
-import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch
-from nmt_core.data.corpus import ParallelCorpus, make_batch
-from nmt_core.data.partitions import Indices, cut_into_partitions
+from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
 from nmt_core.messages import say
-from nmt_core.models.checkpoint import LoadedModel, load_tensors, parameters, save_model, save_tensors
+from nmt_core.models.checkpoint import save_model
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.identity import RunIdentity
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
+from nmt_core.training.schedule import rate_factor
+from nmt_core.training.snapshots import Snapshots, average_into
 from nmt_core.training.state import Progress, restore_state, save_state
-from nmt_core.training.validation import DevelopmentSet, Validation
+from nmt_core.training.task import Cursor, Task, Work, task_of_update, work_from
+from nmt_core.training.validation import Validation, validate
+from nmt_core.training.weight_average import WeightAverage
 from nmt_core.training.word_tables import WordTables
 
 MOST_SKIPPED_IN_A_ROW = 20
-SNAPSHOTS = "snapshots"
 
 
 class Interrupted(Exception):
@@ -45,28 +46,22 @@ class Interrupted(Exception):
 class Trainer:
     """One training run into one model folder.
 
-    ``loaded`` is the untrained model with its vocabularies; its folder receives the best parameters
-    seen on ``dev`` and the state for resuming. ``run`` identifies settings and data.
+    The model of the first task is untrained; its folder receives the best parameters seen on its first
+    development set and the state for resuming. ``run`` identifies settings and data.
     """
 
-    def __init__(
-        self,
-        loaded: LoadedModel,
-        corpus: ParallelCorpus,
-        dev: DevelopmentSet,
-        config: TrainingConfig,
-        *,
-        run: str,
-        reporter: Reporter,
-    ) -> None:
-        self.loaded, self.corpus, self.dev, self.config, self.run = loaded, corpus, dev, config, run
-        self.model = loaded.model.requires_grad_(False)
-        for parameter in self.model.trained():
-            parameter.requires_grad_(True)
-        self.optimizer = build_optimizer(config, self.model.parameters())
+    def __init__(self, tasks: Sequence[Task], config: TrainingConfig, *, run: RunIdentity, reporter: Reporter) -> None:
+        self.tasks, self.config, self.run, self.reporter = tuple(tasks), config, run, reporter
+        self.loaded = tasks[0].loaded
+        self.model = self.loaded.model
+        self.trained = parameters_of(tasks)
+        self.optimizer = build_optimizer(config, self.trained.values())
         self.tables = WordTables(self.model, self.optimizer)
-        self.progress = Progress(learning_rate=config.learning_rate)
-        self.reporter = reporter
+        self.average = None if config.ema is None else WeightAverage(self.optimizer, self.tables, config.ema)
+        self.snapshots = Snapshots(self.folder, config)
+        cursors = {task.name: Cursor() for task in tasks}
+        self.progress = Progress(learning_rate=config.learning_rate, cursors=cursors)
+        self._partition: Partition | None = None
         self._stop_asked = False
 
     @property
@@ -76,160 +71,205 @@ class Trainer:
 
     def resume(self) -> None:
         """Go back to the saved state of the folder."""
-        self.progress = restore_state(self.folder, self.model, self.optimizer, self.run)
+        self.progress = restore_state(self.folder, self.trained, self.optimizer, self.run)
         limit = self.config.freeze_embeddings_after
         if limit is not None and self.progress.update > limit:
             self.tables.freeze_embeddings()
 
     def train(self) -> Validation:
-        """Run to the end; what the best model reached. Raises Interrupted after Ctrl-C or SIGTERM."""
-        batches = self._batches()
+        """Run to the end; what the model in the folder reached. Raises Interrupted after Ctrl-C or SIGTERM."""
         if self.progress.update == 0:
             torch.manual_seed(self.config.seed)
-        self._set_learning_rate(self.progress.learning_rate)
+        work = [work_from(task, self.progress.cursors[task.name]) for task in self.tasks]
+        saved = time.monotonic()
         with _signals(self._ask_to_stop):
-            while not self._finished() and (batch := next(batches, None)) is not None:
-                self._update(batch)
-                if self.progress.update % self.config.validate_every == 0:
-                    with self.tables.whole():
-                        self._validate()
-                if self._stop_asked:
-                    self.tables.widen()
+            while not self._finished():
+                number = self.progress.update + 1
+                place = task_of_update(self.tasks, seed=self.config.seed, update=number)
+                self._update(place, next(work[place]))
+                if number % self.config.validate_every == 0:
+                    self._validate()
+                    saved = time.monotonic()
+                elif self.snapshots.is_due(number):
+                    with self._measured_parameters():
+                        self._save_model(self.snapshots.path(number))
+                if self._stop_asked or time.monotonic() - saved >= 60 * self.config.save_every:
                     self._save_state()
+                    saved = time.monotonic()
+                if self._stop_asked:
                     raise Interrupted
-            self.tables.widen()
-            if not self.progress.history or self.progress.history[-1].update != self.progress.update:
-                self._validate()
-            return self._finish()
+            self._take_words(None)
+            history = self.progress.history
+            if not history or history[-1].update != self.progress.update:
+                history = self._validate(scheduled=False)
+            return self._finish(history)
 
     # --- the steps of the loop
 
-    def _batches(self) -> Iterator[Batch]:
-        """The minibatches that are left, epoch after epoch."""
-        while self.config.max_epochs is None or self.progress.epoch < self.config.max_epochs:
-            plan = self.config.plan.epoch(self.corpus, self.progress.epoch)
-            if self.config.partition_words is None:
-                for indices in plan[self.progress.batch :]:
-                    yield make_batch(self.corpus, indices.tolist()).to(self.model.device)
-            else:
-                yield from self._partitioned(plan, self.config.partition_words)
-            self._advance(epoch=self.progress.epoch + 1, batch=0)
-
-    def _partitioned(self, plan: list[Indices], words: int) -> Iterator[Batch]:
-        """The minibatches that are left of an epoch, with the words of their partitions alone in the model."""
-        begin = self.progress.batch
-        sizes = {"source_words": len(self.loaded.source), "target_words": len(self.loaded.target)}
-        for partition in cut_into_partitions(self.corpus, plan, words=words, **sizes):
-            left = partition.batches[max(begin - partition.first, 0) :]
-            if left:
-                self.tables.narrow(partition.source.words_C, partition.target.words_C)
-            for indices in left:
-                yield partition.local(make_batch(self.corpus, indices.tolist())).to(self.model.device)
-
-    def _update(self, batch: Batch) -> None:
+    def _update(self, place: int, work: Work) -> None:
         """One update of the parameters; one that is not a number is left out."""
         started = time.monotonic()
-        if self.progress.update == self.config.freeze_embeddings_after:
+        before, number = self.progress, self.progress.update + 1
+        task = self.tasks[place]
+        self._take_words(work.partition)
+        if before.update == self.config.freeze_embeddings_after:
             self.tables.freeze_embeddings()
-        self.model.train()
+        epochs = before.epochs if place else work.epochs
+        self._set_learning_rate(before.learning_rate * rate_factor(self.config, update=number, epochs=epochs))
+        task.loaded.model.train()
         self.optimizer.zero_grad()
-        loss = backpropagate(
-            self.model,
-            batch,
-            label_smoothing=self.config.label_smoothing,
-            self_normalization=self.config.self_normalization,
-            per_word=self.config.gradient == "word",
-            autocast=self.config.precision == "bfloat16",
+        loss = self._gradient(task, work)
+        norm = rescale_gradient(self.trained.values(), self.config.clip)
+        skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
+        if skipped:
+            self._tell_of_no_number(number, loss, norm, skipped)
+        else:
+            self.optimizer.step()
+            if self.average is not None:
+                self.average.update(number)
+        self.progress = dataclasses.replace(
+            before,
+            update=number,
+            cursors={**before.cursors, task.name: work.after},
+            epochs=epochs,
+            seconds=before.seconds + time.monotonic() - started,
+            skipped=skipped,
         )
-        norm = rescale_gradient(self.model.parameters(), self.config.clip)
-        skipped = 0 if math.isfinite(norm.item()) else self.progress.skipped + 1
+        self.reporter.update(self.progress, loss, work.batches, norm)
+
+    def _gradient(self, task: Task, work: Work) -> Tensor:
+        """Add the gradient of all minibatches; their summed loss."""
+        divisor = {
+            "sum": 1,
+            "sentence": sum(batch.target.rows for batch in work.batches),
+            "word": sum(int(batch.target.mask_BL.sum()) for batch in work.batches),
+        }[self.config.gradient]
+        losses = [
+            backpropagate(
+                task.loaded.model,
+                batch,
+                label_smoothing=self.config.label_smoothing,
+                self_normalization=self.config.self_normalization,
+                scale=1.0 / divisor,
+                autocast=self.config.precision == "bfloat16",
+            )
+            for batch in work.batches
+        ]
+        return torch.stack(losses).sum()
+
+    def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
+        found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
         if skipped > MOST_SKIPPED_IN_A_ROW:
             raise ModelError(
-                f"{self.folder}: {skipped} gradients in a row were not numbers; "
+                f"{self.folder}: update {number:,}: {found}, the {skipped}th time in a row; "
                 "lower training.learning_rate, or resume from the last good state with --resume"
             )
-        if not skipped:
-            self.optimizer.step()
-        position = self.progress
-        seconds = position.seconds + time.monotonic() - started
-        self._advance(update=position.update + 1, batch=position.batch + 1, seconds=seconds, skipped=skipped)
-        self.reporter.update(self.progress, loss, batch, norm)
+        if skipped == 1:
+            say(f"update {number:,}: {found}; it is left out")
 
-    def _validate(self) -> None:
-        """Look at the development set, keep the best model, and save the state."""
+    def _validate(self, *, scheduled: bool = True) -> tuple[Validation, ...]:
+        """Measure, keep the best model, and save the state; all validations.
+
+        One that is not ``scheduled`` changes nothing but the model in the folder: a run that goes on from here
+        must not count what one that did not stop has not measured.
+        """
         started = time.monotonic()
-        validation = self._measure()
-        best, since_best, since_decay = self.progress.best, self.progress.since_best + 1, self.progress.since_decay + 1
-        if best is None or validation.score(self.config.select_by) > best.score(self.config.select_by):
-            best, since_best, since_decay = validation, 0, 0
-            self._save_model()
+        by, before = self.config.select_by, self.progress
+        with self._measured_parameters():
+            validation = self._measure()
+            history = (*before.history, validation)
+            best, since_best, since_decay = before.best, before.since_best + 1, before.since_decay + 1
+            if validation.better_than(best, by):
+                best, since_best, since_decay = validation, 0, 0
+            kept = before.kept
+            if validation.better_than(kept, by):
+                kept = validation
+                self._save_model(self.folder)
+            self.snapshots.keep(before.update, (before.history, history), self._save_model)
+        rate = before.learning_rate
         if self.config.decay_patience and since_decay >= self.config.decay_patience:
-            since_decay = 0
-            self._set_learning_rate(self.progress.learning_rate * self.config.decay)
-        self._advance(
+            since_decay, rate = 0, rate * self.config.decay
+        counted = dataclasses.replace(
+            before,
             best=best,
+            kept=kept,
             since_best=since_best,
             since_decay=since_decay,
-            history=(*self.progress.history, validation),
-            seconds=self.progress.seconds + time.monotonic() - started,
+            learning_rate=rate,
+            history=history,
+            seconds=before.seconds + time.monotonic() - started,
         )
-        self._keep_snapshot()
+        self.progress = counted if scheduled else dataclasses.replace(before, kept=kept)
         self._save_state()
         self.reporter.validation(self.progress, validation)
+        return history
 
     def _finished(self) -> bool:
+        config, progress = self.config, self.progress
         limits = (
-            self.config.max_updates is not None and self.progress.update >= self.config.max_updates,
-            self.config.max_minutes is not None and self.progress.seconds >= 60 * self.config.max_minutes,
-            self.config.patience is not None and self.progress.since_best >= self.config.patience,
+            config.max_epochs is not None and progress.cursors[self.tasks[0].name].epoch >= config.max_epochs,
+            config.max_updates is not None and progress.update >= config.max_updates,
+            config.max_minutes is not None and progress.seconds >= 60 * config.max_minutes,
+            config.patience is not None and progress.since_best >= config.patience,
         )
         return any(limits)
 
-    def _finish(self) -> Validation:
-        """Try the average of the last snapshots, and leave the better model in the folder."""
-        assert self.progress.best is not None
-        paths = self._snapshots()
-        if self.config.average > 1 and len(paths) > 1:
-            average_into(self.model, paths)
-            validation = self._measure()
-            self.reporter.average(len(paths), validation)
-            if validation.score(self.config.select_by) > self.progress.best.score(self.config.select_by):
-                self._save_model()
-                return validation
-        return self.progress.best
+    def _finish(self, history: Sequence[Validation]) -> Validation:
+        """Try the average of the last snapshots, and leave the better model in the folder.
+
+        The run itself stands where it stood, so that it goes on from here as if nothing had been averaged.
+        """
+        updates = self.snapshots.last(history)
+        if len(updates) > 1:
+            with self._measured_parameters(), _unchanged(self.model):
+                average_into(self.model, [self.snapshots.path(update) for update in updates])
+                validation = self._measure()
+                self.reporter.average(len(updates), validation)
+                if validation.better_than(self.progress.kept, self.config.select_by):
+                    self._save_model(self.folder)
+                    self.progress = dataclasses.replace(self.progress, kept=validation)
+            self._save_state()
+        if self.progress.kept is None:
+            raise ModelError(
+                f"{self.folder}: no validation gave a number, so that there is no model; lower training.learning_rate"
+            )
+        return self.progress.kept
 
     # --- keeping
 
     def _measure(self) -> Validation:
-        self.model.eval()
+        for task in self.tasks:
+            task.loaded.model.eval()
         beam = self.config.dev_beam if self.config.select_by == "bleu" else None
-        return self.dev.validate(self.loaded, update=self.progress.update, beam=beam)
+        sets = [(task.loaded, dev) for task in self.tasks for dev in task.dev]
+        return validate(sets, update=self.progress.update, beam=beam)
 
-    def _save_model(self) -> None:
+    def _measured_parameters(self) -> ExitStack:
+        """All words are in the model inside the block, and with ``ema`` the averages are its parameters."""
+        stack = ExitStack()
+        stack.enter_context(self.tables.whole())
+        if self.average is not None:
+            stack.enter_context(self.average.applied())
+        return stack
+
+    def _save_model(self, folder: str) -> None:
         loaded = self.loaded
-        save_model(self.folder, self.model, loaded.source, loaded.target, loaded.config, loaded.preparation)
+        save_model(folder, self.model, loaded.source, loaded.target, loaded.config, loaded.preparation)
 
     def _save_state(self) -> None:
-        save_state(self.folder, self.model, self.optimizer, self.progress, self.run)
+        with self.tables.whole():
+            save_state(self.folder, self.trained, self.optimizer, self.progress, self.run)
 
-    def _keep_snapshot(self) -> None:
-        """Keep the parameters of the last ``average`` validations."""
-        if self.config.average == 1:
+    def _take_words(self, partition: Partition | None) -> None:
+        if partition is self._partition:
             return
-        os.makedirs(os.path.join(self.folder, SNAPSHOTS), exist_ok=True)
-        path = os.path.join(self.folder, SNAPSHOTS, f"{self.progress.update:09d}.safetensors")
-        save_tensors(path, parameters(self.model))
-        for old in self._snapshots()[: -self.config.average]:
-            os.unlink(old)
-
-    def _snapshots(self) -> list[str]:
-        return sorted(glob.glob(os.path.join(self.folder, SNAPSHOTS, "*.safetensors")))
-
-    def _advance(self, **changes: Any) -> None:
-        self.progress = dataclasses.replace(self.progress, **changes)
+        if partition is None:
+            self.tables.widen()
+        else:
+            self.tables.narrow(partition.source.words_C, partition.target.words_C)
+        self._partition = partition
 
     def _set_learning_rate(self, rate: float) -> None:
-        self._advance(learning_rate=rate)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
@@ -240,15 +280,35 @@ class Trainer:
         say("stopping after this update; --resume will go on from it")
 
 
-@torch.no_grad()
-def average_into(model: torch.nn.Module, paths: list[str]) -> None:
-    """Give ``model`` the mean of the parameters in several safetensors files."""
-    total: dict[str, Tensor] = {}
-    for path in paths:
-        for name, tensor in load_tensors(path).items():
-            total[name] = total[name] + tensor.double() if name in total else tensor.double()
-    for name, parameter in model.named_parameters():
-        parameter.copy_(total[name] / len(paths))
+def parameters_of(tasks: Sequence[Task]) -> dict[str, nn.Parameter]:
+    """The parameters of all tasks by name, shared ones once; those that training changes ask for a gradient.
+
+    Names of the first task's model are its own, others stand behind the name of their task.
+    """
+    found: dict[int, tuple[str, nn.Parameter]] = {}
+    for place, task in enumerate(tasks):
+        task.loaded.model.requires_grad_(False)
+        for name, parameter in task.loaded.model.named_parameters():
+            found.setdefault(id(parameter), (f"{task.name}/{name}" if place else name, parameter))
+    for task in tasks:
+        for parameter in task.loaded.model.trained():
+            parameter.requires_grad_(True)
+    return dict(found.values())
+
+
+class _unchanged:
+    """The parameters of a model are after the block what they were before it."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+
+    def __enter__(self) -> None:
+        self.before = [parameter.detach().clone() for parameter in self.model.parameters()]
+
+    def __exit__(self, *_: object) -> None:
+        with torch.no_grad():
+            for parameter, value in zip(self.model.parameters(), self.before, strict=True):
+                parameter.copy_(value)
 
 
 class _signals:

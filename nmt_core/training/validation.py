@@ -1,7 +1,8 @@
-"""How good a model is on the development set: nats per word, and BLEU of its translations."""
+"""How good a model is on development sets: nats per word, and BLEU of its translations."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,19 +16,35 @@ from nmt_core.training.losses import NOTHING, negative_log_likelihood
 
 
 @dataclass(frozen=True)
+class Measured:
+    """What a model reached on one development set; BLEU is of tokenised, cased text."""
+
+    name: str
+    nats_per_word: float
+    bleu: float | None
+
+
+@dataclass(frozen=True)
 class Validation:
-    """What one look at the development set found; BLEU is of tokenised, cased text."""
+    """What was measured after an update: on the first development set, which decides, and on the ``others``."""
 
     update: int
     nats_per_word: float
     bleu: float | None
+    others: tuple[Measured, ...] = ()
 
     def score(self, by: str) -> float:
-        """The number that is to rise."""
+        """The number that is to rise; minus infinity for a model whose probabilities are not numbers."""
+        if not math.isfinite(self.nats_per_word):
+            return -math.inf
         if by == "bleu":
             assert self.bleu is not None
             return self.bleu
         return -self.nats_per_word
+
+    def better_than(self, other: Validation | None, by: str) -> bool:
+        """Whether this model is to be preferred; without ``other``, whether it can be used at all."""
+        return self.score(by) > (-math.inf if other is None else other.score(by))
 
 
 @dataclass(frozen=True)
@@ -40,15 +57,16 @@ class DevelopmentSet:
     sources: Sequence[str]
     references: Sequence[str]
     words: Callable[[str], str] | None = None
+    name: str = "dev"
 
-    def validate(self, loaded: LoadedModel, *, update: int, beam: int | None) -> Validation:
+    def measure(self, loaded: LoadedModel, *, beam: int | None) -> Measured:
         """Measure a model; BLEU only if a ``beam`` is given."""
         pairs = zip(self.sources, self.references, strict=True)
         corpus = encode_corpus(pairs, loaded.source, loaded.target, monolingual=not any(self.sources))
         device = loaded.model.device
         batches = batches_in_order(corpus, tokens=2000)
         loss = sum((negative_log_likelihood(loaded.model, batch.to(device)) for batch in batches), NOTHING)
-        return Validation(update, loss.per_word, None if beam is None else self._bleu(loaded, beam))
+        return Measured(self.name, loss.per_word, None if beam is None else self._bleu(loaded, beam))
 
     def _bleu(self, loaded: LoadedModel, beam: int) -> float:
         translator = Translator([loaded], config=DecodingConfig(beam=beam))
@@ -56,3 +74,9 @@ class DevelopmentSet:
         hypotheses = [words(found[0].text) for found in translator.translate(list(self.sources))]
         references = [words(reference) for reference in self.references]
         return float(sacrebleu.corpus_bleu(hypotheses, [references], tokenize="none", force=True).score)
+
+
+def validate(sets: Sequence[tuple[LoadedModel, DevelopmentSet]], *, update: int, beam: int | None) -> Validation:
+    """Measure models on their development sets, of which the first decides."""
+    first, *others = [dev.measure(loaded, beam=beam) for loaded, dev in sets]
+    return Validation(update, first.nats_per_word, first.bleu, tuple(others))

@@ -40,7 +40,7 @@ def random_corpus(seed: int, sentences: int) -> ParallelCorpus:
 @given(st.integers(0, 1000), st.integers(1, 60), st.integers(17, 45))
 def test_partitions_are_the_corpus_in_order_with_all_its_words(seed: int, sentences: int, words: int) -> None:
     corpus = random_corpus(seed, sentences)
-    plan = BatchPlan(sentences=3, window=2, seed=seed).epoch(corpus, 0)
+    plan = [one for (one,) in BatchPlan(sentences=3, window=2, seed=seed).epoch(corpus, 0)]
     partitions = list(cut_into_partitions(corpus, plan, words=words, **SIZES))
     assert [indices.tolist() for part in partitions for indices in part.batches] == [one.tolist() for one in plan]
     assert [part.first for part in partitions] == np.cumsum([0, *(len(p.batches) for p in partitions)])[:-1].tolist()
@@ -57,7 +57,7 @@ def test_partitions_are_the_corpus_in_order_with_all_its_words(seed: int, senten
 
 def test_a_minibatch_with_too_many_words_is_one_clear_error() -> None:
     corpus = random_corpus(1, 30)
-    plan = BatchPlan(sentences=30, window=1).epoch(corpus, 0)
+    plan = BatchPlan(sentences=30, window=1).epoch(corpus, 0)[0]
     with pytest.raises(ConfigError, match=r"training.partition_words 10: a minibatch of 30 pairs has \d\d distinct"):
         list(cut_into_partitions(corpus, plan, words=10, **SIZES))
 

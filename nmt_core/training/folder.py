@@ -1,0 +1,77 @@
+"""The folder of a training run: made, locked and tested before the work begins.
+
+What would stop a run after hours (no right to write, a full disk, a second run into the same folder) is
+found before the text is read. The lock is one of the operating system's and ends with the process,
+however that ends.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+
+from nmt_core.errors import ConfigError, NmtError
+
+LOCK = "training.lock"
+
+
+@contextlib.contextmanager
+def run_folder(folder: str) -> Iterator[None]:
+    """Make ``folder`` and hold its lock inside the block; a folder made here that stays empty is removed.
+
+    Raises NmtError when it cannot be written, ConfigError when another run has the lock.
+    """
+    new = not os.path.exists(folder)
+    path = os.path.join(folder, LOCK)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = _locked(path)
+    except OSError as error:
+        raise NmtError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from error
+    try:
+        yield
+    finally:
+        os.unlink(path)
+        os.close(descriptor)
+        if new:
+            with contextlib.suppress(OSError):  # it is not empty, as it should be
+                os.rmdir(folder)
+
+
+def check_room(folder: str, size: int) -> None:
+    """Take ``size`` bytes of the disk of ``folder`` and give them back. Raises NmtError when they are not there."""
+    try:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".room.") as stream:
+            os.posix_fallocate(stream.fileno(), 0, max(size, 1))
+    except OSError as error:
+        raise NmtError(
+            f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
+            "make room or choose another folder"
+        ) from error
+
+
+def _locked(path: str) -> int:
+    """The descriptor of the lock file, locked."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ConfigError(
+                f"{os.path.dirname(path)}: another run is training into this folder; "
+                "wait for its end or choose another folder"
+            ) from None
+        if _is_still(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # the run before removed the file between our two calls
+
+
+def _is_still(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,118 @@
+"""What must be the same for a run to be resumed, and which of it is another.
+
+Settings that decide how parameters change, and the content of what they are computed from. Names of
+files do not count, their content does; nor does what decides only when a run ends or what it writes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nmt_core.data.corpus import ParallelCorpus
+from nmt_core.training.config import RunConfig, TrainingConfig
+
+_WITHOUT_EFFECT = {
+    "training.max_epochs",
+    "training.max_updates",
+    "training.max_minutes",
+    "training.patience",
+    "training.save_every",
+    "training.keep_best",
+    "training.keep_every",
+    "training.tensorboard",
+    "training.start_from",  # the content of these three counts
+    "training.source_embeddings",
+    "training.target_embeddings",
+}
+
+
+@dataclass(frozen=True)
+class RunIdentity:
+    """``settings`` by dotted key where they are not the defaults, ``content`` as hashes, ``data`` to explain these."""
+
+    settings: Mapping[str, Any]
+    defaults: Mapping[str, Any]
+    content: Mapping[str, str]
+    data: Mapping[str, Any]
+
+    def to_json(self) -> str:
+        """What a saved state remembers."""
+        return json.dumps({"settings": self.settings, "content": self.content, "data": self.data}, sort_keys=True)
+
+    def difference(self, saved: str) -> str | None:
+        """How the run that is saved as JSON was another, in words; None when it was this one."""
+        try:
+            then = json.loads(saved)
+            settings, content, data = then["settings"], then["content"], then["data"]
+        except (ValueError, KeyError, TypeError):
+            return "it was saved by an older version of hybridmt"
+        for key in sorted(self.settings.keys() | settings.keys()):
+            before, now = (mapping.get(key, self.defaults.get(key)) for mapping in (settings, self.settings))
+            if before != now:
+                return f"{key} was {_shown(before)} and is {_shown(now)}"
+        for key in sorted(self.content.keys() | content.keys()):
+            if self.content.get(key) != content.get(key):
+                return f"{key} is another{self._because(data)}"
+        return None
+
+    def _because(self, before: Mapping[str, Any]) -> str:
+        for key in sorted(self.data.keys() | before.keys()):
+            if self.data.get(key) != before.get(key):
+                return f"; {key} was {_shown(before.get(key))} and is {_shown(self.data.get(key))}"
+        return ", since the content of a file changed"
+
+
+def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
+    """The identity of a run whose texts, vocabularies and first parameters have these hashes."""
+    settings = _flat({"model": run.model.to_mapping(), "training": run.training.to_mapping()})
+    defaults = _flat({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
+    effective = {
+        key: value
+        for key, value in settings.items()
+        if key not in _WITHOUT_EFFECT and (value != defaults.get(key) or key == "model.type")
+    }
+    return RunIdentity(effective, defaults, content, _flat({"data": run.data.to_mapping()}))
+
+
+def hash_of_corpus(corpus: ParallelCorpus) -> str:
+    """Changes with any word, or alignment point, of a corpus."""
+    sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
+    return hash_of_bytes(array.tobytes() for side in sides for array in (side.ids, side.starts))
+
+
+def hash_of_file(path: str) -> str:
+    """Changes with the content of a file."""
+    with open(path, "rb") as stream:
+        return hash_of_bytes(iter(lambda: stream.read(1 << 22), b""))
+
+
+def hash_of_text(lines: Iterable[str]) -> str:
+    """Changes with any line."""
+    return hash_of_bytes(f"{line}\n".encode("utf-8", "surrogateescape") for line in lines)
+
+
+def hash_of_bytes(blocks: Iterable[bytes]) -> str:
+    """Sixteen hexadecimal digits of SHA-256."""
+    digest = hashlib.sha256()
+    for block in blocks:
+        digest.update(block)
+    return digest.hexdigest()[:16]
+
+
+def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by dotted keys."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            found |= _flat(value, f"{prefix}{key}.")
+        else:
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+def _shown(value: Any) -> str:
+    return "not given" if value is None else str(value)

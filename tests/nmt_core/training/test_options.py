@@ -1,0 +1,263 @@
+"""Schedules, averages, accumulation, several texts and development sets: their equations, and exact resumption."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt_core.data.batching import pad_pairs
+from nmt_core.data.corpus import BatchPlan, encode_corpus
+from nmt_core.models.build import new_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.losses import backpropagate
+from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.prepare import prepare
+from nmt_core.training.schedule import rate_factor
+from nmt_core.training.task import task_of_update
+from nmt_core.training.weight_average import WeightAverage
+from nmt_core.training.word_tables import WordTables
+
+LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "halving", "decay_after": 0.5}
+
+
+@pytest.mark.parametrize(
+    "training",
+    [
+        pytest.param({**LUONG, "decay_every": 0.25}, id="sgd-halving"),
+        pytest.param({"optimizer": "adam", "learning_rate": 0.01, "ema": 0.9, "gradient": "word"}, id="ema-adam"),
+        pytest.param({"ema": 0.9, "partition_words": 24, "average": 2}, id="ema-partitions"),
+        pytest.param({"optimizer": "sgd", "ema": 0.9, "freeze_embeddings_after": 15}, id="ema-sgd-freezing"),
+        pytest.param({"update_every": 2, "batch_sentences": 5}, id="accumulation"),
+        pytest.param({"update_every": 2, "batch_sentences": 4, "partition_words": 24}, id="accumulation-partitions"),
+        pytest.param({"schedule": "inverse-sqrt", "warmup": 7, "optimizer": "adam"}, id="warmup"),
+        pytest.param({"schedule": "exponential", "decay": 0.9, "decay_patience": 1}, id="exponential"),
+        pytest.param({"shuffle": "once", "batch_tokens": 60}, id="shuffled-once"),
+    ],
+)
+def test_every_option_resumes_exactly(runs, training: dict[str, object]) -> None:
+    runs.assert_resumes_exactly(**training)
+
+
+def test_several_texts_with_weights_resume_exactly(runs) -> None:
+    files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
+    runs.assert_resumes_exactly(data={**files, "weights": [2, 1]}, ema=0.9, optimizer="adam", learning_rate=0.01)
+    cursors = json.loads(Path(runs.file("whole/training.json")).read_text())["cursors"]
+    done = [
+        cursor["epoch"] * updates + cursor["groups"] for cursor, updates in zip(cursors.values(), (24, 6), strict=True)
+    ]
+    assert sum(done) == 31
+    assert all(done)
+
+
+# --- the learning rate
+
+
+def test_luongs_schedule_halves_every_epoch_after_the_fifth() -> None:
+    config = TrainingConfig(**{**LUONG, "decay_after": 5})
+    found = [rate_factor(config, update=1, epochs=epochs) for epochs in (0, 4.99, 5, 5.5, 6, 7, 9.9)]
+    assert found == [1, 1, 0.5, 0.5, 0.25, 0.125, 0.5**5]
+    half = TrainingConfig(**{**LUONG, "decay_after": 5, "decay_every": 0.5})
+    assert [rate_factor(half, update=1, epochs=epochs) for epochs in (5, 5.5, 6)] == [0.5, 0.25, 0.125]
+
+
+def test_warmup_and_inverse_square_root_are_those_of_vaswani() -> None:
+    config = TrainingConfig(schedule="inverse-sqrt", warmup=4000)
+    for update in (1, 100, 3999, 4000, 4001, 100_000):
+        noam = min(update**-0.5, update * 4000**-1.5) * 4000**0.5  # section 5.3, without the model's size
+        assert rate_factor(config, update=update, epochs=0) == pytest.approx(noam, rel=1e-12)
+    assert rate_factor(TrainingConfig(warmup=10), update=5, epochs=0) == 0.5
+    assert rate_factor(TrainingConfig(warmup=10), update=50, epochs=0) == 1.0
+
+
+def test_exponential_decay_is_continuous() -> None:
+    config = TrainingConfig(schedule="exponential", decay=0.8, decay_after=2, decay_every=3)
+    found = [rate_factor(config, update=9, epochs=epochs) for epochs in (1, 2, 3.5, 5)]
+    assert found == pytest.approx([1, 1, math.sqrt(0.8), 0.8])
+
+
+# --- updates
+
+
+def small_model(**sizes: object) -> torch.nn.Module:
+    config = {"embedding": 4, "hidden": 5, "alignment": 3, "maxout": 3, "initialisation": "glorot", **sizes}
+    return new_model(RNNsearchConfig(**config), 14, 14, seed=1).double().requires_grad_(True)
+
+
+def test_sgd_is_the_step_along_the_rescaled_gradient() -> None:
+    parameter = torch.nn.Parameter(torch.tensor([1.0, 2.0], dtype=torch.float64))
+    optimizer = build_optimizer(TrainingConfig(optimizer="sgd", learning_rate=0.5), [parameter])
+    parameter.grad = torch.tensor([6.0, 8.0], dtype=torch.float64)
+    rescale_gradient([parameter], 5.0)
+    optimizer.step()
+    np.testing.assert_allclose(parameter.detach().numpy(), [1 - 0.5 * 3, 2 - 0.5 * 4], atol=1e-6)
+
+
+def test_accumulated_minibatches_are_one_larger_minibatch() -> None:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(12))])
+    generator = np.random.default_rng(1)
+    texts = [" ".join(f"w{w}" for w in generator.integers(0, 12, generator.integers(1, 7))) for _ in range(96)]
+    corpus = encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary, vocabulary)
+    large = BatchPlan(sentences=8, window=3, seed=2).epoch(corpus, 1)
+    small = BatchPlan(sentences=2, window=12, seed=2, group=4).epoch(corpus, 1)
+    assert [group[0].tolist() for group in large] == [np.concatenate(group).tolist() for group in small]
+    pairs = [(corpus.source[index], corpus.target[index]) for index in large[0][0].tolist()]
+    gradients = []
+    for size in (8, 2):
+        model = small_model()
+        words = sum(len(target) + 1 for _, target in pairs)
+        for first in range(0, 8, size):
+            backpropagate(model, pad_pairs(pairs[first : first + size]), scale=1.0 / words)
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("gradient", ["sum", "sentence", "word"])
+def test_a_run_that_accumulates_is_one_with_larger_minibatches(runs, gradient: str) -> None:
+    settings = {
+        "gradient": gradient,
+        "max_updates": 12,
+        "model": {"dropout": 0},
+        "optimizer": "sgd",
+        "learning_rate": 0.1,
+    }
+    runs.write("large", batch_sentences=12, window=2, **settings)
+    runs.write("small", batch_sentences=4, window=6, update_every=3, **settings)
+    assert runs.go_on("large") == 0
+    assert runs.go_on("small") == 0
+    large, small = runs.model("large"), runs.model("small")
+    for name, tensor in large.items():
+        torch.testing.assert_close(small[name], tensor, rtol=1e-4, atol=1e-6)
+
+
+def test_the_average_of_weights_is_its_recurrence(runs) -> None:
+    generator = np.random.default_rng(3)
+    parameter = torch.nn.Parameter(torch.tensor(generator.normal(size=4)))
+    optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.1), [parameter])
+    model = small_model()
+    average = WeightAverage(optimizer, WordTables(model, optimizer), 0.6)
+    expected = None
+    for number in range(1, 30):
+        parameter.grad = torch.tensor(generator.normal(size=4))
+        optimizer.step()
+        average.update(number)
+        value, decay = parameter.detach().numpy().copy(), min(0.6, (1 + number) / (10 + number))
+        expected = value if expected is None else decay * expected + (1 - decay) * value
+    before = parameter.detach().clone()
+    with average.applied():
+        np.testing.assert_allclose(parameter.detach().numpy(), expected, rtol=1e-10)
+    assert torch.equal(parameter, before)
+
+
+def test_the_average_of_weights_is_validated_and_kept_and_changes_no_update(runs) -> None:
+    runs.write("plain", max_updates=12)
+    runs.write("averaged", max_updates=12, ema=0.95, keep_every=12)
+    for name in ("plain", "averaged"):
+        assert runs.go_on(name) == 0
+    plain, averaged = runs.state("plain"), runs.state("averaged")
+    assert all(torch.equal(tensor, averaged[name]) for name, tensor in plain.items())
+    for name, tensor in runs.model("averaged/snapshots/000000012").items():
+        assert torch.equal(tensor, averaged[f"optimizer.average.{name}"])
+    nats = [
+        json.loads(Path(runs.file(f"{name}/training.json")).read_text())["history"] for name in ("plain", "averaged")
+    ]
+    assert nats[0][-1]["nats_per_word"] != nats[1][-1]["nats_per_word"]
+
+
+def test_rows_of_no_partition_have_their_first_value_as_average(runs) -> None:
+    runs.write("run", partition_words=14, ema=0.9, max_updates=1, batch_sentences=2)
+    assert runs.go_on("run") == 0
+    state = runs.state("run")
+    name = "target_embedding.weight"
+    assert torch.equal(state[f"parameter.{name}"], state[f"optimizer.average.{name}"])
+
+
+# --- the order
+
+
+def test_one_shuffle_gives_every_epoch_the_same_minibatches() -> None:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
+    corpus = encode_corpus((("a " * (n % 5 + 1), "a") for n in range(50)), vocabulary, vocabulary)
+    once, anew = BatchPlan(4, 2, once=True), BatchPlan(4, 2)
+    orders = [[index for group in plan.epoch(corpus, epoch) for part in group for index in part.tolist()]
+              for plan in (once, anew) for epoch in (0, 1)]  # fmt: skip
+    assert orders[0] == orders[1] == orders[2] != orders[3]
+    assert all(sorted(order) == list(range(50)) for order in orders)
+
+
+def test_texts_are_drawn_by_their_weights(runs) -> None:
+    files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
+    runs.write("run", data={**files, "weights": [3, 1]})
+    import yaml
+
+    run = RunConfig.from_mapping(yaml.safe_load(Path(runs.file("run.yaml")).read_text()), origin="test")
+    tasks = prepare(run).tasks
+    assert [len(task.corpus) for task in tasks] == [240, 60]
+    drawn = Counter(task_of_update(tasks, seed=1, update=number) for number in range(1, 4001))
+    assert drawn[0] / 4000 == pytest.approx(0.75, abs=0.03)  # four standard deviations
+    assert len(tasks[1].loaded.source) == len(tasks[0].loaded.source)
+
+
+def test_files_without_weights_are_one_text(runs) -> None:
+    for side in ("s", "t"):
+        both = Path(runs.file(f"train.{side}")).read_text() + Path(runs.file(f"other.{side}")).read_text()
+        Path(runs.file(f"both.{side}")).write_text(both)
+    lists = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
+    runs.write("list", max_updates=5, data=lists)
+    runs.write("file", max_updates=5, data={"source": runs.file("both.s"), "target": runs.file("both.t")})
+    for name in ("list", "file"):
+        assert runs.go_on(name) == 0
+    assert all(torch.equal(tensor, runs.model("file")[name]) for name, tensor in runs.model("list").items())
+
+
+# --- development sets
+
+
+def test_several_development_sets_are_measured_and_the_first_decides(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    dev = {f"dev_{side}": [runs.file(f"{name}.{side[0]}") for name in ("dev", "dev2")] for side in ("source", "target")}
+    runs.write("several", max_updates=12, data=dev)
+    runs.write("one", max_updates=12)
+    from nmt_core.commands.main import main
+
+    assert main(["train", runs.file("several.yaml"), "--device", "cpu"]) == 0
+    told = capsys.readouterr().err
+    assert told.count("; dev2.s: BLEU") == 3  # two validations and the end
+    assert runs.go_on("one") == 0
+    history = [json.loads(Path(runs.file(f"{n}/training.json")).read_text())["history"] for n in ("several", "one")]
+    others = [entry.pop("others") for entry in history[0]]
+    assert [[other["name"] for other in entry] for entry in others] == [["dev2.s"]] * 2
+    assert [{**entry, "others": []} for entry in history[0]] == history[1]
+
+
+# --- what does not go together
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"decay_after": 3}, "decay_after goes with schedule: exponential or halving"),
+        ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant', 'inverse-sqrt'"),
+        ({"updates_every": 3}, "did you mean 'update_every'?"),
+        ({"ema": 1.0}, "'training.ema'"),
+        ({"data": {"source": ["a", "b"]}}, "source has 2 entries and target 1"),
+        ({"data": {"weights": [1, 2]}}, "source has 1 entries and weights 2"),
+        ({"data": {"dev_target": ["a", "b"]}}, "dev_source has 1 entries and dev_target 2"),
+        ({"data": {"weights": [1, -2]}}, "'data.weights.1'"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], told: str
+) -> None:
+    runs.write("run", **settings)
+    assert runs.go_on("run") == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1

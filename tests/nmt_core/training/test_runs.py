@@ -1,0 +1,261 @@
+"""What a run is: its folder, what may change when it is resumed, which model it leaves, and what it tells."""
+
+from __future__ import annotations
+
+import dataclasses
+import fcntl
+import json
+import math
+import os
+import resource
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt_core.commands.main import main
+from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.prepare import prepare
+from nmt_core.training.report import Reporter
+from nmt_core.training.state import Progress
+from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
+from nmt_core.training.validation import Validation
+
+
+def counters(folder: str) -> dict:
+    return json.loads(Path(folder, "training.json").read_text())
+
+
+def scripted(runs, monkeypatch: pytest.MonkeyPatch, scores: dict[str, list[float]]) -> None:
+    """Validations find these numbers, one after the other, and averages theirs."""
+    measure = Trainer._measure
+
+    def measured(self: Trainer) -> Validation:
+        found = measure(self)
+        averaging = bool(self.progress.history) and self.progress.history[-1].update == self.progress.update
+        nats = scores["average" if averaging else "run"].pop(0)
+        return dataclasses.replace(found, nats_per_word=nats)
+
+    monkeypatch.setattr(Trainer, "_measure", measured)
+
+
+def test_a_worse_model_does_not_replace_an_average_after_resuming(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(runs, monkeypatch, {"run": [3.0, 2.5, 2.0], "average": [1.0, 1.5]})
+    runs.write("run", select_by="nll", average=2, max_updates=12)
+    assert runs.go_on("run") == 0
+    averaged = runs.model("run")
+    assert runs.go_on("run", "training.max_updates=18") == 0
+    assert all(torch.equal(tensor, averaged[name]) for name, tensor in runs.model("run").items())
+    assert counters(runs.file("run"))["kept"]["nats_per_word"] == 1.0
+    assert counters(runs.file("run"))["best"]["nats_per_word"] == 2.0
+
+
+def test_stopping_between_validations_counts_for_nothing(runs) -> None:
+    state = runs.assert_resumes_exactly(decay_patience=1, decay=0.7, select_by="nll", average=2, learning_rate=1e-9)
+    assert state  # with learning rates that differ the moments of Adadelta would, too
+    whole, parts = (counters(runs.file(name)) for name in ("whole", "parts"))
+    assert [entry["update"] for entry in parts["history"]] == [6, 12, 18, 24, 30]
+    for key in ("learning_rate", "since_best", "since_decay", "best", "history", "cursors"):
+        assert whole[key] == parts[key], key
+
+
+def test_a_first_validation_that_is_no_number_is_never_the_best(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(runs, monkeypatch, {"run": [math.nan, 5.0, math.nan]})
+    runs.write("run", select_by="nll", max_updates=18)
+    assert runs.go_on("run") == 0
+    assert counters(runs.file("run"))["best"]["update"] == 12
+
+
+@pytest.mark.parametrize("by", ["bleu", "nll"])
+def test_models_whose_probabilities_are_no_numbers_lose(by: str) -> None:
+    bad, good = Validation(1, math.nan, 50.0), Validation(2, 9.0, 0.0)
+    assert good.better_than(bad, by)
+    assert good.better_than(None, by)
+    assert not bad.better_than(None, by)
+    assert not Validation(3, math.inf, 50.0).better_than(good, by)
+
+
+def test_a_loss_that_is_no_number_is_one_line_with_its_update(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", max_updates=60, validate_every=100, select_by="nll")
+    config = RunConfig.from_mapping({**_settings(runs, "run")}, origin="test")
+    prepared = prepare(config)
+    trainer = Trainer(
+        prepared.tasks,
+        config.training,
+        run=prepared.identity,
+        reporter=Reporter(config.training, folder="", quiet=True),
+    )
+    os.makedirs(config.folder)
+    with torch.no_grad():
+        next(iter(trainer.trained.values())).fill_(math.nan)
+    with pytest.raises(Exception, match=f"update {MOST_SKIPPED_IN_A_ROW + 1}: the loss is nan") as caught:
+        trainer.train()
+    assert "\n" not in str(caught.value)
+    told = capsys.readouterr().err.splitlines()
+    assert told == ["update 1: the loss is nan and the norm of the gradient nan; it is left out"]
+
+
+def _settings(runs, name: str) -> dict:
+    import yaml
+
+    return yaml.safe_load(Path(runs.file(f"{name}.yaml")).read_text())
+
+
+# --- what may change
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ("training.label_smoothing=0.1", "training.label_smoothing was 0.0 and is 0.1"),
+        ("model.dropout=0.3", "model.dropout was 0.1 and is 0.3"),
+        ("data.max_length=3", "the training text is another; data.max_length was 50 and is 3"),
+        ("data.dev_source={place}/dev2.s data.dev_target={place}/dev2.t", "the development set is another"),
+    ],
+)
+def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str], change: str, told: str) -> None:
+    runs.write("run", max_updates=3)
+    assert runs.go_on("run") == 0
+    assert runs.go_on("run", *change.format(place=runs.place).split()) == 2
+    error = capsys.readouterr().err
+    assert told in error
+    assert len(error.splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", ["train.s", "dev.t"])
+def test_a_file_of_the_same_name_with_other_content_is_noticed(
+    runs, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    runs.write("run", max_updates=3)
+    assert runs.go_on("run") == 0
+    path = Path(runs.file(name))
+    first, second, rest = path.read_text().split("\n", 2)
+    path.write_text("\n".join([second, first, rest]))
+    assert runs.go_on("run") == 2
+    what = "training text" if name == "train.s" else "development set"
+    assert f"the {what} is another, since the content of a file changed" in capsys.readouterr().err
+
+
+def test_a_changed_model_to_start_from_is_noticed(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("one", "two"):
+        runs.write(name, max_updates=2, seed=len(name) + ord(name[0]))
+        assert runs.go_on(name) == 0
+    files = {name: runs.file(f"one/{name}.vocab") for name in ("source", "target")}
+    data = {f"{name}_vocabulary": path for name, path in files.items()}
+    runs.write("run", max_updates=2, start_from=runs.file("one"), data=data)
+    assert runs.go_on("run") == 0
+    assert runs.go_on("run", f"training.start_from={runs.file('two')}") == 2
+    assert "the model of training.start_from is another" in capsys.readouterr().err
+
+
+def test_what_cannot_change_weights_does_not_count(runs) -> None:
+    runs.write("run", max_updates=3)
+    assert runs.go_on("run") == 0
+    for name in ("train.s", "dev.t"):
+        shutil.copy(runs.file(name), runs.file(f"copy.{name}"))
+    changes = ["patience=3", "max_minutes=5", "save_every=1", "keep_best=2", "max_epochs=9", "max_updates=5"]
+    files = [f"data.source={runs.file('copy.train.s')}", f"data.dev_target={runs.file('copy.dev.t')}"]
+    languages = ["text.source_language=de"]
+    assert runs.go_on("run", *(f"training.{change}" for change in changes), *files, *languages) == 0
+    assert counters(runs.file("run"))["update"] == 5
+
+
+# --- the folder
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_the_text_is_read(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    Path(runs.file("file")).write_text("")
+    runs.write("run", data={"source": "/nowhere"})
+    assert runs.go_on("run", f"folder={runs.file('file')}/run") == 2
+    error = capsys.readouterr().err
+    assert f"{runs.file('file')}/run: cannot be written" in error
+    assert len(error.splitlines()) == 1
+
+
+def test_two_runs_into_one_folder_are_told_at_once(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", data={"source": "/nowhere"})
+    os.makedirs(runs.file("run"))
+    with open(runs.file("run/training.lock"), "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert runs.go_on("run") == 2
+        assert "another run is training into this folder" in capsys.readouterr().err
+    assert runs.go_on("run") == 2  # a lock that nobody holds, as kill -9 leaves it
+    assert "/nowhere" in capsys.readouterr().err
+
+
+def test_a_run_that_did_not_begin_leaves_no_folder(runs) -> None:
+    runs.write("run", data={"source": "/nowhere"})
+    assert runs.go_on("run") == 2
+    assert not os.path.exists(runs.file("run"))
+
+
+def test_a_disk_without_room_is_told_before_training(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", max_updates=3)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        assert runs.go_on("run") == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    error = capsys.readouterr().err
+    assert "cannot hold the" in error
+    assert len(error.splitlines()) == 1
+    assert not os.path.exists(runs.file("run"))
+
+
+# --- what is saved and kept
+
+
+def test_the_state_is_saved_between_validations_and_changes_no_number(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved: list[int] = []
+    save = Trainer._save_state
+
+    def counting(self: Trainer) -> None:
+        saved.append(self.progress.update)
+        save(self)
+
+    monkeypatch.setattr(Trainer, "_save_state", counting)
+    options = {"max_updates": 13, "partition_words": 24, "ema": 0.9}
+    runs.write("often", save_every=1e-9, **options)
+    runs.write("rarely", **options)
+    assert runs.go_on("often") == 0
+    assert sorted(set(saved)) == list(range(1, 14))
+    saved.clear()
+    assert runs.go_on("rarely") == 0
+    assert saved == [6, 12, 13]
+    states = runs.state("often"), runs.state("rarely")
+    assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
+
+
+def test_the_best_models_and_those_of_every_so_many_updates_are_kept(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    scripted(runs, monkeypatch, {"run": [3.0, 1.0, 2.0, 4.0]})
+    runs.write("run", select_by="nll", keep_best=2, keep_every=5, max_updates=24)
+    assert runs.go_on("run") == 0
+    kept = sorted(os.listdir(runs.file("run/snapshots")))
+    assert [int(name) for name in kept] == [5, 10, 12, 15, 18, 20]
+    snapshots = [runs.file(f"run/snapshots/{number:09d}") for number in (12, 18)]
+    best = runs.model("run")
+    assert all(torch.equal(best[name], value) for name, value in runs.model("run/snapshots/000000012").items())
+    assert main(["average", *snapshots, "--output", runs.file("mean")]) == 0
+    for name, mean in runs.model("mean").items():
+        parts = [runs.model(f"run/snapshots/{number:09d}")[name].double() for number in (12, 18)]
+        torch.testing.assert_close(mean, (sum(parts) / 2).float(), rtol=0, atol=0)
+
+
+def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", max_updates=2)
+    assert runs.go_on("run") == 0
+    before = Path(runs.file("run/model.safetensors")).read_bytes()
+    assert main(["average", runs.file("run"), "--output", runs.file("run")]) == 2
+    assert "holds a model already" in capsys.readouterr().err
+    assert Path(runs.file("run/model.safetensors")).read_bytes() == before
+
+
+def test_progress_is_remembered(runs) -> None:
+    runs.write("run", max_updates=7)
+    assert runs.go_on("run") == 0
+    found = counters(runs.file("run"))
+    assert found.keys() == {field.name for field in dataclasses.fields(Progress)}
+    assert found["update"] == 7
+    assert TrainingConfig().save_every == 10.0
