@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import chain
+from math import fsum
 from operator import mul
 
 from smt_bridge.errors import FormatError, WiringError
@@ -37,7 +38,7 @@ class Reranker:
         row = self._row(entry)
         if len(row) != len(values):
             self._complain_about_arity(entry)
-        return float(sum(map(mul, row, values)))
+        return fsum(map(mul, row, values))
 
     def best(self, group: NbestList) -> NbestEntry:
         """The entry with the highest total; of equals the earliest."""

@@ -28,6 +28,7 @@ _EXAMPLE = """example:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --cross-validate 5 --ablate --report tuning.json > weights
   smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 --select --output weights
   smt-bridge tune --features-dat features.dat --scores-dat scores.dat --output weights
+  smt-bridge tune --features-dat features.dat --scores-dat scores.dat --from-tuner kbmira.weights --output weights
 
 The list is tokenised text, and so must the reference be, unless --detokenize joins the hypotheses to plain
 text first: then the reference is plain text and BLEU is what sacrebleu reports by default (13a)."""
@@ -44,9 +45,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--reference", type=InputFile, action="append", default=[], metavar="FILE", help="one line per id; repeatable"
     )
     parser.add_argument(
-        "--features-dat", type=InputFile, metavar="FILE", help="instead of the list: features of Moses' extractor"
+        "--features-dat",
+        type=InputFile,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="instead of the list: features of Moses' extractor; repeatable, lists of equal id are joined",
     )
-    parser.add_argument("--scores-dat", type=InputFile, metavar="FILE", help="and its BLEU counts")
+    parser.add_argument(
+        "--scores-dat", type=InputFile, action="append", default=[], metavar="FILE", help="and its BLEU counts"
+    )
+    parser.add_argument(
+        "--from-tuner",
+        type=InputFile,
+        metavar="FILE",
+        help="do not tune: give the weights that Moses' kbmira or mert wrote for these files their names",
+    )
     parser.add_argument("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
     parser.add_argument("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
     parser.add_argument(
@@ -83,8 +97,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report", type=OutputFile, metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`"
     )
     parser.add_argument(
-        "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat and PREFIX.scores.dat for Moses' tuners"
+        "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat, .scores.dat and .init.opt for Moses' tuners"
     )
+    mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
+    mira.add_argument("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
+    mira.add_argument("--mira-c", type=float, default=0.01, metavar="C", help="the most a step may move (0.01)")
+    mira.add_argument("--mira-decay", type=float, default=0.999, metavar="D", help="decay of the background (0.999)")
+    mira.add_argument("--model-bg", action="store_true", help="the model's best goes into the background, not the hope")
+    mira.add_argument("--safe-hope", action="store_true", help="bound the model's influence on the hope")
+    mira.add_argument("--no-shuffle", action="store_true", help="take the sentences in the order of the file")
     parser.add_argument(
         "--tokenize",
         metavar="NAME",
@@ -102,7 +123,7 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.files import open_output
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate
+    from smt_bridge.tuning.tune import ablate, as_json, cross_validate
 
     _check(args)
     start = read_weights(args.start) if args.start else None
@@ -111,13 +132,11 @@ def run(args: argparse.Namespace) -> int:
     pool = _load_pool(args)
     loaded = time.monotonic()
     if args.write_dat:
-        _write_dat(args.write_dat, pool)
-    options = TuningOptions(
-        features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, keep=args.weights_of
-    )
+        _write_dat(args.write_dat, pool, start)
+    options = _options(args, features)
     selection = _select(args, pool, options) if args.select else None
     options = options._replace(features=selection.names) if selection else options
-    report, guard = _tune(args, pool, start, options)
+    report, guard = _named(args, pool) if args.from_tuner else _tune(args, pool, start, options)
     _say(
         f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
@@ -152,6 +171,33 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _options(args: argparse.Namespace, features: Sequence[str] | None) -> TuningOptions:
+    from smt_bridge.tuning.mira import MiraOptions
+    from smt_bridge.tuning.tune import TuningOptions
+
+    mira = MiraOptions(
+        passes=args.mira_passes,
+        rate=args.mira_c,
+        decay=args.mira_decay,
+        model_background=args.model_bg,
+        safe_hope=args.safe_hope,
+        shuffle=not args.no_shuffle,
+    )
+    return TuningOptions(
+        features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, keep=args.weights_of, mira=mira
+    )
+
+
+def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
+    """The weights of a tuner of Moses, with their names and what they reach."""
+    from smt_bridge.tuning.tune import report_of
+    from smt_bridge.tuning.tuned import normalised
+    from smt_bridge.tuning.tuner_output import read_tuner_weights
+
+    weights = normalised(read_tuner_weights(args.from_tuner, pool))
+    return report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}"), None
+
+
 def _tune(
     args: argparse.Namespace, pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions
 ) -> tuple[TuningReport, Guard | None]:
@@ -184,12 +230,19 @@ def _say_guard(guard: Guard, metric: str) -> None:
         _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
 
 
-def _write_dat(prefix: str, pool: NbestPool) -> None:
+def _write_dat(prefix: str, pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> None:
     from nmt_core.files import open_output
     from smt_bridge.tuning.moses_dat import features_dat, scores_dat
+    from smt_bridge.tuning.tune import begin_with
+    from smt_bridge.tuning.tuner_output import init_opt
 
-    for name, lines in (("features", features_dat(pool)), ("scores", scores_dat(pool))):
-        with open_output(f"{prefix}.{name}.dat") as stream:
+    beginning = [init_opt(pool, begin_with(pool, start))]
+    for name, lines in (
+        ("features.dat", features_dat(pool)),
+        ("scores.dat", scores_dat(pool)),
+        ("init.opt", beginning),
+    ):
+        with open_output(f"{prefix}.{name}") as stream:
             stream.writelines(lines)
 
 
@@ -199,6 +252,12 @@ def _check(args: argparse.Namespace) -> None:
     moses = (args.features_dat, args.scores_dat)
     if any(moses) and (not all(moses) or args.nbest or args.reference):
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
+    if len(args.features_dat) != len(args.scores_dat):
+        raise ConfigError("give as many --scores-dat as --features-dat, in the same order")
+    if args.from_tuner and (args.halves or args.select or args.cross_validate or args.ablate):
+        raise ConfigError("--from-tuner does not tune: leave out --halves, --select, --cross-validate and --ablate")
+    if args.mira_passes < 1 or not 0.0 < args.mira_c < 1e6 or not 0.0 <= args.mira_decay <= 1.0:
+        raise ConfigError("--mira-passes must be at least 1, --mira-c above 0, --mira-decay from 0 to 1")
     if not any(moses) and not (args.nbest and args.reference):
         raise ConfigError("give --nbest and --reference (or --features-dat and --scores-dat)")
     if any(moses) and (args.tokenize or args.detokenize):
@@ -218,7 +277,8 @@ def _check(args: argparse.Namespace) -> None:
 def _load_pool(args: argparse.Namespace) -> NbestPool:
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.metrics.metric import METRICS
-    from smt_bridge.tuning.pool import list_statistics, pool_from_lists, pool_from_moses
+    from smt_bridge.tuning.moses_dat import pool_from_moses
+    from smt_bridge.tuning.pool import list_statistics, pool_from_lists
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)

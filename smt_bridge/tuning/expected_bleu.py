@@ -1,8 +1,8 @@
 """Climbing towards high expected BLEU, to give the exact line search good starting points.
 
 With p(h) the softmax of the model scores of a list, the expected BLEU counts of the corpus are smooth
-in the weights, and so is BLEU of them (Smith & Eisner 2006, section 4; Rosti et al. 2010). Sums are
-taken without BLAS, whose result depends on the number of threads.
+in the weights, and so is BLEU of them (Smith & Eisner 2006, section 4; Rosti et al. 2010). All sums are in a
+fixed order (``ordered_sum``).
 
 Shapes: D searched columns, N = S sentences times L entries.
 """
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
+from smt_bridge.tuning.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats
 
 _Singles = npt.NDArray[np.float32]
@@ -37,12 +38,13 @@ class ExpectedBleu:
     def gradient(self, weights: Floats) -> Floats:
         """Gradient (D,) of the logarithm of expected BLEU."""
         probabilities = self._probabilities(weights)
-        expected = np.einsum("kn,n->k", self._counts, probabilities).astype(np.float64)
+        expected = ordered_sum(self._counts * probabilities).astype(np.float64)
         gains = _weighted_sum(_gradient_of_log_bleu(expected), self._counts).reshape(self._shape)
         table = probabilities.reshape(self._shape)
-        gains -= (table * gains).sum(axis=1, keepdims=True)
+        gains -= ordered_sum(table * gains)[:, None]
         gains *= table
-        gradient: Floats = np.einsum("dn,n->d", self._features, gains.ravel()).astype(np.float64)
+        flat = gains.ravel()
+        gradient: Floats = np.array([ordered_sum(row * flat) for row in self._features], dtype=np.float64)
         return gradient
 
     def climb(self, start: Floats, *, steps: int, rate: float = 0.1) -> Floats:
@@ -63,7 +65,7 @@ class ExpectedBleu:
         table = scores.reshape(self._shape)
         table -= table.max(axis=1, keepdims=True)
         np.exp(table, out=table)
-        table /= table.sum(axis=1, keepdims=True)
+        table /= ordered_sum(table)[:, None]
         return scores
 
 

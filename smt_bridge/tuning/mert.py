@@ -27,10 +27,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
-from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.pool import MAXIMAL_COLUMNS, Floats, NbestPool
+from smt_bridge.tuning.tuned import Tuned, normalised
 
 _NEAR = 0.05  # standard deviation of new starting points around the best one
 _TOGETHER = 5  # restarts that begin near the best point at the same time
@@ -41,13 +43,6 @@ _ROUNDS = 30
 _NARROWEST = 1e-9  # angle of an interval below which rounding decides who wins in it
 
 Integers = npt.NDArray[np.intp]
-
-
-class Tuned(NamedTuple):
-    """Weights (D,) of all columns, L1 norm 1, and the metric's score that they reach on the pool."""
-
-    weights: Floats
-    score: float
 
 
 class Corners(NamedTuple):
@@ -329,10 +324,15 @@ def tune_mert(
     for every ten restarts first climbs expected BLEU (where BLEU is the metric); the others begin near the
     best point so far. In each round all coordinates and some random directions are searched along the whole
     line, until a round brings no gain.
-    Columns outside ``tuned`` (D,) keep their start weight. The same seed gives the same weights,
-    whatever the number of threads.
+    Columns outside ``tuned`` keep their start weight. The same seed gives the same weights,
+    whatever the number of threads. Raises WiringError where sparse columns are to be tuned.
     """
     searched = pool.varying() if tuned is None else tuned & pool.varying()
+    if searched[pool.dense :].any():
+        raise WiringError(
+            f"MERT tunes up to {MAXIMAL_COLUMNS} values, and there are {len(pool.columns)}: use --tuner mira or"
+            " --tuner pro, or name the features to tune with --features"
+        )
     columns = np.flatnonzero(searched)
     if not len(columns):
         return Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
@@ -437,11 +437,3 @@ def _best_of(search: _Search, pool: NbestPool, start: Floats, *, columns: Intege
         if score > best.score:
             best = Tuned(weights, score)
     return best
-
-
-def normalised(weights: Floats) -> Floats:
-    """Weights with L1 norm 1, rounded to the six digits with which they are written."""
-    norm = float(np.abs(weights).sum())
-    if norm == 0.0:
-        return weights.copy()
-    return np.array([float(f"{weight / norm:.6g}") for weight in weights])

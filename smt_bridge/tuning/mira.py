@@ -1,28 +1,58 @@
-"""Batch MIRA on k-best lists (Cherry and Foster 2012, section 3.2 and algorithm 1), as Moses' kbmira does it.
+"""Batch MIRA on k-best lists (Cherry and Foster 2012, section 3.2 and algorithm 1), as Moses' ``kbmira`` has it.
 
 Sentence by sentence, the *hope* has both a high model score and a high gain of the metric, the *fear* a
-high model score and a low gain. The weights move, by at most ``C``, until the hope is ahead of the fear by
-the difference of their gains. The gain of a hypothesis is what it adds to a decaying pseudo-corpus, times
-the pseudo-corpus' size (Chiang et al. 2008). Of the averaged weights after every pass, those with the best
-corpus score are taken.
+high model score and a low gain. Where these are two and the hope gains more, the weights move, by at most ``C``,
+until the hope is ahead of the fear by the difference of their gains, and the background corpus decays and takes
+in the hope. The gain of a hypothesis is the score (0..1) of the background with its counts, times the length of
+both (Chiang et al. 2008). The weights of a pass are the mean over all *updates* so far, n of them: the sum of the
+n + 1 weights before, between and after them, divided by n. Of the passes' weights those of the best corpus score
+are taken.
 
-Features are scaled to unit spread within the lists, so that ``C`` means the same for every feature.
+What ``kbmira`` does not have: columns that keep their start weight, other metrics than BLEU, the start itself as
+the result where no pass is better, double precision, and weights written with L1 norm 1 (mert-moses.pl brings
+them to it later). Its order of sentences comes from C's ``rand``, ours from NumPy.
 
 Shapes: D searched columns, S sentences, L entries of a list, C counts.
 """
 
 from __future__ import annotations
 
+import math
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.tuning.mert import Tuned, normalised
 from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.sparse_rows import bincount
+from smt_bridge.tuning.tuned import Tuned, normalised
 
-PASSES = 60
-RATE = 0.01  # C of the paper, the most a weight vector moves for one sentence
-DECAY = 0.999
-_PATIENCE = 15  # passes without a better corpus score after which it is given up
+_MOST_INFLUENCE = 5.0  # of the model on the hope, as a multiple of the gain's, with safe hope
+_NOTHING = 1e-8
+
+
+class MiraOptions(NamedTuple):
+    """``passes`` over the lists, the step's bound ``rate`` (C), ``decay`` of the background; kbmira's defaults.
+
+    With ``model_background`` the background takes in the model's best in place of the hope; with ``safe_hope`` the
+    model has at most five times the influence of the gain on the choice of the hope; without ``shuffle`` the
+    sentences come in the order of the file.
+    """
+
+    passes: int = 60
+    rate: float = 0.01
+    decay: float = 0.999
+    model_background: bool = False
+    safe_hope: bool = False
+    shuffle: bool = True
+
+
+class Extremes(NamedTuple):
+    """The entries of a list with the highest hope, fear and model score."""
+
+    hope: int
+    fear: int
+    model: int
 
 
 def tune_mira(
@@ -31,70 +61,126 @@ def tune_mira(
     *,
     tuned: npt.NDArray[np.bool_] | None = None,
     seed: int = 1,
-    passes: int = PASSES,
-    rate: float = RATE,
+    options: MiraOptions = MiraOptions(),  # noqa: B008
 ) -> Tuned:
-    """Weights (D,) of high corpus score, never below that of the start; sentences are shuffled by ``seed``."""
+    """Weights of high corpus score, never below that of the start; sentences are shuffled by ``seed``."""
     searched = pool.varying() if tuned is None else tuned & pool.varying()
-    columns = np.flatnonzero(searched)
     best = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
-    if not len(columns):
+    if not searched.any():
         return best
-    spreads = pool.spreads()[columns]
-    lists = _Lists(pool, start, columns, spreads)
+    lists = _lists(pool, start, searched)
     generator = np.random.default_rng(seed)
-    scaled = start[columns] * spreads
-    largest = np.abs(scaled).max()
-    weights = scaled / largest if largest > 0 and not lists.fixed else scaled
-    background, total, steps, since = np.ones(pool.metric.columns), np.zeros_like(weights), 0, 0
-    for _ in range(passes):
-        for sentence in generator.permutation(len(lists.features)):
-            weights, background = lists.step(int(sentence), weights, background, rate=rate)
-            total += weights
-            steps += 1
-        candidate = start.copy()
-        candidate[columns] = total / steps / spreads
-        if not lists.fixed:
-            candidate[~searched] = 0.0 if largest == 0 else start[~searched] / largest
-        candidate = normalised(candidate)
+    weights = AveragedWeights(start)
+    background = np.ones(pool.metric.columns)
+    order = np.arange(len(lists))
+    for _ in range(options.passes):
+        if options.shuffle:
+            order = generator.permutation(len(lists))
+        for sentence in order.tolist():
+            background = _step(lists[sentence], weights, background, pool, options)
+        candidate = normalised(weights.mean())
         score = float(pool.metric.score(pool.best_statistics(candidate)))
-        since += 1
         if score > best.score:
-            best, since = Tuned(candidate, score), 0
-        if since >= _PATIENCE:
-            break
+            best = Tuned(candidate, score)
     return best
 
 
-class _Lists:
-    """The lists one by one: features (L, D) in scaled units, counts (L, C), score of what is not searched (L,)."""
+class AveragedWeights:
+    """Weights that are updated, and their mean over the updates.
 
-    def __init__(self, pool: NbestPool, start: Floats, columns: npt.NDArray[np.intp], spreads: Floats) -> None:
-        others = start.copy()
-        others[columns] = 0.0
-        base = pool.scores(others)
-        self.fixed = bool(base[np.isfinite(base)].any())
-        self.features: list[Floats] = []
-        self.counts: list[Floats] = []
-        self.base: list[Floats] = []
-        self._metric = pool.metric
-        for sentence in range(len(base)):
-            real = np.flatnonzero(np.isfinite(pool.padding[sentence]))
-            self.features.append(pool.features[columns, sentence][:, real].T / spreads)
-            self.counts.append(pool.statistics[sentence, real].astype(np.float64))
-            self.base.append(base[sentence, real])
+    With w_0 the start and w_k the weights after update k, the mean of n updates is (w_0 + ... + w_n) / n, and w_0
+    before the first. Kept is the sum of k times the k-th change, so that an update touches its own columns only.
+    """
 
-    def step(self, sentence: int, weights: Floats, background: Floats, *, rate: float) -> tuple[Floats, Floats]:
-        """The weights and the pseudo-corpus after one sentence."""
-        features, counts = self.features[sentence], self.counts[sentence]
-        scores = np.einsum("ld,d->l", features, weights) + self.base[sentence]
-        sums = background + counts
-        gains = self._metric.score(sums) / 100.0 * sums[:, self._metric.size]
-        hope, fear = int((scores + gains).argmax()), int((scores - gains).argmax())
-        difference = features[hope] - features[fear]
-        gain = gains[hope] - gains[fear]
-        loss = gain - (scores[hope] - scores[fear])
-        length = float(difference @ difference)
-        if gain > 0 and loss > 0 and length > 0:
-            weights = weights + min(rate, loss / length) * difference
-        return weights, DECAY * (background + counts[hope])
+    def __init__(self, start: Floats) -> None:
+        self.current = start.copy()
+        self._updates = 0
+        self._late = np.zeros_like(start)
+
+    def update(self, columns: npt.NDArray[np.intp], change: Floats) -> None:
+        """Add ``change`` to the weights of ``columns``, each of which is named once."""
+        self._updates += 1
+        self.current[columns] += change
+        self._late[columns] += self._updates * change
+
+    def mean(self) -> Floats:
+        """The mean."""
+        if not self._updates:
+            return self.current.copy()
+        total: Floats = (self._updates + 1) * self.current - self._late
+        return total / self._updates
+
+
+class _List(NamedTuple):
+    """One list: its values as (entry, place, value), the column of each place, counts (L, C), other columns' score."""
+
+    entries: npt.NDArray[np.intp]
+    places: npt.NDArray[np.intp]
+    values: Floats
+    columns: npt.NDArray[np.intp]
+    counts: Floats
+    base: Floats
+
+    def scores(self, weights: Floats) -> Floats:
+        """Model scores (L,), each summed in the order of the columns."""
+        products = self.values * weights[self.columns][self.places]
+        return bincount(self.entries, products, len(self.base)) + self.base
+
+    def difference(self, better: int, worse: int) -> Floats:
+        """The values of one entry less those of another, by place."""
+        found = np.zeros(len(self.columns))
+        for entry, sign in ((better, 1.0), (worse, -1.0)):
+            first, last = np.searchsorted(self.entries, (entry, entry + 1))
+            found[self.places[first:last]] += sign * self.values[first:last]
+        return found
+
+
+def _lists(pool: NbestPool, start: Floats, searched: npt.NDArray[np.bool_]) -> list[_List]:
+    base = pool.scores(np.where(searched, 0.0, start))
+    dense = np.flatnonzero(searched[: pool.dense])
+    length = base.shape[1]
+    lists = []
+    for sentence in range(len(base)):
+        real = np.flatnonzero(np.isfinite(pool.padding[sentence]))
+        rest = pool.sparse.between(sentence * length, (sentence + 1) * length)
+        used = searched[pool.dense + rest.columns]
+        entries = np.concatenate([np.repeat(real, len(dense)), rest.rows[used]])
+        columns = np.concatenate([np.tile(dense, len(real)), pool.dense + rest.columns[used]])
+        values = np.concatenate([pool.features[dense, sentence][:, real].T.ravel(), rest.values[used]])
+        order = np.argsort(entries, kind="stable")
+        own, places = np.unique(columns[order], return_inverse=True)
+        counts = pool.statistics[sentence, real].astype(np.float64)
+        entries = np.searchsorted(real, entries[order])
+        lists.append(_List(entries, places, values[order], own, counts, base[sentence, real]))
+    return lists
+
+
+def _step(
+    current: _List, weights: AveragedWeights, background: Floats, pool: NbestPool, options: MiraOptions
+) -> Floats:
+    """Update the weights by one sentence; the background corpus after it."""
+    scores = current.scores(weights.current)
+    sums = background + current.counts
+    gains = pool.metric.score(sums) / 100.0 * sums[:, pool.metric.size]
+    hope, fear, model = extremes(scores, gains, safe_hope=options.safe_hope)
+    gain = float(gains[hope] - gains[fear])
+    if hope == fear or gain <= 0.0:
+        return background
+    loss = gain - float(scores[hope] - scores[fear])
+    if loss > 0.0:
+        difference = current.difference(hope, fear)
+        length = math.fsum((difference * difference).tolist())
+        rate = min(options.rate, loss / length) if length > 0.0 else options.rate
+        weights.update(current.columns, rate * difference)
+    after: Floats = options.decay * background + current.counts[model if options.model_background else hope]
+    return after
+
+
+def extremes(scores: Floats, gains: Floats, *, safe_hope: bool = False) -> Extremes:
+    """Hope, fear and the model's best of a list with these model scores and gains (L,); of equals the earliest."""
+    hope = int((scores + gains).argmax())
+    if safe_hope and abs(scores[hope]) > _NOTHING:
+        scale = _MOST_INFLUENCE * abs(gains[hope]) / abs(scores[hope])
+        if scale < 1.0:
+            hope = int((scale * scores + gains).argmax())
+    return Extremes(hope, int((scores - gains).argmax()), int(scores.argmax()))

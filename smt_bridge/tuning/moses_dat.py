@@ -1,31 +1,69 @@
-"""A pool as Moses' tuners (``mert``, ``kbmira``, ``pro``) want it: ``features.dat`` and ``scores.dat``, as text."""
+"""The files of Moses' tuners (``mert``, ``kbmira``, ``pro``): ``features.dat`` and ``scores.dat``, as text.
+
+::
+
+    FEATURES_TXT_BEGIN_0 <id> <rows> <dense values> LM0_0 TranslationModel0_0 TranslationModel0_1
+    -8.17 -1.38 -1.42 wt_a~b=1
+    FEATURES_TXT_END_0
+
+    SCORES_TXT_BEGIN_0 <id> <rows> 9 BLEU
+    match1 total1 match2 total2 match3 total3 match4 total4 reflen
+    SCORES_TXT_END_0
+
+As in ``mert``, lists of equal id are one list, within a file and over several (one of each round of tuning), and
+the two files belong together by their ids.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from smt_bridge.metrics.bleu import ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH
-from smt_bridge.tuning.pool import NbestPool
+from nmt_core.files import read_lines
+from smt_bridge.errors import FormatError
+from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
+from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
+
+_WIDTH = 2 * ORDER + 1
 
 
 def features_dat(pool: NbestPool) -> Iterator[bytes]:
-    """The lines of ``features.dat``; value i of a feature is called ``NAME_i``."""
-    labels = " ".join(f"{column.name}_{column.component}" for column in pool.columns)
-    for sentence, real in _entries(pool):
-        yield f"FEATURES_TXT_BEGIN_0 {sentence} {len(real)} {len(pool.columns)} {labels}\n".encode()
-        for row in pool.features[:, sentence, real].T:
-            yield (" ".join(f"{value:.9g}" for value in row) + "\n").encode()
+    """The lines of ``features.dat``; value i of a feature is called ``NAME_i``, sparse ones stand in the lines."""
+    dense = dense_places(pool)
+    sparse = [place for place in range(pool.dense) if place not in set(dense)]
+    labels = " ".join(f"{pool.columns[place].name}_{pool.columns[place].component}" for place in dense)
+    names = [column.name for column in pool.columns]
+    for place, (sentence, real) in enumerate(_entries(pool)):
+        yield f"FEATURES_TXT_BEGIN_0 {sentence} {len(real)} {len(dense)} {labels}\n".encode("utf-8", "surrogateescape")
+        length = pool.padding.shape[1]
+        more: dict[int, list[str]] = {}
+        for row, column, value in zip(*pool.sparse.between(place * length, (place + 1) * length), strict=True):
+            more.setdefault(int(row), []).append(f"{names[pool.dense + column]}={value:.9g}")
+        for entry in real.tolist():
+            values = pool.features[:, place, entry]
+            tokens = [f"{value:.9g}" for value in values[dense]]
+            tokens += [f"{names[column]}={values[column]:.9g}" for column in sparse if values[column] != 0.0]
+            line = " ".join((*tokens, *more.get(entry, ())))
+            yield line.encode("utf-8", "surrogateescape") + b"\n"
         yield b"FEATURES_TXT_END_0\n"
+
+
+def dense_places(pool: NbestPool) -> list[int]:
+    """The columns that Moses' tuners count as dense and number ``F0``, ``F1``, ...: those without ``_`` in the name."""
+    return [place for place, column in enumerate(pool.columns[: pool.dense]) if "_" not in column.name]
 
 
 def scores_dat(pool: NbestPool) -> Iterator[bytes]:
     """The lines of ``scores.dat``: matches and totals of n-grams side by side, and the reference's length."""
     order = [column for n in range(ORDER) for column in (n, ORDER + n)] + [REFERENCE_LENGTH]
-    for sentence, real in _entries(pool):
+    for place, (sentence, real) in enumerate(_entries(pool)):
         yield f"SCORES_TXT_BEGIN_0 {sentence} {len(real)} {len(order)} BLEU\n".encode()
-        counts = pool.statistics[sentence, real]
+        counts = pool.statistics[place, real]
         counts[:, ORDER] = counts[:, SYSTEM_LENGTH]  # Moses takes the length from the number of words
         for row in counts[:, order]:
             yield (" ".join(map(str, row.tolist())) + " \n").encode()
@@ -33,5 +71,143 @@ def scores_dat(pool: NbestPool) -> Iterator[bytes]:
 
 
 def _entries(pool: NbestPool) -> Iterator[tuple[int, np.ndarray[tuple[int], np.dtype[np.intp]]]]:
-    for sentence, padding in enumerate(pool.padding):
+    for sentence, padding in zip(pool.sentence_ids, pool.padding, strict=True):
         yield sentence, np.flatnonzero(np.isfinite(padding))
+
+
+def pool_from_moses(features_paths: str | Sequence[str], scores_paths: str | Sequence[str]) -> NbestPool:
+    """Read what Moses' ``extractor`` writes: ``features.dat`` and ``scores.dat`` (text, BLEU), or several of each.
+
+    Raises FormatError for other contents and where the two kinds of files do not agree.
+    """
+    features = [features_paths] if isinstance(features_paths, str) else list(features_paths)
+    scores = [scores_paths] if isinstance(scores_paths, str) else list(scores_paths)
+    builder = PoolBuilder(features[0])
+    names: tuple[str, ...] | None = None
+    places: dict[str, int] = {}
+    for features_path, scores_path in zip(features, scores, strict=True):
+        counts = _counts_by_id(scores_path)
+        for block in _read_blocks(features_path, "FEATURES"):
+            if names is None:
+                names = block.names
+                builder.columns.extend(_columns_of_moses(names))
+            _add_block(builder, block, names, places, path=features_path)
+            if block.sentence not in counts:
+                problem = f"has no list of sentence {block.sentence}, which {features_path} has"
+                raise FormatError(scores_path, problem)
+            counts[block.sentence].wanted += len(block.rows)
+        for sentence, found in counts.items():
+            if found.wanted != len(found.rows):
+                problem = f"sentence {sentence} has {len(found.rows)} rows, but {found.wanted} in {features_path}"
+                raise FormatError(scores_path, problem)
+            builder.add_counts(sentence, _counts_of_moses(found.rows))
+    if names is None:
+        raise FormatError(features[0], "is empty; expected features.dat of Moses' extractor")
+    return builder.build()
+
+
+def _add_block(
+    builder: PoolBuilder, block: _Block, names: tuple[str, ...], places: dict[str, int], *, path: str
+) -> None:
+    """Add the hypotheses of a list; ``places`` are the columns of the sparse features so far."""
+    if block.names != names:
+        raise FormatError(path, "the lists have different features", line=block.line)
+    dense = range(len(names))
+    for number, (values, sparse) in enumerate(zip(block.rows, block.sparse, strict=True), start=block.line + 1):
+        if len(values) != len(names):
+            raise FormatError(path, f"has {len(values)} values, but the list announces {len(names)}", line=number)
+        for name in sparse:
+            if name not in places:
+                places[name] = len(builder.columns)
+                builder.columns.append(Column(name, 0))
+        columns = [*dense, *(places[name] for name in sparse)]
+        builder.add_row(block.sentence, columns, [*values, *sparse.values()])
+
+
+class _Block(NamedTuple):
+    """A list: its id, the numbers of every row, and the sparse features of every row."""
+
+    line: int
+    sentence: int
+    names: tuple[str, ...]
+    rows: list[list[float]]
+    sparse: list[dict[str, float]]
+
+
+class _Found:
+    """The rows of counts of a sentence, and how many the features ask for."""
+
+    def __init__(self) -> None:
+        self.rows: list[list[float]] = []
+        self.wanted = 0
+
+
+def _counts_by_id(path: str) -> dict[int, _Found]:
+    found: dict[int, _Found] = {}
+    for block in _read_blocks(path, "SCORES"):
+        if block.names[:1] != ("BLEU",) or any(len(row) != _WIDTH for row in block.rows):
+            raise FormatError(path, "expected the nine BLEU counts of 'extractor --sctype BLEU'", line=block.line)
+        found.setdefault(block.sentence, _Found()).rows.extend(block.rows)
+    return found
+
+
+def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
+    lines = enumerate(read_lines(path), start=1)
+    for number, line in lines:
+        header = line.decode("utf-8", "surrogateescape").split()
+        if len(header) < 4 or header[0] != f"{kind}_TXT_BEGIN_0" or not all(map(_is_count, header[1:4])):
+            raise FormatError(path, f"expected '{kind}_TXT_BEGIN_0 id rows width ...' (text, not binary)", line=number)
+        count, names = int(header[2]), tuple(header[4:])
+        if kind == "FEATURES" and len(names) != int(header[3]):
+            raise FormatError(path, f"names {len(names)} values and announces {header[3]}", line=number)
+        texts = [text for _, text in itertools.islice(lines, count + 1)]
+        if len(texts) != count + 1 or not texts[-1].startswith(f"{kind}_TXT_END_0".encode()):
+            raise FormatError(path, f"this list does not have the {count} rows it announces", line=number)
+        rows, sparse = [], []
+        for place, text in enumerate(texts[:-1], start=number + 1):
+            values, more = _read_row(text, path, place)
+            rows.append(values)
+            sparse.append(more)
+        yield _Block(number, int(header[1]), names, rows, sparse)
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 16
+
+
+def _read_row(text: bytes, path: str, number: int) -> tuple[list[float], dict[str, float]]:
+    """The numbers of a row, and its ``name=value`` tokens."""
+    values: list[float] = []
+    sparse: dict[str, float] = {}
+    for token in text.split():
+        name, equals, value = token.rpartition(b"=")
+        try:
+            parsed = float(value)
+        except ValueError:
+            parsed = math.nan
+        if not math.isfinite(parsed) or b"_" in value:
+            shown = token[:40].decode("utf-8", "replace")
+            raise FormatError(path, f"`{shown}` is neither a finite number nor name=number", line=number)
+        if equals:
+            sparse[name.decode("utf-8", "surrogateescape")] = parsed
+        else:
+            values.append(parsed)
+    return values, sparse
+
+
+def _columns_of_moses(labels: Sequence[str]) -> list[Column]:
+    """``LM0_0`` is the value 0 of the feature ``LM0``."""
+    columns = []
+    for label in labels:
+        parts = re.fullmatch(r"(.+)_([0-9]+)", label)
+        columns.append(Column(parts[1], int(parts[2])) if parts else Column(label, 0))
+    return columns
+
+
+def _counts_of_moses(table: Sequence[Sequence[float]]) -> Counts:
+    """From match1 total1 ... match4 total4 reflen to our order of columns."""
+    rows = np.array(table, dtype=np.float64).reshape(-1, _WIDTH)
+    counts = np.empty((len(rows), COLUMNS), dtype=np.int64)
+    counts[:, :ORDER], counts[:, ORDER : 2 * ORDER] = rows[:, 0:8:2], rows[:, 1:8:2]
+    counts[:, SYSTEM_LENGTH], counts[:, REFERENCE_LENGTH] = rows[:, 1], rows[:, 8]
+    return counts

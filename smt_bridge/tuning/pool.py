@@ -1,29 +1,31 @@
 """N-best lists as arrays, the form in which tuners want them.
 
-Shapes: D feature columns, S sentences, L entries of the longest list. Shorter lists are padded;
-padding has a feature score of minus infinity (``padding``) and can never win.
+Shapes: D dense feature columns, K sparse ones, S sentences, L entries of the longest list. Shorter lists are
+padded; padding has a feature score of minus infinity (``padding``) and can never win.
 """
 
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt_core.errors import InputError
-from nmt_core.files import read_lines, read_text_lines
+from nmt_core.files import read_text_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
-from smt_bridge.metrics.bleu import COLUMNS, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
+from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.metric import BLEU, Metric, counter
+from smt_bridge.tuning.ordered_sum import ordered_sum
+from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
 
 Floats = npt.NDArray[np.float64]
-MAXIMAL_COLUMNS = 500
+MAXIMAL_COLUMNS = 500  # of dense ones
 
 
 class Column(NamedTuple):
@@ -36,8 +38,10 @@ class Column(NamedTuple):
 class NbestPool(NamedTuple):
     """All hypotheses of a development set.
 
-    ``features`` (D, S, L) float64, ``statistics`` (S, L, C) counts of ``metric`` (ten for BLEU), ``padding``
-    (S, L) zero for entries and -inf for padding.
+    ``columns`` are D dense ones and then K sparse ones. ``features`` (D, S, L) float64, ``statistics`` (S, L, C)
+    counts of ``metric`` (ten for BLEU), ``padding`` (S, L) zero for entries and -inf for padding, ``sparse`` the
+    values of the sparse columns, row s * L + l being entry l of sentence s. ``ids`` (S,) are those of the
+    sentences, () where they count from 0. Weights are (D + K,).
     """
 
     columns: tuple[Column, ...]
@@ -45,18 +49,32 @@ class NbestPool(NamedTuple):
     statistics: Counts
     padding: Floats
     metric: Metric = BLEU
+    sparse: SparseRows = NO_ROWS
+    ids: tuple[int, ...] = ()
 
     @property
     def entries(self) -> int:
         """Number of hypotheses, padding not counted."""
         return int(np.isfinite(self.padding).sum())
 
+    @property
+    def dense(self) -> int:
+        """Number of dense columns, D."""
+        return len(self.features)
+
+    @property
+    def sentence_ids(self) -> Sequence[int]:
+        """The ids of the sentences, in order."""
+        return self.ids or range(len(self.padding))
+
     def scores(self, weights: Floats) -> Floats:
-        """Model scores (S, L) under ``weights`` (D,); added column by column, so equal on every machine."""
+        """Model scores (S, L) under ``weights``; added column by column, so equal on every machine."""
         scores = self.padding.copy()
-        for weight, column in zip(weights, self.features, strict=True):
+        for weight, column in zip(weights[: self.dense], self.features, strict=True):
             if weight != 0.0:
                 scores += weight * column
+        if not self.sparse.is_empty:
+            scores += self.sparse.dot(weights[self.dense :], scores.size).reshape(scores.shape)
         return scores
 
     def best_statistics(self, weights: Floats) -> Counts:
@@ -71,30 +89,28 @@ class NbestPool(NamedTuple):
             features=np.ascontiguousarray(self.features[:, sentences]),
             statistics=self.statistics[sentences],
             padding=self.padding[sentences],
+            sparse=self.sparse.of_lists(sentences, self.padding.shape[1]),
+            ids=tuple(self.sentence_ids[place] for place in sentences.tolist()),
         )
 
     def varying(self) -> npt.NDArray[np.bool_]:
-        """Which columns (D,) tell hypotheses of one sentence apart at all."""
+        """Which columns (D + K,) tell hypotheses of one sentence apart at all."""
         real = np.isfinite(self.padding)
         first = self.features[:, :, :1]
-        return np.asarray(((self.features != first) & real).any(axis=(1, 2)))
+        dense = ((self.features != first) & real).any(axis=(1, 2))
+        sizes, length = real.sum(axis=1), self.padding.shape[1]
+        return np.concatenate([dense, self.sparse.varying(sizes, length, len(self.columns) - self.dense)])
 
     def spreads(self) -> Floats:
-        """Standard deviation (D,) of each column within the lists."""
+        """Standard deviation (D + K,) of each dense column within the lists, and 1 for sparse ones."""
         real = np.isfinite(self.padding)
         sizes = real.sum(axis=1)
-        spreads = np.empty(len(self.features))
+        spreads = np.ones(len(self.columns))
         for column, values in enumerate(self.features):
-            means = np.where(real, values, 0.0).sum(axis=1) / sizes
-            spreads[column] = np.sqrt((np.where(real, values - means[:, None], 0.0) ** 2).sum() / sizes.sum())
+            means = ordered_sum(np.where(real, values, 0.0)) / sizes
+            squares = ordered_sum((np.where(real, values - means[:, None], 0.0) ** 2).ravel())
+            spreads[column] = np.sqrt(squares / sizes.sum())
         return spreads
-
-
-class _Rows(NamedTuple):
-    """One list: feature rows (N, d) and counts (N, C)."""
-
-    features: Floats
-    statistics: Counts
 
 
 def pool_from_lists(
@@ -105,44 +121,123 @@ def pool_from_lists(
     A name with ``_`` is a sparse feature and 0 where it is missing, as Moses has it. Raises FormatError,
     with the line, when another feature is missing or has another number of values than before.
     """
-    layout = _Layout(path)
-    rows = [_Rows(layout.rows(group.entries), statistics(group)) for group in lists]
-    return _pad(layout.columns, rows, metric)
+    builder = PoolBuilder(path, metric)
+    layout = _Layout(path, builder)
+    for group in lists:
+        for entry in group.entries:
+            layout.add(group.sentence, entry)
+        builder.add_counts(group.sentence, statistics(group))
+    return builder.build()
+
+
+class _Values(NamedTuple):
+    """The rows of one list: how many values each has, their columns and the values; and the counts."""
+
+    sizes: array[int]
+    columns: array[int]
+    values: array[float]
+    counts: list[Counts]
+
+
+class PoolBuilder:
+    """Takes hypotheses one by one and makes a pool of them; lists of equal id become one, in order of appearance.
+
+    ``path`` is for errors.
+    """
+
+    def __init__(self, path: str, metric: Metric = BLEU) -> None:
+        self._path = path
+        self._metric = metric
+        self._lists: dict[int, _Values] = {}
+        self.columns: list[Column] = []
+
+    def add_row(self, sentence: int, columns: Iterable[int], values: Iterable[float]) -> None:
+        """Add a hypothesis by the columns that it has and their values."""
+        part = self._list(sentence)
+        before = len(part.columns)
+        part.columns.extend(columns)
+        part.values.extend(values)
+        part.sizes.append(len(part.columns) - before)
+
+    def add_counts(self, sentence: int, counts: Counts) -> None:
+        """Add the counts (N, C) of hypotheses of a sentence, in the order in which they were added."""
+        self._list(sentence).counts.append(counts)
+
+    def _list(self, sentence: int) -> _Values:
+        return self._lists.setdefault(sentence, _Values(array("q"), array("q"), array("d"), []))
+
+    def build(self) -> NbestPool:
+        """The pool; up to 500 columns are dense, of more only those that every hypothesis has."""
+        lists = [part._replace(counts=[np.concatenate(part.counts)]) for part in self._lists.values()]
+        longest = max(len(part.sizes) for part in lists)
+        statistics = np.zeros((len(lists), longest, self._metric.columns), dtype=np.int64)
+        padding = np.full((len(lists), longest), -np.inf)
+        for sentence, part in enumerate(lists):
+            statistics[sentence, : len(part.sizes)] = part.counts[0]
+            padding[sentence, : len(part.sizes)] = 0.0
+        every = SparseRows(
+            np.concatenate([_rows_of(part.sizes) + place * longest for place, part in enumerate(lists)]),
+            np.concatenate([np.array(part.columns, dtype=np.intp) for part in lists]),
+            np.concatenate([np.array(part.values, dtype=np.float64) for part in lists]),
+        )
+        order, dense = self._order(every.columns, int(np.isfinite(padding).sum()))
+        every = every._replace(columns=np.argsort(order, kind="stable")[every.columns])
+        in_table = every.columns < dense
+        features = np.zeros((dense, padding.size))
+        features[every.columns[in_table], every.rows[in_table]] = every.values[in_table]
+        rest = ~in_table & (every.values != 0.0)
+        return NbestPool(
+            tuple(self.columns[place] for place in order.tolist()),
+            features.reshape(dense, *padding.shape),
+            statistics,
+            padding,
+            self._metric,
+            SparseRows(every.rows[rest], every.columns[rest] - dense, every.values[rest]),
+            tuple(self._lists),
+        )
+
+    def _order(self, present: npt.NDArray[np.intp], entries: int) -> tuple[npt.NDArray[np.intp], int]:
+        """The order of the columns, dense ones first, and how many these are."""
+        if len(self.columns) <= MAXIMAL_COLUMNS:
+            return np.arange(len(self.columns)), len(self.columns)
+        everywhere = np.bincount(present, minlength=len(self.columns)) == entries
+        dense = int(everywhere.sum())
+        if dense > MAXIMAL_COLUMNS:
+            problem = f"has {dense} values in every line; besides sparse features, at most {MAXIMAL_COLUMNS} are tuned"
+            raise FormatError(self._path, problem)
+        return np.argsort(~everywhere, kind="stable"), dense
+
+
+def _rows_of(sizes: array[int]) -> npt.NDArray[np.intp]:
+    """For every value the row it is in."""
+    return np.repeat(np.arange(len(sizes)), np.array(sizes, dtype=np.intp))
 
 
 class _Layout:
     """The columns seen so far, in the order of their first appearance."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, builder: PoolBuilder) -> None:
         self._path = path
+        self._builder = builder
         self._starts: dict[str, int] = {}
         self._arity: dict[str, int] = {}
-        self._dense: frozenset[str] = frozenset()
-        self.columns: list[Column] = []
+        self._dense: frozenset[str] | None = None
         self._regular: tuple[str, ...] = ()
+        self._regular_columns: list[int] = []
 
-    def rows(self, entries: Sequence[NbestEntry]) -> Floats:
-        rows = [self._row(entry) for entry in entries]
-        table = np.zeros((len(rows), len(self.columns)))
-        for index, row in enumerate(rows):
-            table[index, : len(row)] = row
-        return table
-
-    def _row(self, entry: NbestEntry) -> list[float]:
+    def add(self, sentence: int, entry: NbestEntry) -> None:
         features = entry.features
-        if not self.columns:
-            self._dense = frozenset(name for name in features if "_" not in name)
-        if tuple(features) == self._regular:
-            row = [value for values in features.values() for value in values]
-            if len(row) == len(self.columns):
-                return row
-        self._check(entry)
-        row = [0.0] * len(self.columns)
-        for name, values in features.items():
-            row[self._starts[name] : self._starts[name] + len(values)] = values
-        return row
+        names = tuple(features)
+        values = list(itertools.chain.from_iterable(features.values()))
+        if names != self._regular or len(values) != len(self._regular_columns):
+            self._check(entry)
+            self._regular = names
+            self._regular_columns = [self._starts[name] + place for name in names for place in range(self._arity[name])]
+        self._builder.add_row(sentence, self._regular_columns, values)
 
     def _check(self, entry: NbestEntry) -> None:
+        if self._dense is None:
+            self._dense = frozenset(name for name in entry.features if "_" not in name)
         missing = self._dense - entry.features.keys()
         if missing:
             raise FormatError(
@@ -155,97 +250,12 @@ class _Layout:
             elif arity != len(values):
                 problem = f"feature {name} has {len(values)} values here and {arity} in earlier lines"
                 raise FormatError(self._path, problem, line=entry.line)
-        if len(self.columns) == sum(map(len, entry.features.values())):
-            self._regular = tuple(self._starts)
 
     def _add(self, entry: NbestEntry, name: str, arity: int) -> None:
-        if name not in self._dense and "_" not in name:
+        if name not in (self._dense or ()) and "_" not in name:
             raise FormatError(self._path, f"feature {name} stands here but not in earlier lines", line=entry.line)
-        if len(self.columns) + arity > MAXIMAL_COLUMNS:
-            problem = f"more than {MAXIMAL_COLUMNS} feature values (sparse features?); MERT cannot tune so many"
-            raise FormatError(self._path, problem, line=entry.line)
-        self._starts[name], self._arity[name] = len(self.columns), arity
-        self.columns.extend(Column(name, index) for index in range(arity))
-
-
-def _pad(columns: Sequence[Column], rows: Sequence[_Rows], metric: Metric = BLEU) -> NbestPool:
-    longest = max(len(part.features) for part in rows)
-    features = np.zeros((len(columns), len(rows), longest))
-    statistics = np.zeros((len(rows), longest, metric.columns), dtype=np.int64)
-    padding = np.full((len(rows), longest), -np.inf)
-    for sentence, part in enumerate(rows):
-        count, width = part.features.shape
-        features[:width, sentence, :count] = part.features.T
-        statistics[sentence, :count] = part.statistics
-        padding[sentence, :count] = 0.0
-    return NbestPool(tuple(columns), features, statistics, padding, metric)
-
-
-def pool_from_moses(features_path: str, scores_path: str) -> NbestPool:
-    """Read what Moses' ``extractor`` writes: ``features.dat`` and ``scores.dat`` (text, BLEU, dense features).
-
-    Raises FormatError for other contents and where the two files do not agree.
-    """
-    blocks = list(_read_blocks(features_path, "FEATURES"))
-    counts = list(_read_blocks(scores_path, "SCORES"))
-    if not blocks:
-        raise FormatError(features_path, "is empty; expected features.dat of Moses' extractor")
-    if [len(block.rows) for block in blocks] != [len(block.rows) for block in counts]:
-        raise FormatError(scores_path, f"its lists have other lengths than those of {features_path}")
-    columns = _columns_of_moses(blocks[0].names)
-    rows: list[_Rows] = []
-    for block, scores in zip(blocks, counts, strict=True):
-        if block.names != blocks[0].names:
-            raise FormatError(features_path, "the lists have different features", line=block.line)
-        if scores.width != 9 or scores.names[:1] != ("BLEU",):
-            raise FormatError(
-                scores_path, "expected the nine BLEU counts of 'extractor --sctype BLEU'", line=scores.line
-            )
-        rows.append(_Rows(block.rows, _counts_of_moses(scores.rows)))
-    return _pad(columns, rows)
-
-
-class _Block(NamedTuple):
-    line: int
-    width: int
-    names: tuple[str, ...]
-    rows: Floats
-
-
-def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
-    lines = enumerate(read_lines(path), start=1)
-    for number, line in lines:
-        header = line.decode("utf-8", "replace").split()
-        if len(header) < 4 or header[0] != f"{kind}_TXT_BEGIN_0" or not all(map(str.isdecimal, header[1:4])):
-            raise FormatError(path, f"expected '{kind}_TXT_BEGIN_0 id rows width ...' (text, not binary)", line=number)
-        count, width = int(header[2]), int(header[3])
-        texts = [text for _, text in itertools.islice(lines, count + 1)]
-        if len(texts) != count + 1 or not texts[-1].startswith(f"{kind}_TXT_END_0".encode()):
-            raise FormatError(path, f"this list does not have the {count} rows it announces", line=number)
-        try:
-            rows = np.array([list(map(float, text.split())) for text in texts[:-1]], dtype=np.float64)
-        except ValueError as error:
-            raise FormatError(path, "a row of this list is not a row of numbers of one length", line=number) from error
-        if rows.shape != (count, width) or not np.isfinite(rows).all():
-            raise FormatError(path, f"the rows of this list are not {width} finite numbers each", line=number)
-        yield _Block(number, width, tuple(header[4:]), rows)
-
-
-def _columns_of_moses(labels: Sequence[str]) -> list[Column]:
-    """``LM0_0`` is the value 0 of the feature ``LM0``."""
-    columns = []
-    for label in labels:
-        parts = re.fullmatch(r"(.+)_(\d+)", label)
-        columns.append(Column(parts[1], int(parts[2])) if parts else Column(label, 0))
-    return columns
-
-
-def _counts_of_moses(rows: Floats) -> Counts:
-    """From match1 total1 ... match4 total4 reflen to our order of columns."""
-    counts = np.empty((len(rows), COLUMNS), dtype=np.int64)
-    counts[:, :4], counts[:, 4:8] = rows[:, 0:8:2], rows[:, 1:8:2]
-    counts[:, SYSTEM_LENGTH], counts[:, REFERENCE_LENGTH] = rows[:, 1], rows[:, 8]
-    return counts
+        self._starts[name], self._arity[name] = len(self._builder.columns), arity
+        self._builder.columns.extend(Column(name, index) for index in range(arity))
 
 
 def list_statistics(

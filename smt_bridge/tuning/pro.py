@@ -3,67 +3,127 @@
 For every sentence ``SAMPLED`` pairs are drawn; those whose sentence scores differ by at least
 ``DIFFERENCE`` are candidates, and the ``KEPT`` with the largest difference become examples, in both
 directions (section 4 of the paper). Logistic regression with a Gaussian prior on the difference of the
-features gives the weights; Newton's method finds them.
+features gives the weights; Newton's method finds them. Dense features are scaled to unit spread within the
+lists for this, sparse ones stay as they are.
 
-Shapes: D searched columns, S sentences, L entries of a list, E examples.
+The two directions of a pair have the same likelihood, so that one is computed and counts twice. All sums are in a
+fixed order, without BLAS.
+
+Shapes: D dense and K sparse searched columns, S sentences, L entries of a list, E examples.
 """
 
 from __future__ import annotations
+
+import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.metrics import bleu as bleu_counts
 from smt_bridge.metrics.metric import BLEU, Metric
-from smt_bridge.tuning.mert import Tuned, normalised
+from smt_bridge.tuning.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
+from smt_bridge.tuning.tuned import Tuned, normalised
 
 SAMPLED = 5000
 KEPT = 50
 DIFFERENCE = 5.0  # points of the sentence score (0..100)
 _PRIOR = 1.0  # precision of the Gaussian prior, in examples, on features of unit spread
+_DIRECTIONS = 2  # of every pair
 _NEWTON_STEPS = 25
+_CONJUGATE_STEPS = 250
+_EXACT = 1e-10  # of the residual of Newton's equations, relative
 
 
 def tune_pro(pool: NbestPool, start: Floats, *, tuned: npt.NDArray[np.bool_] | None = None, seed: int = 1) -> Tuned:
-    """Weights (D,) that rank hypotheses as the metric does.
+    """Weights that rank hypotheses as the metric does.
 
     The start is kept where the corpus score would be lower. Columns outside ``tuned`` take part with their
     start weight.
     """
     before = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
     searched = pool.varying() if tuned is None else tuned & pool.varying()
-    columns = np.flatnonzero(searched)
-    if not len(columns):
+    if not searched.any():
         return before
-    spreads = pool.spreads()[columns]
-    others = start.copy()
-    others[columns] = 0.0
-    base = pool.scores(others)
-    differences, offsets = _examples(pool, columns, spreads, base, np.random.default_rng(seed))
-    if not len(differences):
+    base = pool.scores(np.where(searched, 0.0, start))
+    examples = _examples(pool, searched, base, np.random.default_rng(seed))
+    if not examples.size:
         return before
     weights = start.copy()
-    weights[columns] = logistic_regression(differences, offsets) / spreads
+    weights[searched] = logistic_regression(examples, prior=_PRIOR / _DIRECTIONS) / pool.spreads()[searched]
     weights = normalised(weights)
     score = float(pool.metric.score(pool.best_statistics(weights)))
     return Tuned(weights, score) if score > before.score else before
 
 
-def logistic_regression(differences: Floats, offsets: Floats, *, prior: float = _PRIOR) -> Floats:
-    """The weights (D,) that maximise sum log sigmoid(x . w + o) - prior / 2 |w|^2 over examples (E, D), (E,)."""
-    weights = np.zeros(differences.shape[1])
+class Examples(NamedTuple):
+    """Features of the better hypothesis less those of the worse: ``dense`` (D, E), ``sparse`` rows, K of them.
+
+    ``offsets`` (E,) are the differences of the scores of what is not searched.
+    """
+
+    dense: Floats
+    offsets: Floats
+    sparse: SparseRows = NO_ROWS
+    sparse_columns: int = 0
+
+    @property
+    def size(self) -> int:
+        """The number of examples, E."""
+        return len(self.offsets)
+
+    def margins(self, weights: Floats) -> Floats:
+        """By how much each better hypothesis is ahead (E,), without the offsets, column by column."""
+        found = np.zeros(self.size)
+        for weight, row in zip(weights, self.dense, strict=False):
+            found += weight * row
+        if not self.sparse.is_empty:
+            found += self.sparse.dot(weights[len(self.dense) :], self.size)
+        return found
+
+    def pull(self, forces: Floats) -> Floats:
+        """For every column (D + K,) the sum over the examples of value times force (E,)."""
+        dense = np.array([ordered_sum(row * forces) for row in self.dense])
+        return np.concatenate([dense.reshape(-1), self.sparse.transposed_dot(forces, self.sparse_columns)])
+
+
+def logistic_regression(examples: Examples, *, prior: float = _PRIOR) -> Floats:
+    """The weights (D + K,) that maximise sum log sigmoid(x . w + o) - prior / 2 |w|^2 over the examples."""
+    weights = np.zeros(len(examples.dense) + examples.sparse_columns)
     for _ in range(_NEWTON_STEPS):
-        margins = np.clip(np.einsum("ed,d->e", differences, weights) + offsets, -500, 500)
+        margins = np.clip(examples.margins(weights) + examples.offsets, -500, 500)
         wrong = 1.0 / (1.0 + np.exp(margins))
-        gradient = np.einsum("e,ed->d", wrong, differences) - prior * weights
-        curvature = (differences * (wrong * (1.0 - wrong))[:, None]).T @ differences
-        step = np.linalg.solve(curvature + prior * np.eye(len(weights)), gradient)
+        gradient = examples.pull(wrong) - prior * weights
+        step = _newton_step(examples, wrong * (1.0 - wrong), gradient, prior)
         longest = float(np.abs(step).max())
         weights = weights + step / max(1.0, longest / 10.0)
         if longest < 1e-8:
             break
     return weights
+
+
+def _newton_step(examples: Examples, curvature: Floats, gradient: Floats, prior: float) -> Floats:
+    """The solution x of (X' diag(curvature) X + prior) x = gradient, by conjugate gradients."""
+    step = np.zeros_like(gradient)
+    residual, direction = gradient, gradient
+    square = _dot(residual, residual)
+    enough = square * _EXACT**2
+    for _ in range(_CONJUGATE_STEPS):
+        if square <= enough:
+            break
+        image = examples.pull(curvature * examples.margins(direction)) + prior * direction
+        length = square / _dot(direction, image)
+        step = step + length * direction
+        residual = residual - length * image
+        square, before = _dot(residual, residual), square
+        direction = residual + (square / before) * direction
+    return step
+
+
+def _dot(first: Floats, second: Floats) -> float:
+    return math.fsum((first * second).tolist())
 
 
 def sentence_scores(counts: Floats, metric: Metric) -> Floats:
@@ -81,15 +141,29 @@ def sentence_scores(counts: Floats, metric: Metric) -> Floats:
 
 
 def _examples(
-    pool: NbestPool,
-    columns: npt.NDArray[np.intp],
-    spreads: Floats,
-    base: Floats,
-    generator: np.random.Generator,
-) -> tuple[Floats, Floats]:
-    """Differences better minus worse (E, D) in scaled units, and those of the columns that are not searched."""
-    differences, offsets = [np.empty((0, len(columns)))], [np.empty(0)]
-    for sentence in range(len(base)):
+    pool: NbestPool, searched: npt.NDArray[np.bool_], base: Floats, generator: np.random.Generator
+) -> Examples:
+    """Differences better minus worse, in scaled units."""
+    better, worse = _pairs(pool, generator)
+    dense = np.flatnonzero(searched[: pool.dense])
+    table = pool.features[dense].reshape(len(dense), -1) / pool.spreads()[dense][:, None]
+    sparse_columns = np.flatnonzero(searched[pool.dense :])
+    return Examples(
+        table[:, better] - table[:, worse],
+        base.ravel()[better] - base.ravel()[worse],
+        _sparse_differences(pool.sparse, sparse_columns, better, worse),
+        len(sparse_columns),
+    )
+
+
+_Places = npt.NDArray[np.intp]
+
+
+def _pairs(pool: NbestPool, generator: np.random.Generator) -> tuple[_Places, _Places]:
+    """The better and the worse hypothesis (E,) of every example, counted through all lists with their padding."""
+    length = pool.padding.shape[1]
+    pairs = [(np.zeros(0, np.intp), np.zeros(0, np.intp))]
+    for sentence in range(len(pool.padding)):
         real = np.flatnonzero(np.isfinite(pool.padding[sentence]))
         scores = sentence_scores(pool.statistics[sentence, real].astype(np.float64), pool.metric)
         first, second = generator.integers(0, len(real), (2, SAMPLED))
@@ -99,7 +173,24 @@ def _examples(
         swap = gaps[order] < 0
         better = real[np.where(swap, second[order], first[order])]
         worse = real[np.where(swap, first[order], second[order])]
-        table = pool.features[columns, sentence]
-        differences.append(((table[:, better] - table[:, worse]) / spreads[:, None]).T)
-        offsets.append(base[sentence, better] - base[sentence, worse])
-    return np.concatenate(differences), np.concatenate(offsets)
+        pairs.append((better + sentence * length, worse + sentence * length))
+    return np.concatenate([pair[0] for pair in pairs]), np.concatenate([pair[1] for pair in pairs])
+
+
+def _sparse_differences(sparse: SparseRows, columns: _Places, better: _Places, worse: _Places) -> SparseRows:
+    """The rows of the better hypotheses and, negative, those of the worse, for some of the columns."""
+    if sparse.is_empty or not len(columns):
+        return NO_ROWS
+    place = np.full(int(max(sparse.columns.max(), columns.max())) + 1, -1)
+    place[columns] = np.arange(len(columns))
+    parts = []
+    for hypotheses, sign in ((better, 1.0), (worse, -1.0)):
+        first, last = np.searchsorted(sparse.rows, hypotheses), np.searchsorted(sparse.rows, hypotheses + 1)
+        sizes = last - first
+        row = np.repeat(np.arange(len(hypotheses)), sizes)
+        source = np.arange(len(row)) + np.repeat(first - np.cumsum(sizes) + sizes, sizes)
+        parts.append((row, place[sparse.columns[source]], sign * sparse.values[source]))
+    rows, found, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    kept = found >= 0
+    order = np.argsort(rows[kept], kind="stable")
+    return SparseRows(rows[kept][order], found[kept][order], values[kept][order])

@@ -65,7 +65,7 @@ def select_features(
     fewer than two sentences.
     """
     names = np.array([column.name for column in pool.columns])
-    waiting = list(dict.fromkeys(names[pool.varying()].tolist() if options.features is None else options.features))
+    waiting = list(dict.fromkeys(_varying(pool) if options.features is None else options.features))
     unknown = [name for name in (*waiting, *begin_with) if name not in names]
     if unknown:
         raise WiringError(f"the list has no feature {', '.join(unknown)}; it has {', '.join(dict.fromkeys(names))}")
@@ -87,6 +87,12 @@ def select_features(
     return Selection(tuple(chosen), tuple(waiting))
 
 
+def _varying(pool: NbestPool) -> list[str]:
+    """The names of the dense columns that tell hypotheses apart."""
+    varying = pool.varying()
+    return [column.name for place, column in enumerate(pool.columns[: pool.dense]) if varying[place]]
+
+
 def _try(
     parts: Sequence[tuple[NbestPool, NbestPool]],
     weights: Sequence[Floats],
@@ -98,10 +104,11 @@ def _try(
     """Tune the features in use in every fold; the score of what the folds held out."""
     tuned = np.isin(names, used)
     held_out = np.zeros(parts[0][0].metric.columns, dtype=np.int64)
+    few = options._replace(restarts=min(options.restarts, _RESTARTS))
     found = []
     for (inside, outside), before in zip(parts, weights, strict=True):
         start = before if before.any() else tuned / tuned.sum()
-        best = TUNERS[tuner](inside, start, tuned, options.seed, min(options.restarts, _RESTARTS))
+        best = TUNERS[tuner](inside, start, tuned, few)
         held_out += outside.best_statistics(best.weights)
         found.append(best.weights)
     return _Trial(float(parts[0][0].metric.score(held_out)), found)

@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.mert import Tuned, normalised, tune_mert
-from smt_bridge.tuning.mira import tune_mira
+from smt_bridge.tuning.mert import tune_mert
+from smt_bridge.tuning.mira import MiraOptions, tune_mira
+from smt_bridge.tuning.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats, NbestPool
 from smt_bridge.tuning.pro import tune_pro
+from smt_bridge.tuning.tuned import Tuned, normalised
 
 Weights = dict[str, tuple[float, ...]]
 _Mask = npt.NDArray[np.bool_]
@@ -23,7 +25,7 @@ class TuningOptions(NamedTuple):
     """``features`` limits the search to these names (None: all); runs use seeds ``seed``, ``seed`` + 1, ...
 
     ``keep`` says which weights are the result: those of the best run, or the mean of all runs' (Clark et
-    al. 2011 ask to look at several runs in any case). ``restarts`` is for MERT.
+    al. 2011 ask to look at several runs in any case). ``restarts`` is for MERT, ``mira`` for MIRA.
     """
 
     features: Sequence[str] | None = None
@@ -31,6 +33,7 @@ class TuningOptions(NamedTuple):
     runs: int = 3
     restarts: int = 20
     keep: Literal["best", "average"] = "best"
+    mira: MiraOptions = MiraOptions()
 
 
 class TuningReport(NamedTuple):
@@ -69,14 +72,16 @@ class CrossValidation(NamedTuple):
     held_out: float
 
 
-_Tuner = Callable[[NbestPool, Floats, _Mask, int, int], Tuned]
+_Tuner = Callable[[NbestPool, Floats, _Mask, TuningOptions], Tuned]
 
 TUNERS: dict[str, _Tuner] = {
-    "mert": lambda pool, start, tuned, seed, restarts: tune_mert(
-        pool, start, tuned=tuned, seed=seed, restarts=restarts
+    "mert": lambda pool, start, tuned, options: tune_mert(
+        pool, start, tuned=tuned, seed=options.seed, restarts=options.restarts
     ),
-    "mira": lambda pool, start, tuned, seed, restarts: tune_mira(pool, start, tuned=tuned, seed=seed),
-    "pro": lambda pool, start, tuned, seed, restarts: tune_pro(pool, start, tuned=tuned, seed=seed),
+    "mira": lambda pool, start, tuned, options: tune_mira(
+        pool, start, tuned=tuned, seed=options.seed, options=options.mira
+    ),
+    "pro": lambda pool, start, tuned, options: tune_pro(pool, start, tuned=tuned, seed=options.seed),
 }
 
 
@@ -86,24 +91,33 @@ def tune(
     """Run a tuner with several seeds; L1 norm of the result is 1.
 
     ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
-    the others at 0. Raises WiringError where start weights or the names of ``options.features`` do not fit
-    the list.
+    the others at 0; MIRA begins at 0. Raises WiringError where start weights or the names of ``options.features``
+    do not fit the list.
     """
     tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned)
-    at_start = _score(pool, weights)
+    weights = _start(pool, start, tuned, tuner)
     note = _why_not(pool, tuned)
     if note:
-        kept = _by_name(pool, weights)
-        return TuningReport(kept, at_start, at_start, ((kept, at_start),), note)
+        return report_of(pool, weights, note=note)
     seeds = range(options.seed, options.seed + options.runs)
-    results = [TUNERS[tuner](pool, weights, tuned, seed, options.restarts) for seed in seeds]
+    results = [TUNERS[tuner](pool, weights, tuned, options._replace(seed=seed)) for seed in seeds]
     best = max(results, key=lambda result: result.score)
     if options.keep == "average":
-        mean = normalised(np.mean([result.weights for result in results], axis=0))
+        mean = normalised(ordered_sum(np.stack([result.weights for result in results]).T) / len(results))
         best = Tuned(mean, _score(pool, mean))
     runs = tuple((_by_name(pool, result.weights), result.score) for result in results)
-    return TuningReport(_by_name(pool, best.weights), best.score, at_start, runs)
+    return TuningReport(_by_name(pool, best.weights), best.score, _score(pool, weights), runs)
+
+
+def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
+    """A report of weights (in the order of the columns) that were not searched for; ``note`` says why."""
+    score, kept = _score(pool, weights), _by_name(pool, weights)
+    return TuningReport(kept, score, score, ((kept, score),), note)
+
+
+def begin_with(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> Floats:
+    """The weights with which tuning of all features begins."""
+    return _start(pool, start, _tuned_columns(pool, None), "mert")
 
 
 def cross_validate(
@@ -116,10 +130,10 @@ def cross_validate(
 ) -> CrossValidation:
     """Tune on all but every ``folds``-th sentence, in turn, and score what was left out: how much is over-fitting."""
     tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned)
+    weights = _start(pool, start, tuned, tuner)
     inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
     for part, rest in split(pool, folds):
-        found = TUNERS[tuner](part, weights, tuned, options.seed, options.restarts)
+        found = TUNERS[tuner](part, weights, tuned, options)
         inside.append(found.score)
         outside += rest.best_statistics(found.weights)
     return CrossValidation(len(inside), statistics.fmean(inside), float(pool.metric.score(outside)))
@@ -139,18 +153,18 @@ def split(pool: NbestPool, folds: int) -> Iterator[tuple[NbestPool, NbestPool]]:
 def ablate(
     pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
 ) -> dict[str, float]:
-    """For every tuned feature the score that is reached without it, tuned anew (one run)."""
+    """For every tuned dense feature the score that is reached without it, tuned anew (one run)."""
     tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned)
+    weights = _start(pool, start, tuned, tuner)
     names = np.array([column.name for column in pool.columns])
     found: dict[str, float] = {}
-    for name in dict.fromkeys(names[tuned].tolist()):
+    for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
         without = np.where(names == name, 0.0, weights)
-        if not without.any():
+        if not without.any() and tuner != "mira":
             without = np.where(names == name, 0.0, 1.0)
         searched = tuned & (names != name)
         if searched.any():
-            found[name] = TUNERS[tuner](pool, without, searched, options.seed, options.restarts).score
+            found[name] = TUNERS[tuner](pool, without, searched, options).score
     return found
 
 
@@ -202,8 +216,14 @@ def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floa
     return weights
 
 
-def _start(pool: NbestPool, start: Mapping[str, Sequence[float]] | None, tuned: _Mask) -> Floats:
-    return start_weights(pool, start) if start is not None else tuned / max(int(tuned.sum()), 1)
+def _start(pool: NbestPool, start: Mapping[str, Sequence[float]] | None, tuned: _Mask, tuner: str) -> Floats:
+    """Without start weights MIRA begins at 0, as kbmira does; else dense columns are equal and the sparse ones 0."""
+    if start is not None:
+        return start_weights(pool, start)
+    if tuner == "mira":
+        return np.zeros(len(tuned))
+    dense = tuned & (np.arange(len(tuned)) < pool.dense)
+    return dense / max(int(dense.sum()), 1)
 
 
 def _score(pool: NbestPool, weights: Floats) -> float:
@@ -234,7 +254,9 @@ def _why_not(pool: NbestPool, tuned: _Mask) -> str:
 
 
 def _by_name(pool: NbestPool, weights: Floats) -> Weights:
+    """Weights by the names of the features; sparse ones without a weight are left out."""
     table: dict[str, list[float]] = {}
-    for column, weight in zip(pool.columns, weights, strict=True):
-        table.setdefault(column.name, []).append(float(weight))
+    for place, (column, weight) in enumerate(zip(pool.columns, weights.tolist(), strict=True)):
+        if place < pool.dense or weight != 0.0:
+            table.setdefault(column.name, []).append(weight)
     return {name: tuple(values) for name, values in table.items()}

@@ -10,7 +10,8 @@ import pytest
 from smt_bridge.metrics.bleu import bleu
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.mert import tune_mert, upper_envelopes
-from smt_bridge.tuning.pool import Column, Floats, NbestPool, pool_from_moses
+from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.pool import Column, Floats, NbestPool
 
 
 def random_pool(seed: int, *, columns: int = 4, sentences: int = 40, entries: int = 12) -> NbestPool:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import COLUMNS
 from smt_bridge.metrics.metric import BLEU, TER
-from smt_bridge.tuning.mert import Tuned
-from smt_bridge.tuning.mira import tune_mira
-from smt_bridge.tuning.pool import Column, NbestPool, pool_from_moses
-from smt_bridge.tuning.pro import logistic_regression, sentence_scores, tune_pro
+from smt_bridge.tuning.mert import tune_mert
+from smt_bridge.tuning.mira import AveragedWeights, MiraOptions, extremes, tune_mira
+from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.ordered_sum import ordered_sum
+from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
+from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores, tune_pro
+from smt_bridge.tuning.sparse_rows import NO_ROWS
+from smt_bridge.tuning.tune import TuningOptions, tune
+from smt_bridge.tuning.tuned import Tuned
 
 TUNERS = pytest.mark.parametrize("tune", [tune_mira, tune_pro])
 
@@ -37,7 +46,7 @@ def pool_of(columns: int = 3, *, sentences: int = 40, entries: int = 8, seed: in
 @TUNERS
 def test_the_feature_that_tells_quality_gets_the_weight_and_the_oracle_is_reached(tune: type) -> None:
     pool = pool_of()
-    start = np.array([0.2, 0.4, 0.4])
+    start = np.array([0.0, 0.0, 0.4])
     found: Tuned = tune(pool, start)
     oracle = BLEU.score(pool.best_statistics(np.array([1.0, 0.0, 0.0])))
     assert found.score == pytest.approx(float(oracle), abs=0.5)
@@ -82,7 +91,7 @@ def test_other_metrics_are_tuned_too(tune: type) -> None:
 def test_logistic_regression_finds_the_maximum() -> None:
     generator = np.random.default_rng(2)
     examples, offsets = generator.normal(size=(60, 3)) + 0.3, generator.normal(size=60)
-    found = logistic_regression(examples, offsets, prior=0.5)
+    found = logistic_regression(Examples(examples.T, offsets), prior=0.5)
 
     def objective(weights: np.ndarray) -> float:
         return float(-np.log1p(np.exp(-(examples @ weights + offsets))).sum() - 0.25 * weights @ weights)
@@ -116,3 +125,160 @@ def test_mira_reaches_what_kbmira_reached_on_its_own_files(shared: Path) -> None
 def test_pro_comes_near_the_other_tuners(shared: Path) -> None:
     pool = moses_pool(shared)
     assert tune_pro(pool, np.full(len(pool.columns), 1 / len(pool.columns))).score > 55.9
+
+
+def plain_mira(pool: NbestPool, start: np.ndarray, options: MiraOptions) -> list[np.ndarray]:
+    """The means after every pass, from Cherry & Foster's algorithm and kbmira's averaging, one number at a time."""
+    weights, history = start.copy(), [start.copy()]
+    background, means = np.ones(COLUMNS), []
+    for _ in range(options.passes):
+        for sentence in range(len(pool.padding)):
+            rows = []
+            for entry in np.flatnonzero(np.isfinite(pool.padding[sentence])):
+                sums = background + pool.statistics[sentence, entry]
+                gain = float(BLEU.score(sums)) / 100 * sums[9]
+                rows.append((float(pool.features[:, sentence, entry] @ weights), gain, int(entry)))
+            hope = max(rows, key=lambda row: row[0] + row[1])
+            fear = max(rows, key=lambda row: row[0] - row[1])
+            model = max(rows, key=lambda row: row[0])
+            if hope[2] == fear[2] or hope[1] <= fear[1]:
+                continue
+            difference = pool.features[:, sentence, hope[2]] - pool.features[:, sentence, fear[2]]
+            loss = hope[1] - fear[1] - (hope[0] - fear[0])
+            if loss > 0:
+                weights = weights + min(options.rate, loss / float(difference @ difference)) * difference
+                history.append(weights.copy())
+            taken = model if options.model_background else hope
+            background = options.decay * background + pool.statistics[sentence, taken[2]]
+        means.append(np.sum(history, axis=0) / max(len(history) - 1, 1))
+    return means
+
+
+@pytest.mark.parametrize("model_background", [False, True])
+def test_mira_is_the_algorithm_written_out(model_background: bool) -> None:
+    pool = pool_of(4, seed=7)
+    pool = pool._replace(features=pool.features * np.array([30.0, 0.02, 1, 1])[:, None, None])
+    start = np.array([0.0, 0.3, 0.2, 0.1])
+    options = MiraOptions(passes=3, shuffle=False, model_background=model_background)
+    means = plain_mira(pool, start, options)
+    scores = [float(BLEU.score(pool.best_statistics(mean))) for mean in means]
+    best = means[int(np.argmax(scores))]
+    found = tune_mira(pool, start, options=options)
+    assert found.score == pytest.approx(max(scores))
+    assert found.weights == pytest.approx(best / np.abs(best).sum(), abs=2e-6)
+
+
+def test_the_mean_is_over_updates() -> None:
+    weights = AveragedWeights(np.array([1.0, 10.0]))
+    assert weights.mean().tolist() == [1.0, 10.0]
+    weights.update(np.array([0]), np.array([2.0]))
+    weights.update(np.array([0]), np.array([4.0]))
+    assert weights.mean().tolist() == [(1 + 3 + 7) / 2, (10 + 10 + 10) / 2]
+
+
+def test_a_safe_hope_is_not_the_models_alone() -> None:
+    scores, gains = np.array([-20.0, -100.0]), np.array([0.1, 5.0])
+    assert extremes(scores, gains) == (0, 0, 0)
+    assert extremes(scores, gains, safe_hope=True) == (1, 0, 0)  # 0.5 / 20 of the model's score counts
+    assert extremes(scores / 1000, gains, safe_hope=True) == extremes(scores / 1000, gains) == (1, 0, 0)
+
+
+def test_where_model_and_gain_contradict_each_other_nothing_moves_and_without_a_start_it_begins_at_zero() -> None:
+    pool = pool_of()
+    oracle = float(BLEU.score(pool.best_statistics(np.array([1.0, 0.0, 0.0]))))
+    start = np.array([0.2, 0.4, 0.4])
+    assert tune_mira(pool, start).weights == pytest.approx(start)
+    report = tune(pool, None, TuningOptions(runs=1), tuner="mira")
+    assert report.score == pytest.approx(oracle, abs=0.5)
+
+
+def test_mira_points_where_kbmira_points(shared: Path) -> None:
+    pool = moses_pool(shared)
+    folder = shared / "moses" / "en-fr" / "mert"
+    theirs = np.array(
+        [float(line.split()[1]) for line in (folder / "run1.kbmira.weights.txt").read_text().splitlines()]
+    )
+    start = np.array([float(number) for number in (folder / "run1.init.opt").read_text().splitlines()[0].split()])
+    found = tune_mira(pool, start).weights
+    assert found @ theirs / np.linalg.norm(found) / np.linalg.norm(theirs) > 0.96
+
+
+def test_the_prior_of_pro_is_what_is_stated_with_both_directions() -> None:
+    pool = pool_of(2, seed=9)
+    searched = np.array([True, True])
+    examples = _examples(pool, searched, np.where(np.isfinite(pool.padding), 0.0, -np.inf), np.random.default_rng(1))
+    found = tune_pro(pool, np.array([0.0, 0.1])).weights * 1.0
+    both, labels = np.concatenate([examples.dense.T, -examples.dense.T]), np.repeat([1.0, -1.0], examples.size)
+    weights = np.zeros(2)
+    for _ in range(100):  # Newton on the likelihood of all examples of both directions, less |w|^2 / 2
+        wrong = 1 / (1 + np.exp(both @ weights * labels))
+        curvature = (both * (wrong * (1 - wrong))[:, None]).T @ both + np.eye(2)
+        weights = weights + np.linalg.solve(curvature, both.T @ (labels * wrong) - weights) * 0.5
+    expected = weights / pool.spreads()
+    assert found == pytest.approx(expected / np.abs(expected).sum(), abs=2e-5)
+
+
+def sparse_pool(columns: int = 3000, sentences: int = 60, entries: int = 10) -> NbestPool:
+    """Lists in which some of very many sparse features tell the quality, and the dense one says little."""
+    generator = np.random.default_rng(5)
+    worth = generator.normal(size=columns)
+    builder = PoolBuilder("list")
+    builder.columns = [Column("Dense0", 0), *(Column(f"s_{place}", 0) for place in range(columns))]
+    for sentence in range(sentences):
+        chosen = [sorted(generator.choice(columns, 6, replace=False)) for _ in range(entries)]
+        quality = np.array([worth[places].sum() for places in chosen]).argsort().argsort()
+        for places in chosen:
+            builder.add_row(
+                sentence, [0, *(int(place) + 1 for place in places)], [float(generator.normal()), *[1.0] * 6]
+            )
+        totals = np.broadcast_to([13, 12, 11, 10], (entries, 4))
+        matches = np.minimum(quality[:, None] + np.array([3, 2, 1, 0]), totals)
+        builder.add_counts(sentence, np.concatenate([matches, totals, np.full((entries, 2), 13)], axis=1))
+    return builder.build()
+
+
+@pytest.mark.parametrize("tune", [partial(tune_mira, options=MiraOptions(passes=20, rate=0.1)), tune_pro])
+def test_thousands_of_sparse_features_are_tuned(tune: Callable[..., Tuned]) -> None:
+    pool = sparse_pool()
+    assert pool.dense == 1 and len(pool.columns) == 3001
+    start = np.zeros(3001)
+    start[0] = 1.0
+    found = tune(pool, start)
+    best = pool.statistics[..., 0].argmax(axis=1)
+    oracle = float(BLEU.score(pool.statistics[np.arange(len(best)), best].sum(axis=0)))
+    assert found.score > 0.9 * oracle > 1.3 * float(BLEU.score(pool.best_statistics(start)))
+    assert (tune(pool, start).weights == found.weights).all()
+
+
+def test_mert_says_how_many_values_it_tunes() -> None:
+    pool = sparse_pool(sentences=20)
+    start = np.full(len(pool.columns), 0.01)
+    with pytest.raises(WiringError, match="MERT tunes up to 500 values, and there are 3001"):
+        tune_mert(pool, start)
+    only = np.arange(len(pool.columns)) == 0
+    found = tune_mert(pool, start, tuned=only)
+    assert (found.weights[1:] > 0).all()
+
+
+def test_a_sparse_pool_scores_like_a_dense_one() -> None:
+    pool = sparse_pool(40, sentences=5)
+    wide = sparse_pool(600, sentences=5)
+    assert pool.dense == 41 and wide.dense == 1
+    generator = np.random.default_rng(1)
+    weights = generator.normal(size=601)
+    table = np.zeros((601, *wide.padding.shape))
+    table[0] = wide.features[0]
+    flat = table.reshape(601, -1)
+    flat[wide.sparse.columns + 1, wide.sparse.rows] = wide.sparse.values
+    dense = wide._replace(features=table, sparse=NO_ROWS)
+    assert wide.scores(weights) == pytest.approx(dense.scores(weights))
+    assert (wide.varying() == dense.varying()).all()
+    some = np.array([3, 1])
+    assert wide.of_sentences(some).scores(weights) == pytest.approx(dense.scores(weights)[some])
+
+
+def test_an_ordered_sum_is_the_sum() -> None:
+    values = np.random.default_rng(3).normal(size=(3, 1001))
+    assert ordered_sum(values) == pytest.approx([math.fsum(row) for row in values], abs=1e-12)
+    assert ordered_sum(values[:, :0]).tolist() == [0, 0, 0]
+    assert ordered_sum(values.astype(np.float32)).dtype == np.float32

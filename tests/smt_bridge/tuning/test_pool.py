@@ -11,7 +11,8 @@ from nmt_core.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestList, parse_entry, runs_of_sentence
 from smt_bridge.metrics.bleu import COLUMNS, Counts
-from smt_bridge.tuning.pool import Column, NbestPool, list_statistics, pool_from_lists, pool_from_moses
+from smt_bridge.tuning.moses_dat import pool_from_moses
+from smt_bridge.tuning.pool import Column, NbestPool, list_statistics, pool_from_lists
 
 
 def pool_of(*lines: bytes) -> NbestPool:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from smt_bridge.errors import WiringError
-from smt_bridge.tuning.moses_dat import features_dat, scores_dat
-from smt_bridge.tuning.pool import Column, Floats, NbestPool, pool_from_moses
+from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
+from smt_bridge.tuning.pool import Column, Floats, NbestPool
 from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, tune
 
 

@@ -1,0 +1,130 @@
+"""``features.dat`` and ``scores.dat``: ids, several rounds, sparse features, round trips."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.errors import InputError
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.metrics.metric import BLEU
+from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
+from smt_bridge.tuning.pool import NbestPool
+from smt_bridge.tuning.tuner_output import init_opt, read_tuner_weights
+
+FEATURES = """FEATURES_TXT_BEGIN_0 7 2 2 LM0_0 TM0_0
+-1 2 wt_a~b=1 wt_=x=0.5
+-3 4
+FEATURES_TXT_END_0
+FEATURES_TXT_BEGIN_0 3 1 2 LM0_0 TM0_0
+5 6 wt_c=-1e-1
+FEATURES_TXT_END_0
+FEATURES_TXT_BEGIN_0 7 1 2 LM0_0 TM0_0
+7 8 wt_a~b=2
+FEATURES_TXT_END_0
+"""
+ROW = "{0} 9 3 8 2 7 1 6 10 \n"
+SCORES = (
+    "SCORES_TXT_BEGIN_0 3 1 9 BLEU\n" + ROW.format(5) + "SCORES_TXT_END_0\n"
+    "SCORES_TXT_BEGIN_0 7 3 9 BLEU\n" + ROW.format(1) + ROW.format(2) + ROW.format(3) + "SCORES_TXT_END_0\n"
+)
+
+
+def read(folder: Path, features: str = FEATURES, scores: str = SCORES, *, times: int = 1) -> NbestPool:
+    (folder / "f").write_text(features)
+    (folder / "s").write_text(scores)
+    return pool_from_moses([str(folder / "f")] * times, [str(folder / "s")] * times)
+
+
+def test_ids_join_lists_and_the_two_files(tmp_path: Path) -> None:
+    pool = read(tmp_path)
+    assert pool.sentence_ids == (7, 3)
+    assert [column.name for column in pool.columns] == ["LM0", "TM0", "wt_a~b", "wt_=x", "wt_c"]
+    assert pool.features[:, 0].T.tolist() == [[-1, 2, 1, 0.5, 0], [-3, 4, 0, 0, 0], [7, 8, 2, 0, 0]]
+    assert pool.features[:, 1, 0].tolist() == [5, 6, 0, 0, -0.1]
+    assert pool.statistics[:, :, 0].tolist() == [[1, 2, 3], [5, 0, 0]]
+    assert pool.entries == 4
+
+
+def test_files_of_several_rounds_are_one_pool(tmp_path: Path) -> None:
+    pool = read(tmp_path, times=2)
+    assert pool.entries == 8
+    assert pool.statistics[0, :, 0].tolist() == [1, 2, 3, 1, 2, 3]
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    pool = read(tmp_path)
+    again = read(tmp_path, b"".join(features_dat(pool)).decode(), b"".join(scores_dat(pool)).decode())
+    assert again.columns == pool.columns and again.sentence_ids == pool.sentence_ids
+    assert (again.features == pool.features).all()
+    assert (again.statistics == pool.statistics).all()
+    text = b"".join(features_dat(pool)).decode()
+    assert text.startswith("FEATURES_TXT_BEGIN_0 7 3 2 LM0_0 TM0_0\n-1 2 wt_a~b=1 wt_=x=0.5\n-3 4\n7 8 wt_a~b=2\n")
+
+
+@pytest.mark.parametrize(
+    ("features", "scores", "said"),
+    [
+        (FEATURES, SCORES.replace("BEGIN_0 3", "BEGIN_0 4"), "no list of sentence 3"),
+        (FEATURES, SCORES + SCORES, "sentence 3 has 2 rows, but 1 in"),
+        (FEATURES.replace("wt_c=-1e-1", "wt_c=1_0"), SCORES, "f:6: `wt_c=1_0` is neither"),
+        (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 values, but the list announces 2"),
+        (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "different features"),
+        (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3"),
+    ],
+)
+def test_what_does_not_go_together_is_said(tmp_path: Path, features: str, scores: str, said: str) -> None:
+    with pytest.raises(FormatError, match=said):
+        read(tmp_path, features, scores)
+
+
+@given(st.binary(max_size=300), st.integers(0, 400))
+def test_arbitrary_bytes_give_a_pool_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, noise: bytes, place: int
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "f").write_bytes(FEATURES.encode()[:place] + noise + FEATURES.encode()[place:])
+    (folder / "s").write_text(SCORES)
+    message = ""
+    try:
+        assert pool_from_moses(str(folder / "f"), str(folder / "s")).entries > 0
+    except InputError as error:
+        message = str(error)
+    assert "\n" not in message
+
+
+def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
+    pool = read(tmp_path)
+    (tmp_path / "kbmira").write_text("F0 0.5\nF1 -2e-1\nwt_c 3\nwt_gone 4\n")
+    assert read_tuner_weights(str(tmp_path / "kbmira"), pool).tolist() == [0.5, -0.2, 0, 0, 3]
+    (tmp_path / "mert").write_text("0.25 -0.75 \n")
+    assert read_tuner_weights(str(tmp_path / "mert"), pool).tolist() == [0.25, -0.75, 0, 0, 0]
+    (tmp_path / "other").write_text("0.25 -0.75 1\n")
+    with pytest.raises(FormatError, match="other:1: has a weight F2, but there are 2 dense values"):
+        read_tuner_weights(str(tmp_path / "other"), pool)
+    (tmp_path / "other").write_text("F0 0.25\n")
+    with pytest.raises(WiringError, match="has 1 numbered weights for 2"):
+        read_tuner_weights(str(tmp_path / "other"), pool)
+    assert init_opt(pool, np.array([0.5, 0.25, 0, 0, 0])) == b"0.5 0.25\n0 0\n1 1\n"
+
+
+def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:
+    folder = shared / "moses" / "en-fr" / "tuning-loop"
+    rounds = [1, 2, 3]
+    features = [str(folder / f"run{number}.features.dat.gz") for number in rounds]
+    scores = [str(folder / f"run{number}.scores.dat.gz") for number in rounds]
+    pool = pool_from_moses(features, scores)
+    lines = 0
+    for path in features:
+        with gzip.open(path, "rb") as stream:
+            lines += sum(not line.startswith(b"FEATURES") for line in stream)
+    assert pool.entries == lines
+    weights = read_tuner_weights(str(folder / "kbmira.runs123.weights.txt"), pool)
+    dense = np.array([float(line.split()[1]) for line in (folder / "run3.dense").read_text().splitlines()])
+    assert float(BLEU.score(pool.best_statistics(weights))) > float(BLEU.score(pool.best_statistics(dense))) - 0.5
+    assert float(BLEU.score(pool.best_statistics(weights))) > 56
