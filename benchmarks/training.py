@@ -45,7 +45,7 @@ def updates(count: int, *, precision: str, device: str = "cpu") -> tuple[float, 
 
     def update(batch: Batch) -> None:
         optimizer.zero_grad()
-        backpropagate(model, batch, per_word=True, autocast=autocast)
+        backpropagate(model, batch, scale=1.0 / int(batch.target.mask_BL.sum()), autocast=autocast)
         rescale_gradient(model.parameters(), 1.0)
         optimizer.step()
 

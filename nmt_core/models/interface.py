@@ -26,6 +26,7 @@ from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
+from nmt_core.layers.word_loss import Losses, LossOptions, word_loss
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 Side = Literal["source", "target"]
@@ -195,6 +196,16 @@ class TranslationModel(nn.Module, abc.ABC):
         ]
         flat_N = torch.cat(picked)
         return flat_N.new_zeros(mask_BT.shape).masked_scatter(mask_BT, flat_N)
+
+    def loss(self, batch: Batch, options: LossOptions, *, weights_B: Tensor | None = None) -> Losses:
+        """What training minimises, summed over the words of the batch, and its named parts.
+
+        ``weights_B`` are factors of the sentences' losses. A model with goals of its own adds them here.
+        """
+        mask_BT = batch.target.mask_BL
+        weights_N = None if weights_B is None else weights_B.unsqueeze(1).expand_as(mask_BT)[mask_BT]
+        words_N = batch.target.words_BL[mask_BT]
+        return word_loss(self.generator, self.readouts(batch)[mask_BT], words_N, options, weights_N)
 
     def trained(self) -> Iterator[nn.Parameter]:
         """The parameters that training changes: all, unless a model says otherwise."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from nmt_core.data.batching import Batch
 from nmt_core.errors import ConfigError
+from nmt_core.layers.word_loss import Losses
 from nmt_core.messages import say
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
@@ -31,7 +32,7 @@ class Reporter:
     ) -> None:
         self.config, self.interval, self.quiet = config, interval, quiet
         self.board = _open_tensorboard(folder) if config.tensorboard else None
-        self._losses: list[Tensor] = []
+        self._losses: list[Losses] = []
         self._words = 0
         self._since = time.monotonic()
 
@@ -49,20 +50,23 @@ class Reporter:
         """Say what came out."""
         self._say(f"{folder}: update {best.update:,}, dev: {_describe(best)}")
 
-    def update(self, progress: Progress, loss: Tensor, batches: Sequence[Batch], norm: Tensor) -> None:
+    def update(self, progress: Progress, losses: Sequence[Losses], batches: Sequence[Batch], norm: Tensor) -> None:
         """Take note of one update."""
-        self._losses.append(loss)
+        self._losses += losses
         self._words += sum(int(batch.target.mask_BL.sum()) for batch in batches)
         now = time.monotonic()
         if now - self._since < self.interval:
             return
         speed = self._words / (now - self._since)
-        nats = sum(float(value) for value in self._losses) / self._words
+        means = self._means()
+        parts = "".join(f"{mean:.3f} {'nats/word' if name == 'words' else name}  " for name, mean in means.items())
         self._say(
-            f"update {progress.update:,}  epoch {progress.epochs:.2f}  {nats:.3f} nats/word  "
+            f"update {progress.update:,}  epoch {progress.epochs:.2f}  {parts}"
             f"norm {float(norm):.2f}  {speed:,.0f} words/s  {self._left(progress)}"
         )
-        self._draw({"training/nats per word": nats, "training/words per second": speed}, progress.update)
+        values = {"nats per word" if name == "words" else name: mean for name, mean in means.items()}
+        values["words per second"] = speed
+        self._draw({f"training/{name}": value for name, value in values.items()}, progress.update)
         self._losses, self._words, self._since = [], 0, now
 
     def validation(self, progress: Progress, validation: Validation) -> None:
@@ -80,6 +84,16 @@ class Reporter:
     def average(self, snapshots: int, validation: Validation) -> None:
         """Report what averaging parameters gave."""
         self._say(f"average of the last {snapshots} snapshots  dev: {_describe(validation)}")
+
+    def _means(self) -> dict[str, float]:
+        """The mean of every part of the losses since the last line."""
+        totals: dict[str, float] = {}
+        counts: dict[str, int] = {}
+        for losses in self._losses:
+            for name, part in losses.sums.items():
+                totals[name] = totals.get(name, 0.0) + part.total.item()
+                counts[name] = counts.get(name, 0) + part.count
+        return {name: total / max(counts[name], 1) for name, total in totals.items()}
 
     def _left(self, progress: Progress) -> str:
         """The time until the nearest known end, early stopping aside."""

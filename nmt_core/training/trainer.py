@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
+from nmt_core.layers.word_loss import Losses, LossOptions
 from nmt_core.messages import say
 from nmt_core.models.checkpoint import save_model
 from nmt_core.training.config import TrainingConfig
@@ -118,7 +119,8 @@ class Trainer:
         self._set_learning_rate(before.learning_rate * rate_factor(self.config, update=number, epochs=epochs))
         task.loaded.model.train()
         self.optimizer.zero_grad()
-        loss = self._gradient(task, work)
+        losses = self._gradient(task, work)
+        loss = torch.stack([each.objective.detach() for each in losses]).sum()
         norm = rescale_gradient(self.trained.values(), self.config.clip)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
         if skipped:
@@ -135,27 +137,21 @@ class Trainer:
             seconds=before.seconds + time.monotonic() - started,
             skipped=skipped,
         )
-        self.reporter.update(self.progress, loss, work.batches, norm)
+        self.reporter.update(self.progress, losses, work.batches, norm)
 
-    def _gradient(self, task: Task, work: Work) -> Tensor:
-        """Add the gradient of all minibatches; their summed loss."""
+    def _gradient(self, task: Task, work: Work) -> list[Losses]:
+        """Add the gradient of all minibatches; their losses."""
         divisor = {
             "sum": 1,
             "sentence": sum(batch.target.rows for batch in work.batches),
             "word": sum(int(batch.target.mask_BL.sum()) for batch in work.batches),
         }[self.config.gradient]
-        losses = [
-            backpropagate(
-                task.loaded.model,
-                batch,
-                label_smoothing=self.config.label_smoothing,
-                self_normalization=self.config.self_normalization,
-                scale=1.0 / divisor,
-                autocast=self.config.precision == "bfloat16",
-            )
+        options = LossOptions(self.config.label_smoothing, self.config.self_normalization)
+        autocast = self.config.precision == "bfloat16"
+        return [
+            backpropagate(task.loaded.model, batch, options, scale=1.0 / divisor, autocast=autocast)
             for batch in work.batches
         ]
-        return torch.stack(losses).sum()
 
     def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"

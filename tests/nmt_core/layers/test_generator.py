@@ -182,7 +182,7 @@ def test_a_model_with_its_own_generator_trains_scores_and_decodes_one_distributi
     plain = RNNsearch(config, 7, 7).double().eval()
     plain.load_state_dict(model.state_dict())
     assert abs(plain(batch).sum().item() - expected) > 0.1
-    assert backpropagate(model, batch).item() == pytest.approx(-expected, abs=1e-6)
+    assert backpropagate(model, batch).objective.item() == pytest.approx(-expected, abs=1e-6)
     model.requires_grad_(False)
     loaded = LoadedModel(model, vocabulary, vocabulary, FolderConfig(model=config), "0" * 12, "tempered")
     (score,) = ModelPairScorer([loaded]).score([SentencePair("a b", "c d a")])

@@ -25,6 +25,7 @@ from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import Ensemble, ModelPredictor
 from nmt_core.interfaces import SentencePair
+from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import AnyConfig, build_model, new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model, save_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
@@ -112,15 +113,16 @@ def probabilities(config: AnyConfig) -> Numbers:
 def losses(config: AnyConfig) -> Numbers:
     """Losses and gradients, among them those under dropout."""
     found: Numbers = {}
-    options: dict[str, dict[str, Any]] = {
-        "plain": {},
-        "smoothed": {"label_smoothing": 0.1, "per_word": True},
-        "self-normalised": {"self_normalization": 0.2},
+    words = sum(len(target) + 1 for _, target in PAIRS)
+    kinds = {
+        "plain": (LossOptions(), 1.0),
+        "smoothed": (LossOptions(label_smoothing=0.1), 1.0 / words),
+        "self-normalised": (LossOptions(self_normalization=0.2), 1.0),
     }
-    for name, settings in options.items():
+    for name, (options, scale) in kinds.items():
         model = drawn(config).train(name == "plain")
         torch.manual_seed(7)
-        total = backpropagate(model, pad_pairs(PAIRS), **settings)
+        total = backpropagate(model, pad_pairs(PAIRS), options, scale=scale).objective
         gradients = {key: fingerprint(parameter.grad) for key, parameter in model.named_parameters()}
         found[name] = {"loss": total.item(), "gradients": gradients}
     return found

@@ -16,6 +16,7 @@ import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
+from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model, load_tensors
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -196,7 +197,8 @@ def test_backpropagation_in_slices_equals_torchs_cross_entropy(smoothing: float,
         RNNsearchConfig(embedding=4, hidden=5, alignment=3, maxout=3, initialisation="glorot"), 9, 8, seed=1
     )
     batch = pad_pairs([([2, 3], [4, 5, 6]), ([7], [2])])
-    total = backpropagate(model.double(), batch, label_smoothing=smoothing, self_normalization=penalty)
+    options = LossOptions(label_smoothing=smoothing, self_normalization=penalty)
+    losses = backpropagate(model.double(), batch, options)
     found = {name: parameter.grad for name, parameter in model.named_parameters()}
     model.zero_grad()
     mask = batch.target.mask_BL
@@ -206,6 +208,6 @@ def test_backpropagation_in_slices_equals_torchs_cross_entropy(smoothing: float,
     )
     expected = expected + penalty * torch.logsumexp(logits, dim=1).square().sum()
     expected.backward()
-    assert total.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert losses.objective.item() == pytest.approx(expected.item(), rel=1e-6)
     for name, parameter in model.named_parameters():
         torch.testing.assert_close(found[name], parameter.grad, rtol=1e-5, atol=1e-7)

@@ -1,0 +1,99 @@
+"""The loss of a model: named sums, the same gradient whatever the slices, and goals of a model's own."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.layers import word_loss
+from nmt_core.layers.word_loss import Losses, LossOptions, LossSum
+from nmt_core.models.build import new_model
+from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.training.losses import backpropagate
+
+SIZES = {"embedding": 4, "hidden": 5, "alignment": 3, "maxout": 3, "initialisation": "glorot"}
+BATCH = pad_pairs([([2, 3], [4, 5, 6]), ([7], [2])])
+
+
+def model(**settings: object) -> RNNsearch:
+    made = new_model(RNNsearchConfig(**SIZES, **settings), 9, 8, seed=1).requires_grad_(True)
+    assert isinstance(made, RNNsearch)
+    return made
+
+
+def test_sums_are_named_and_counted() -> None:
+    plain = model().loss(BATCH, LossOptions())
+    assert plain.sums.keys() == {"words"}
+    assert plain.sums["words"].count == 6
+    assert plain.sums["words"].total.item() == pytest.approx(-model()(BATCH).sum().item(), rel=1e-6)
+    both = model().loss(BATCH, LossOptions(self_normalization=0.5))
+    assert both.sums["words"].total.item() == pytest.approx(plain.sums["words"].total.item(), rel=1e-6)
+    whole = both.sums["words"].total + both.sums["self-normalisation"].total
+    assert both.objective.item() == pytest.approx(whole.item(), rel=1e-6)
+    assert both.objective.requires_grad
+    assert not whole.requires_grad
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_slices_change_no_gradient(monkeypatch: pytest.MonkeyPatch, tied: bool) -> None:
+    options = LossOptions(label_smoothing=0.1, self_normalization=0.2)
+    one, other = model(tied=tied).double(), model(tied=tied).double()
+    backpropagate(one, BATCH, options, scale=0.3)
+    monkeypatch.setattr(word_loss, "LOGITS_AT_A_TIME", 9)
+    backpropagate(other, BATCH, options, scale=0.3)
+    for name, parameter in one.named_parameters():
+        torch.testing.assert_close(parameter.grad, other.get_parameter(name).grad, rtol=1e-5, atol=1e-8)
+
+
+def test_sentences_with_weights_count_so_often() -> None:
+    weights_B = torch.tensor([2.0, -1.0])
+    weighted, single = model().double(), model().double()
+    losses = backpropagate(weighted, BATCH, weights_B=weights_B.double())
+    total = 0.0
+    for weight, pair in zip(weights_B.tolist(), [([2, 3], [4, 5, 6]), ([7], [2])], strict=True):
+        total += weight * backpropagate(single, pad_pairs([pair]), scale=weight).objective.item()
+    assert losses.objective.item() == pytest.approx(total, rel=1e-6)
+    for name, parameter in weighted.named_parameters():
+        torch.testing.assert_close(parameter.grad, single.get_parameter(name).grad, rtol=1e-5, atol=1e-7)
+
+
+def test_a_frozen_generator_gets_no_gradient_and_what_is_below_it_does() -> None:
+    frozen, free = model(), model()
+    frozen.generator.requires_grad_(False)
+    for each in (frozen, free):
+        backpropagate(each, BATCH)
+    assert all(parameter.grad is None for parameter in frozen.generator.parameters())
+    assert frozen.attention.energy.grad is not None
+    torch.testing.assert_close(frozen.attention.energy.grad, free.attention.energy.grad)
+
+
+class Restless(RNNsearch):
+    """Has a goal of its own: a small first state."""
+
+    def loss(self, batch: Batch, options: LossOptions, *, weights_B: torch.Tensor | None = None) -> Losses:
+        losses = super().loss(batch, options, weights_B=weights_B)
+        size = self.initial.bias.square().sum()
+        parts = {**losses.sums, "restlessness": LossSum(size.detach(), batch.target.rows)}
+        return Losses(losses.objective + 3.0 * size, parts)
+
+
+def test_a_goal_of_a_models_own_is_trained_and_reported(
+    runs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from nmt_core.commands.main import main
+    from nmt_core.models import build
+    from nmt_core.training import report
+
+    monkeypatch.setattr(build, "RNNsearch", Restless)
+    monkeypatch.setattr(report.Reporter.__init__, "__kwdefaults__", {"interval": 0.0, "quiet": False})
+    runs.write("run", max_updates=8, label_smoothing=0.0)
+    assert main(["train", runs.file("run.yaml"), "--device", "cpu"]) == 0
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("update ") and "norm" in line]
+    assert len(told) == 8
+    assert all(" nats/word  " in line and " restlessness  " in line for line in told)
+    assert math.isfinite(float(told[-1].split(" restlessness")[0].split()[-1]))
+    assert Path(runs.file("run/model.safetensors")).exists()
