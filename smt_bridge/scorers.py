@@ -7,6 +7,7 @@
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
 ======================== ===========================================================
 
+Pairs are words of a Moses system; a model of subwords cuts them as it needs, and its numbers are for the words.
 What a branch needs (PyTorch, gRPC) is imported inside it.
 """
 
@@ -53,13 +54,15 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
     import torch
 
     from nmt_core.device import choose_device, choose_dtype
-    from nmt_core.inference.pair_scorer import choose_softmax, open_pair_scorer
+    from nmt_core.inference.pair_scorer import choose_softmax
+    from nmt_core.inference.text_forms import open_scorer_of_form
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     device = choose_device(options.device)
-    return open_pair_scorer(
+    return open_scorer_of_form(
         folders,
+        "surface",
         device=device,
         dtype=choose_dtype(options.dtype, device),
         softmax=choose_softmax(options.softmax),

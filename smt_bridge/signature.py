@@ -11,7 +11,8 @@ A *signature* is ``key:value`` fields between ``|``::
 ``model``         fingerprint of the model, language model or lexicon
 ``log``           base of the logarithm; absent where the number is none
 ``norm``          ``none``, or what a sum was divided by (``words``: the words and the end)
-``tok``           tokenisation: ``none`` takes the words of the list as they stand
+``tok``           tokenisation: ``none`` takes the words of the list as they stand; else the fingerprint of the
+                  preparation that cuts them into the subwords of the model
 ``dtype``         precision of the arithmetic
 ``version``       of this software
 ================= ==========================================================================

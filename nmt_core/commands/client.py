@@ -7,7 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.nbest import nbest_line
+from nmt_core.commands.nbest import check_feature_name, nbest_line
 from nmt_core.files import InputFile
 from nmt_core.messages import say
 
@@ -23,7 +23,7 @@ examples:
   nmt-core client translate --nbest 10 --beam 12 test.tok.en > nbest.txt
   nmt-core client score --address gpu1:50551,gpu2:50551 --model en-fr test.tok.en test.tok.fr > logprobs
 
---nbest N writes n-best lists as Moses does: number ||| translation ||| NMT= log p ||| score. With several
+--nbest N writes n-best lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
 addresses the servers share the work. A file of any size takes constant memory.
 """
 
@@ -38,12 +38,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     translate.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
     translate.add_argument("--nbest", type=int, metavar="N", help="write lists of the N best translations")
+    translate.add_argument("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     translate.add_argument("--raw", action="store_true", help="raw text in, raw text out")
     translate.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
     translate.add_argument("--replace-unk", action="store_true", help="write source words instead of <unk>")
     score = kinds.add_parser("score", help="log p(target | source) of every pair of lines")
-    score.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
-    score.add_argument("target", type=InputFile, metavar="TARGET", help="tokenised targets, line by line")
+    score.add_argument("source", type=InputFile, metavar="SOURCE", help="sources, as the model reads them")
+    score.add_argument("target", type=InputFile, metavar="TARGET", help="targets, line by line")
+    forms = score.add_mutually_exclusive_group()
+    forms.add_argument("--raw", action="store_true", help="running text; numbers are for words as the model reads them")
+    forms.add_argument(
+        "--surface", action="store_true", help="words as Moses has them; numbers are for these, not for subwords"
+    )
     score.add_argument("--per-word", action="store_true", help="a number for every word")
     health = kinds.add_parser("health", help="exit code 0 if the server is ready, 1 if it is not")
     for kind in (translate, score):
@@ -93,6 +99,8 @@ def run(args: argparse.Namespace) -> int:
     for option in ("beam", "nbest"):
         if getattr(args, option, None) is not None and getattr(args, option) < 1:
             raise ConfigError(f"--{option} must be at least 1")
+    if args.what == "translate":
+        check_feature_name(args.feature_name)
     with NmtClient(args.address, model=args.model, timeout=args.timeout, access=_access(args)) as client:
         lines = _scores(args, client) if args.what == "score" else _translations(args, client)
         with open_output("-") as stream:
@@ -140,7 +148,7 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
             yield sentence.translations[0].text
             continue
         for found in sentence.translations:
-            yield nbest_line(number, found.text, f"NMT= {found.log_prob:.6f}", found.score)
+            yield nbest_line(number, found.text, f"{args.feature_name}= {found.log_prob:.6f}", found.score)
 
 
 def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
@@ -148,12 +156,20 @@ def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
     from nmt_core.serving.client import PRIORITIES
 
     pairs = ((source, target) for source, target in read_parallel_lines([args.source, args.target]))
-    options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word}
+    options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word, "form": _form(args)}
     for score in _checked(client.score_pairs(pairs, window=args.window, **options), args.source):
         if args.per_word:
             yield " ".join(f"{value:.6f}" for value in score.word_log_probs)
         else:
             yield f"{score.log_prob:.6f}"
+
+
+def _form(args: argparse.Namespace) -> int:
+    from nmt_core.v1 import nmt_pb2 as pb
+
+    if args.raw:
+        return pb.TEXT_FORM_RAW
+    return pb.TEXT_FORM_SURFACE if args.surface else pb.TEXT_FORM_UNSPECIFIED
 
 
 def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
-from nmt_core.commands.nbest import nbest_line
+from nmt_core.commands.nbest import check_feature_name, nbest_line
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 from nmt_core.files import InputFile, OutputFile
@@ -70,7 +70,7 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--input", type=InputFile, default="-", metavar="F", help="source text, gzip or not (default: standard input)")
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
-    add("--raw", action="store_true", help="tokenise the source and detokenise the translation")
+    add("--raw", action="store_true", help="raw text in, raw text out, through the preparation that the model carries")
     add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
     add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         if args.heatmaps:
             os.makedirs(args.heatmaps, exist_ok=True)
         lines = _counted(read_text_lines(args.input), quiet=args.quiet)
-        stream = translator.translate_stream(lines, raw=args.raw)
+        stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
             stream = reranker.rerank_stream(stream, keep=args.nbest, warn=_warn)
         stream = with_counts_reported(stream, asked=args.replace_unk is not None)
@@ -134,8 +134,7 @@ def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iter
         raise ConfigError("--sample and --nbest exclude one another; --sample N writes N translations a line")
     if many and args.scores:
         raise ConfigError("n-best lists hold the scores already; leave out --scores")
-    if not args.feature_name or any(letter in args.feature_name for letter in " \t|="):
-        raise ConfigError(f"--feature-name {args.feature_name!r}: expected a name without spaces, '|' or '='")
+    check_feature_name(args.feature_name)
     if many:
         return lambda number, found: (_nbest_line(number, one, name=args.feature_name) for one in found)
     if args.scores:
@@ -186,6 +185,21 @@ def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
     from tqdm import tqdm
 
     yield from tqdm(lines, desc="decode", unit=" lines", disable=quiet or None)
+
+
+def _with_unknowns_noticed(
+    translator: Translator, stream: Iterable[list[Translation]], *, raw: bool
+) -> Iterator[list[Translation]]:
+    """The translations; one warning where many source words are unknown to all models."""
+    from nmt_core.text.unknown_share import UnknownShare
+
+    name = " + ".join(loaded.folder for loaded in translator.models)
+    share = UnknownShare(name, _warn, hint="" if raw else "Raw text needs --raw")
+    for found in stream:
+        words = found[0].source_words if found else ()
+        share.add(words=len(words), unknown=sum(word not in translator.source for word in words))
+        yield found
+    share.finish()
 
 
 def _warn(message: str) -> None:

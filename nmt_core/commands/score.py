@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
-    from nmt_core.interfaces import SentencePair
+    from nmt_core.interfaces import PairScore, SentencePair
 
 NAME = "score"
 HELP = "score sentence or phrase pairs"
@@ -19,10 +21,14 @@ _EPILOG = """\
 examples:
   nmt-core score --model runs/en-fr test.tok.en test.tok.fr > logprobs
   nmt-core score --model runs/en-fr --per-word test.tok.en.gz hypotheses.fr
+  nmt-core score --model runs/en-fr --raw test.en test.fr > logprobs
   paste -d '\\t' a.en a.fr | nmt-core score --model runs/en-fr --tab-separated - > logprobs
 
 The natural logarithm of the probability of the whole target, its end counted, not normalised by
 length. --per-word writes one number per target word and one for the end, separated by spaces.
+
+Text is as the model reads it, unless --raw or --surface say otherwise; a model trained on text of 'nmt-core prepare'
+carries what makes of raw text, or of the words of a Moses system, what it reads.
 """
 
 
@@ -36,6 +42,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")
     parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
     parser.add_argument("--per-word", action="store_true", help="a number for every word")
+    forms = parser.add_mutually_exclusive_group()
+    forms.add_argument(
+        "--raw", action="store_true", help="running text; numbers are for the words that the model reads"
+    )
+    forms.add_argument(
+        "--surface", action="store_true", help="words as Moses has them; numbers are for these, not for subwords"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     parser.add_argument(
@@ -56,33 +70,64 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Score."""
+    from tqdm import tqdm
+
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
-    from nmt_core.inference.pair_scorer import choose_softmax, open_pair_scorer
+    from nmt_core.inference.pair_scorer import choose_softmax
+    from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.memory import keep_freed_memory
+    from nmt_core.text.unknown_share import UnknownShare
+    from nmt_core.text.vocabulary import split_words
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
     keep_freed_memory()
     device = choose_device(args.device)
-    scorer = open_pair_scorer(
+    scorer = open_scorer_of_form(
         args.model,
+        "raw" if args.raw else "surface" if args.surface else "prepared",
         device=device,
         dtype=choose_dtype(args.dtype, device),
         softmax=choose_softmax(args.softmax),
     )
+    share = UnknownShare(" + ".join(args.model), _warn, hint="" if args.raw else "Raw text needs --raw")
     pairs = iter(_pairs(args))
-    with open_output("-") as stream:
+    with (
+        open_output("-") as stream,
+        tqdm(desc=NAME, unit=" pairs", total=_count(args), disable=args.quiet or None) as progress,
+    ):
         while window := list(itertools.islice(pairs, args.window)):
             scores = scorer.score(window, per_word=args.per_word)
-            if args.per_word:
-                write_lines(
-                    stream, [" ".join(f"{value:.6f}" for value in score.word_log_probs or ()) for score in scores]
-                )
-            else:
-                write_lines(stream, [f"{score.log_prob:.6f}" for score in scores])
+            write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
+            progress.update(len(window))
+            for pair, score in zip(window, scores, strict=True):
+                words = len(split_words(pair.source)) + len(split_words(pair.target))
+                share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+    share.finish()
     return 0
+
+
+def _line(score: PairScore, *, per_word: bool) -> str:
+    if per_word:
+        return " ".join(f"{value:.6f}" for value in score.word_log_probs or ())
+    return f"{score.log_prob:.6f}"
+
+
+def _count(args: argparse.Namespace) -> int | None:
+    """The number of pairs, where the file can be read twice and somebody watches."""
+    from nmt_core.files import read_line_blocks
+
+    if args.quiet or not sys.stderr.isatty() or not os.path.isfile(args.source):
+        return None
+    return sum(map(len, read_line_blocks(args.source)))
+
+
+def _warn(message: str) -> None:
+    from nmt_core.messages import say
+
+    say(f"nmt-core {NAME}: warning: {message}")
 
 
 def _pairs(args: argparse.Namespace) -> Iterator[SentencePair]:

@@ -73,9 +73,9 @@ class LoadedModel:
         return self.config.text
 
     def prepared_as(self, other: LoadedModel) -> bool:
-        """Whether both read raw text alike: the steps of a preparation and what these learned are the same."""
+        """Whether both carry the same preparation, or none: its steps and what these learned are the same."""
         if self.preparation is None or other.preparation is None:
-            return self.preparation is other.preparation and self.text == other.text
+            return self.preparation is other.preparation
         return self.preparation.fingerprint == other.preparation.fingerprint
 
 

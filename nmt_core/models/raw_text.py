@@ -6,17 +6,32 @@ from collections.abc import Sequence
 
 from nmt_core.errors import ConfigError
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.preparation.carried import PreparedText
+from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
 
 
 def open_raw_text(models: Sequence[LoadedModel]) -> RawText:
     """For one model or an ensemble. Raises ConfigError where its members read raw text in different ways."""
+    preparation = shared_preparation(models)
+    if preparation is not None:
+        return PreparedText(preparation)
+    for other in models[1:]:
+        if other.text != models[0].text:
+            raise _differ(models[0], other)
+    return TextProcessor(models[0].text)
+
+
+def shared_preparation(models: Sequence[LoadedModel]) -> CarriedPreparation | None:
+    """What all of them carry, None if nothing. Raises ConfigError where that differs."""
     first = models[0]
     for other in models[1:]:
         if not other.prepared_as(first):
-            raise ConfigError(
-                f"{first.folder} and {other.folder} were trained on text that was prepared in different ways; "
-                "an ensemble of them takes prepared text only, of one kind that all of them know"
-            )
-    return TextProcessor(first.text) if first.preparation is None else PreparedText(first.preparation)
+            raise _differ(first, other)
+    return first.preparation
+
+
+def _differ(one: LoadedModel, other: LoadedModel) -> ConfigError:
+    return ConfigError(
+        f"{one.folder} and {other.folder} were trained on text that was prepared in different ways; "
+        "an ensemble of them takes prepared text only, of one kind that all of them know"
+    )

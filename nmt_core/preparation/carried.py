@@ -12,7 +12,7 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nmt_core.errors import ConfigError, InputError
@@ -21,10 +21,14 @@ from nmt_core.preparation.models import model_name, model_names, open_steps
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.replay import Replay
 from nmt_core.preparation.settings import LEARNED, PLAIN, settings_for
-from nmt_core.preparation.steps import Side
+from nmt_core.preparation.steps import LineStep, Side
+from nmt_core.preparation.surface import SurfaceReader
+from nmt_core.preparation.tokenization import Tokenization, TokenizationConfig
 from nmt_core.text.processing import TextConfig
+from nmt_core.text.vocabulary import Vocabulary
 
 MOST_BYTES = 1 << 28  # of a file
+_CUTTING = ("compounds", "subwords")
 
 
 @dataclass(frozen=True)
@@ -131,22 +135,25 @@ class CarriedPreparation:
 
     def open_side(self, side: Side) -> Replay:
         """The steps of one side."""
+        return Replay(self._open(side, (*PLAIN, *LEARNED)))
+
+    def open_words(self, side: Side) -> Replay:
+        """The steps that cut words, whose ``undo`` makes words again; truecased and tokenised text stays so."""
+        return Replay(self._open(side, _CUTTING))
+
+    def open_surface(self, side: Side, known: Vocabulary) -> SurfaceReader:
+        """What reads surface words for a model that knows these words; those of a missing side stay as they are."""
+        if side not in self.record.settings.languages:
+            return SurfaceReader(self.record.settings, (), (), known, str)
+        plain = self._open(side, ("cleanup", "punctuation"))
+        language = self.record.settings.languages[side]
+        tokenization = Tokenization(TokenizationConfig(), language)
+        return SurfaceReader(self.record.settings, plain, self._open(side, _CUTTING), known, tokenization.undo)
+
+    def _open(self, side: Side, names: Iterable[str]) -> list[LineStep]:
         with tempfile.TemporaryDirectory(prefix="preparation.") as folder:  # the libraries read files
             self.write(folder)
-            return Replay(self.record.settings, side, folder)
-
-    def open_words(self, side: Side) -> Callable[[str], str]:
-        """What makes words again of subwords and marked compounds; truecased and tokenised text stays so."""
-        with tempfile.TemporaryDirectory(prefix="preparation.") as folder:
-            self.write(folder)
-            steps = open_steps(self.record.settings, side, ("compounds", "subwords"), folder)
-
-        def join(text: str) -> str:
-            for step in reversed(steps):
-                text = step.undo(text)
-            return text
-
-        return join
+            return open_steps(self.record.settings, side, names, folder)
 
 
 class PreparedText:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import functools
 import itertools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from nmt_core.preparation.models import open_steps
 from nmt_core.preparation.parallel import map_ordered
 from nmt_core.preparation.record import read_record
-from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
-from nmt_core.preparation.steps import Side
+from nmt_core.preparation.settings import LEARNED, PLAIN
+from nmt_core.preparation.steps import LineStep, Side
 
 _LINES = 1000
 
 
 class Replay:
-    """All steps of one side, forth and back."""
+    """Steps of one side, forth and back."""
 
-    def __init__(self, config: PreparationConfig, side: Side, folder: str) -> None:
-        self._steps = open_steps(config, side, [*PLAIN, *LEARNED], folder)
+    def __init__(self, steps: Sequence[LineStep]) -> None:
+        self._steps = tuple(steps)
 
     @classmethod
     def open(cls, path: str, side: Side) -> Replay:
         """The preparation that ``path``, a ``preparation.json``, speaks of."""
-        return cls(read_record(path).settings, side, os.path.dirname(path))
+        return cls(open_steps(read_record(path).settings, side, [*PLAIN, *LEARNED], os.path.dirname(path)))
 
     def apply(self, line: str) -> str:
         """What the line would have been in the corpus, had no filter dropped it."""

@@ -25,6 +25,7 @@ from nmt_core.preparation.words import by_frequency, count_words
 from nmt_core.text.vocabulary import split_words
 
 JOINER = "@@"
+WORD_BEGINS = "\u2581"
 _JOINED = re.compile(f"{JOINER}( |$)")
 _CACHED = 1 << 18
 _THREADS = 4  # fixed, since sums of floating-point numbers depend on it
@@ -63,6 +64,11 @@ class MorfessorConfig(Config):
 
 
 SubwordsConfig = BpeConfig | SentencePieceConfig | MorfessorConfig
+
+
+def letters(piece: str) -> str:
+    """A part of a word without the mark of any of the three."""
+    return piece.replace(WORD_BEGINS, "").removesuffix(JOINER)
 
 
 class Subwords(Protocol):

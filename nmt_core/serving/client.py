@@ -130,21 +130,26 @@ class RemotePairScorer:
         self._address = address
         described = _described(address, model or "", timeout=timeout, first_wait=first_wait, access=access)
         self.model: str = described.name
-        self._signature: str = described.signature
+        self._signature: str = described.surface_signature or described.signature
         self._chunk_pairs = min(CHUNK_PAIRS, described.limits.items or CHUNK_PAIRS)
         self._attends = described.attends
         self._client = NmtClient(address, model=self.model, timeout=timeout, first_wait=first_wait, access=access)
 
     @property
     def signature(self) -> str:
-        """The signature of the model's own scorer: the numbers are the same."""
+        """The signature of the model's own scorer of surface words: the numbers are the same."""
         return self._signature
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
         """Score every pair; one answer per pair, in order. Raises ServiceError."""
-        options = {"per_word": per_word, "with_attention": attention, "priority": pb.PRIORITY_BULK}
+        options = {
+            "per_word": per_word,
+            "with_attention": attention,
+            "priority": pb.PRIORITY_BULK,
+            "form": pb.TEXT_FORM_SURFACE,
+        }
         scores: list[PairScore] = []
         for score in self._client.score_pairs(pairs, window=self._chunk_pairs, **options):
             if score.HasField("error"):

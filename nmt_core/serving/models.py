@@ -6,26 +6,30 @@ keys are done together.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt_core.errors import ConfigError, ModelError
+from nmt_core.errors import ConfigError, ModelError, NmtError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
+from nmt_core.inference.text_forms import OTHER_FORMS, TextForm, scorer_of_form
 from nmt_core.inference.translator import Translation, attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
-from nmt_core.text.vocabulary import split_words
+from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
 
 if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
@@ -42,11 +46,12 @@ Vector = tuple[tuple[float, ...], int]
 
 
 class Scoring(NamedTuple):
-    """Pairs are scored by the model of that name."""
+    """Pairs of a form of text are scored by the model of that name."""
 
     model: str
     per_word: bool = False
     attention: bool = False
+    form: TextForm = "prepared"
 
 
 class Encoding(NamedTuple):
@@ -76,7 +81,8 @@ class ServedModel:
     ``decoder(attention)`` starts a search, whose batch may have ``decode_tokens``: source words times
     beam. ``encode`` is None for models without a vector of a phrase, ``vector_size`` its length;
     ``processor`` tokenises and detokenises (None: raw text is not supported); ``attends`` says
-    whether there is attention, ``unknowns`` what is written for <unk> where a request wants that.
+    whether there is attention, ``unknowns`` what is written for <unk> where a request wants that; ``scorers``
+    makes the scorer for another form of text than the model reads (None: all are as the model reads them).
     """
 
     scorer: PairScorer
@@ -92,22 +98,29 @@ class ServedModel:
     unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
     vector_size: int = 0
     decode_tokens: int = DECODE_TOKENS
+    scorers: Callable[[TextForm], PairScorer] | None = None
 
     def work(self, key: Hashable) -> Work:
         """The work of a key."""
         match key:
-            case Scoring(_, per_word, attention):
-                return BatchWork(
-                    "score", lambda pairs: self.scorer.score(pairs, per_word=per_word, attention=attention)
-                )
+            case Scoring(_, per_word, attention, form):
+                scorer = self.scorer_of(form)
+                return BatchWork("score", lambda pairs: scorer.score(pairs, per_word=per_word, attention=attention))
             case Encoding() if self.encode is not None:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
                 return StepWork("translate", self.decoder(attention), most=self.decode_tokens)
         raise AssertionError(f"no work of this kind: {key}")
 
+    def scorer_of(self, form: TextForm) -> PairScorer:
+        """The scorer for pairs of a form. Raises ConfigError where the models cannot read it."""
+        return self.scorer if form == "prepared" or self.scorers is None else self.scorers(form)
+
     def warm_up(self) -> None:
-        """Do each kind of work once."""
+        """Do each kind of work once, and open what reads other forms of text."""
+        for form in OTHER_FORMS:
+            with contextlib.suppress(NmtError):  # whoever asks for it is told
+                self.scorer_of(form)
         self.scorer.score([SentencePair("a", "a")])
         decoder = self.decoder(False)
         decoder.admit([(0, Sentence("a", self.defaults))])
@@ -120,7 +133,8 @@ class ServedModel:
 class RunningSearch:
     """A beam search that ``Sentence``s, with their own options, enter and leave at every step."""
 
-    def __init__(self, models: Sequence[LoadedModel], *, attention: bool) -> None:
+    def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
+        self._unknown = unknown
         self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
         self._predictor, self._attention = make_predictor(models), attention
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
@@ -142,6 +156,8 @@ class RunningSearch:
             if words:
                 self._words[key] = words
                 entering.append(Request(key, self._source.encode(text), config))
+                if self._unknown is not None:
+                    self._unknown.add(words=len(words), unknown=entering[-1].source.count(UNKNOWN_ID))
             else:
                 self._empty.append(key)
         if entering:
@@ -174,8 +190,15 @@ class RunningSearch:
 class CandidateSearch(RunningSearch):
     """The same with candidate lists: sentences that arrive while others are searched wait, and share the next list."""
 
-    def __init__(self, models: Sequence[LoadedModel], lists: CandidateLists, *, attention: bool) -> None:
-        super().__init__(models, attention=attention)
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        lists: CandidateLists,
+        *,
+        attention: bool,
+        unknown: UnknownShare | None = None,
+    ) -> None:
+        super().__init__(models, attention=attention, unknown=unknown)
         self._lists = lists
         self._ids: list[int] = []  # of the words of the list
         self._waiting: list[Request[int]] = []
@@ -251,8 +274,11 @@ def open_served_model(
     only = loaded[0].model if len(loaded) == 1 else None
     encoder = only if isinstance(only, RNNencdec) else None
 
+    scorer = ModelPairScorer(loaded)
+
     return ServedModel(
-        scorer=ModelPairScorer(loaded),
+        scorer=scorer,
+        scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read),
         encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
         processor=lambda: open_raw_text(loaded),
@@ -272,12 +298,14 @@ def _searches(
     models: Sequence[LoadedModel], candidates: CandidateChoice | None, lexicon: Lexicon | None
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
+    name = " + ".join(loaded.folder for loaded in models)
+    unknown = UnknownShare(name, logging.getLogger(__name__).warning, hint="Raw text needs 'raw' in the request")
     if candidates is None:
-        return lambda attention: RunningSearch(models, attention=attention)
+        return lambda attention: RunningSearch(models, attention=attention, unknown=unknown)
     lists = CandidateLists(
         models[0].target, frequent=candidates.frequent, lexicon=lexicon, per_word=candidates.per_word
     )
-    return lambda attention: CandidateSearch(models, lists, attention=attention)
+    return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown)
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
-from nmt_core.errors import NmtError
+from nmt_core.errors import ConfigError, NmtError
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving import convert
@@ -30,6 +30,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
+    from nmt_core.inference.text_forms import TextForm
     from nmt_core.inference.translator import Translation
     from nmt_core.serving.metrics import Metrics
 
@@ -143,7 +144,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         place = self._find(request.model)
         pairs = [SentencePair(one.source, each.target) for one in request.lists for each in one.hypotheses]
         _check_columns(request)
-        ask = self._ask(Scoring(place.name), request.priority, len(pairs), _deadline(context))
+        key = Scoring(place.name, form=_text_form(place, request.form))
+        ask = self._ask(key, request.priority, len(pairs), _deadline(context))
         scores = await self._scores(place, ask, pairs, "lists")
         rankings, start = [], 0
         for one in request.lists:
@@ -207,7 +209,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _score(self, request: pb.ScoreRequest, deadline: float | None) -> pb.ScoreResponse:
         place = self._find(request.model)
         pairs = convert.to_pairs(request)
-        key = Scoring(place.name, request.per_word, request.with_attention)
+        key = Scoring(place.name, request.per_word, request.with_attention, _text_form(place, request.form))
         ask = self._ask(key, request.priority, len(pairs), deadline)
         scores = await self._scores(place, ask, pairs, "pairs")
         return self._checked(convert.score_response(scores, request))
@@ -418,6 +420,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         return pb.Model(
             name=place.name,
             signature=model.scorer.signature,
+            surface_signature=_surface_signature(model),
             source_language=model.source_language,
             target_language=model.target_language,
             source_words=model.source_words,
@@ -500,3 +503,30 @@ def _ranking(one: pb.NbestList, scores: Sequence[PairScore | Refusal], request: 
         ranked.append(pb.RankedHypothesis(position=position, total=total, log_prob=score.log_prob))
     ranked.sort(key=lambda each: (each.HasField("error"), -each.total))
     return pb.Ranking(hypotheses=ranked[: request.best or None])
+
+
+_TEXT_FORMS: dict[int, TextForm] = {
+    pb.TEXT_FORM_UNSPECIFIED: "prepared",
+    pb.TEXT_FORM_SURFACE: "surface",
+    pb.TEXT_FORM_RAW: "raw",
+}
+
+
+def _text_form(place: _Place, number: int) -> TextForm:
+    """The form of the texts of a request, which the model has to understand."""
+    if number not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {number}")
+    form = _TEXT_FORMS[number]
+    try:
+        place.model.scorer_of(form)
+    except ConfigError as error:
+        raise not_supported(str(error)) from error
+    return form
+
+
+def _surface_signature(model: ServedModel) -> str:
+    """What scores of surface words depend on; empty where the model cannot read these."""
+    try:
+        return model.scorer_of("surface").signature
+    except ConfigError:
+        return ""

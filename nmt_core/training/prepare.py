@@ -144,7 +144,7 @@ class _Reader:
 
     def __init__(self, run: RunConfig, preparation: CarriedPreparation | None) -> None:
         data = self.data = run.data
-        self.words = None if preparation is None else preparation.open_words("target")
+        self.words = None if preparation is None else preparation.open_words("target").undo
         self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}
         self._raw: RawText | None = None
         if data.raw:

@@ -1,4 +1,4 @@
-# nmt.proto sha256 8d13f742d5784a9fdc1da74ace96aaa4ac8c65bf32a4fc826d2c38f7335c82d7
+# nmt.proto sha256 f823469acc5ae1a6bbd2a99dc3211e3aff06c7405b256bd33d92f7858ed3b999
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -16,9 +16,18 @@ class Priority(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     PRIORITY_UNSPECIFIED: _ClassVar[Priority]
     PRIORITY_INTERACTIVE: _ClassVar[Priority]
     PRIORITY_BULK: _ClassVar[Priority]
+
+class TextForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    TEXT_FORM_UNSPECIFIED: _ClassVar[TextForm]
+    TEXT_FORM_SURFACE: _ClassVar[TextForm]
+    TEXT_FORM_RAW: _ClassVar[TextForm]
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_INTERACTIVE: Priority
 PRIORITY_BULK: Priority
+TEXT_FORM_UNSPECIFIED: TextForm
+TEXT_FORM_SURFACE: TextForm
+TEXT_FORM_RAW: TextForm
 
 class Error(_message.Message):
     __slots__ = ("code", "reason", "message", "retry_delay")
@@ -135,20 +144,22 @@ class SourceGroup(_message.Message):
     def __init__(self, source: _Optional[str] = ..., targets: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
-    __slots__ = ("model", "pairs", "per_word", "groups", "with_attention", "priority")
+    __slots__ = ("model", "pairs", "per_word", "groups", "with_attention", "priority", "form")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     PER_WORD_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     WITH_ATTENTION_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
     model: str
     pairs: _containers.RepeatedCompositeFieldContainer[Pair]
     per_word: bool
     groups: _containers.RepeatedCompositeFieldContainer[SourceGroup]
     with_attention: bool
     priority: Priority
-    def __init__(self, model: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ..., per_word: bool = ..., groups: _Optional[_Iterable[_Union[SourceGroup, _Mapping]]] = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ...) -> None: ...
+    form: TextForm
+    def __init__(self, model: _Optional[str] = ..., pairs: _Optional[_Iterable[_Union[Pair, _Mapping]]] = ..., per_word: bool = ..., groups: _Optional[_Iterable[_Union[SourceGroup, _Mapping]]] = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., form: _Optional[_Union[TextForm, str]] = ...) -> None: ...
 
 class PairScore(_message.Message):
     __slots__ = ("log_prob", "unknown_source_words", "unknown_target_words", "word_log_probs", "attention", "attention_columns", "error")
@@ -225,20 +236,22 @@ class NbestList(_message.Message):
     def __init__(self, source: _Optional[str] = ..., hypotheses: _Optional[_Iterable[_Union[Hypothesis, _Mapping]]] = ...) -> None: ...
 
 class RerankRequest(_message.Message):
-    __slots__ = ("model", "columns", "model_weight", "lists", "best", "priority")
+    __slots__ = ("model", "columns", "model_weight", "lists", "best", "priority", "form")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     MODEL_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     LISTS_FIELD_NUMBER: _ClassVar[int]
     BEST_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    FORM_FIELD_NUMBER: _ClassVar[int]
     model: str
     columns: _containers.RepeatedCompositeFieldContainer[FeatureColumn]
     model_weight: float
     lists: _containers.RepeatedCompositeFieldContainer[NbestList]
     best: int
     priority: Priority
-    def __init__(self, model: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[FeatureColumn, _Mapping]]] = ..., model_weight: _Optional[float] = ..., lists: _Optional[_Iterable[_Union[NbestList, _Mapping]]] = ..., best: _Optional[int] = ..., priority: _Optional[_Union[Priority, str]] = ...) -> None: ...
+    form: TextForm
+    def __init__(self, model: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[FeatureColumn, _Mapping]]] = ..., model_weight: _Optional[float] = ..., lists: _Optional[_Iterable[_Union[NbestList, _Mapping]]] = ..., best: _Optional[int] = ..., priority: _Optional[_Union[Priority, str]] = ..., form: _Optional[_Union[TextForm, str]] = ...) -> None: ...
 
 class RankedHypothesis(_message.Message):
     __slots__ = ("position", "total", "log_prob", "error")
@@ -315,7 +328,7 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device")
+    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device", "surface_signature")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
@@ -327,6 +340,7 @@ class Model(_message.Message):
     VECTOR_SIZE_FIELD_NUMBER: _ClassVar[int]
     DEFAULT_BEAM_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
+    SURFACE_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     name: str
     signature: str
     source_language: str
@@ -338,7 +352,8 @@ class Model(_message.Message):
     vector_size: int
     default_beam: int
     device: str
-    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ...) -> None: ...
+    surface_signature: str
+    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests")

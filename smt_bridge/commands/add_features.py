@@ -17,6 +17,8 @@ from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, 
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
+    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.text.unknown_share import UnknownShare
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
     from smt_bridge.jobs.manifest import Shard
@@ -264,12 +266,41 @@ def build_features(args: argparse.Namespace, worker: int = 0) -> list[Feature]:
     from smt_bridge.scorers import open_scorer
 
     options = scorer_options(args, worker)
-    scorers = catalogue.SharedScorers(lambda spec: open_scorer(spec, options))
+    warn = functools.partial(remark, NAME) if worker == 0 else None
+    scorers = catalogue.SharedScorers(lambda spec: _watched(open_scorer(spec, options), spec, warn))
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in _feature_specs(args)])
     if args.names is None:
         return features
     given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
     return [Renamed(feature, tuple(next(given) for _ in feature.names)) for feature in features]
+
+
+class _WatchedScorer:
+    """A scorer with a warning, once, where it does not know many of the words."""
+
+    def __init__(self, scorer: PairScorer, share: UnknownShare) -> None:
+        self._scorer, self._share = scorer, share
+
+    @property
+    def signature(self) -> str:
+        """The scorer's own."""
+        return self._scorer.signature
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """The scorer's own numbers."""
+        scores = self._scorer.score(pairs, per_word=per_word, attention=attention)
+        for pair, score in zip(pairs, scores, strict=True):
+            words = sum(text.count(" ") + 1 for text in pair if text)
+            self._share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+        return scores
+
+
+def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
+    from nmt_core.text.unknown_share import UnknownShare
+
+    return scorer if warn is None else _WatchedScorer(scorer, UnknownShare(spec, warn, hint=""))
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

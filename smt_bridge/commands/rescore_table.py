@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 NAME = "rescore-table"
 HELP = "add neural scores to a Moses phrase table"
 SIDECAR = ".json"
+_MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
 _EXAMPLE = """example:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --reverse-scorer runs/fr-en --output nmt-table.gz
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -294,8 +295,12 @@ def _summarise(counts: Counts, columns: tuple[str, ...], seconds: float) -> None
     _say(f"{mean}; {counts.floored} probabilities floored at 1e-43")
     unknown = f"{counts.unknown_source} of {counts.source_words} source words"
     _say(f"unknown to the model: {unknown}, {counts.unknown_target} of {counts.target_words} target words")
-    if counts.unknown_target * 2 > counts.target_words or counts.unknown_source * 2 > counts.source_words:
-        _say("most words are unknown: is the table tokenised, cased and escaped like the model's corpus?")
+    many = max(counts.unknown_target / max(counts.target_words, 1), counts.unknown_source / max(counts.source_words, 1))
+    if many > _MANY_UNKNOWN:
+        _say(
+            f"warning: {100 * many:.0f} % of the words of a side are unknown: "
+            "is the table tokenised, cased and escaped like the model's corpus?"
+        )
 
 
 def _say(text: str) -> None:

@@ -65,7 +65,8 @@ class PairFeature:
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
         signature = Signature.parse(self._scorer.signature).having("direction", self._direction, first=True)
-        signature = signature.having("feature", self._measure.name, first=True).having("tok", "none")
+        signature = signature.having("feature", self._measure.name, first=True)
+        signature = signature.having("tok", signature.get("tok") or "none")
         return str(signature if self._measure.norm is None else signature.having("norm", self._measure.norm))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

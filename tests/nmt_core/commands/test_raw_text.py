@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shutil
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
@@ -16,64 +15,7 @@ from nmt_core.commands.main import main
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.raw_text import open_raw_text
-
-ENGLISH = [
-    "The plan\u2019s good.",
-    "A man sees the plan.",
-    "Men see a dog.",
-    "The dog sees the man.",
-    "Good dogs! A man.",
-    "The men see the dogs.",
-]
-GERMAN = [
-    "Der Aktionsplan ist gut.",
-    "Ein Mann sieht den Plan.",
-    "Männer sehen einen Hund.",
-    "Der Hund sieht den Mann.",
-    "Gute Hunde! Ein Mann der Aktion.",
-    "Die Männer sehen die Hunde.",
-]
-NEW = ["The man sees the plan\u2019s dog.", "", "Good men! Dogs see \u201cthe plan\u201d."]
-
-KINDS = {
-    "words": "",
-    "truecased": "--truecase",
-    "bpe": "--truecase --split-compounds target --bpe 30 --set compounds.mark=true",
-    "unescaped": "--bpe 40 --set tokenization.escape=false",
-    "sentencepiece": "--sentencepiece 55 --set tokenization=null",
-    "morfessor": "--morfessor --split-compounds source target",
-}
-
-
-def pipe(arguments: Sequence[str], lines: Sequence[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The lines a command writes when it reads ``lines``."""
-    output = io.TextIOWrapper(io.BytesIO())
-    content = "".join(f"{line}\n" for line in lines).encode()
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
-        patch.setattr(sys, "stdout", output)
-        assert main(list(arguments)) == 0
-    return output.buffer.getvalue().decode().split("\n")[:-1]  # type: ignore[attr-defined, no-any-return]
-
-
-def make_model(folder: Path, options: str, *, turned: bool = False, **training: object) -> Path:
-    """Prepare the corpus in ``folder`` and train a small model on it, to the other direction if ``turned``."""
-    (folder / "raw.en").write_text("".join(f"{line}\n" for line in ENGLISH))
-    (folder / "raw.de").write_text("".join(f"{line}\n" for line in GERMAN))
-    pair = ["--source", str(folder / "raw.en"), "--target", str(folder / "raw.de"), "--quiet"]
-    languages = ["--source-language", "en", "--target-language", "de"]
-    if not (folder / "data").exists():
-        assert main(["prepare", *pair, *languages, "--output", str(folder / "data/train"), *options.split()]) == 0
-    sides = [str(folder / f"data/train.{language}") for language in (("de", "en") if turned else ("en", "de"))]
-    settings = {
-        "folder": str(folder / "model"),
-        "model": {"type": "rnnsearch", "hidden": 8, "embedding": 6, "alignment": 5, "maxout": 4, "dropout": 0.0},
-        "data": {"source": sides[0], "target": sides[1], "dev_source": sides[0], "dev_target": sides[1]},
-        "training": {"optimizer": "adam", "learning_rate": 0.02, "max_updates": 30, "validate_every": 15, **training},
-    }
-    (folder / "run.yaml").write_text(yaml.safe_dump(settings))
-    assert main(["train", str(folder / "run.yaml"), "--quiet"]) == 0
-    return folder / "model"
+from tests.prepared_models import ENGLISH, GERMAN, KINDS, NEW, make_model, pipe
 
 
 @pytest.fixture(scope="module")
@@ -229,3 +171,70 @@ def test_a_record_cannot_name_files_elsewhere(model_of: Callable[[str], Path], t
     (place / "preparation.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="speaks of other files than its steps have"):
         CarriedPreparation.read(str(place / "preparation.json"))
+
+
+def test_scores_of_raw_text_and_of_surface_words(
+    model_of: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """--raw = prepare and score by hand; --surface has a number for each word, and the same sum."""
+    model = model_of("bpe")
+    record = str(model.parent / "data/preparation.json")
+    texts = {"raw.en": ENGLISH[:3], "raw.de": GERMAN[:3]}
+    for name, lines in texts.items():
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        side = "source" if name == "raw.en" else "target"
+        prepared = pipe(["prepare", "--replay", record, "--side", side], lines, monkeypatch)
+        (tmp_path / f"prepared.{side}").write_text("".join(f"{line}\n" for line in prepared))
+    score = ["score", "--model", str(model), "--quiet"]
+    raw = pipe([*score, "--raw", str(tmp_path / "raw.en"), str(tmp_path / "raw.de")], [], monkeypatch)
+    by_hand = [str(tmp_path / f"prepared.{side}") for side in ("source", "target")]
+    assert raw == pipe([*score, *by_hand], [], monkeypatch)
+    (tmp_path / "moses.en").write_text("the plan &apos;s good .\nmen see a dog .\n")
+    (tmp_path / "moses.de").write_text("der Plan ist gut .\nHunde sehen .\n")
+    moses = [str(tmp_path / "moses.en"), str(tmp_path / "moses.de")]
+    sums = pipe([*score, "--surface", *moses], [], monkeypatch)
+    words = pipe([*score, "--surface", "--per-word", *moses], [], monkeypatch)
+    assert [len(line.split()) for line in words] == [6, 4]
+    for total, line in zip(sums, words, strict=True):
+        assert sum(map(float, line.split())) == pytest.approx(float(total), abs=1e-5)
+
+
+@pytest.mark.parametrize("command", ["decode", "score"])
+def test_text_that_was_prepared_otherwise_is_noticed_once(
+    model_of: Callable[[str], Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+) -> None:
+    model = model_of("bpe")
+    lines = ["The unsegmented plan, dogs and men."] * 40
+    (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
+    given = ["--max-length-ratio", "1", "--beam", "1"] if command == "decode" else [str(tmp_path / "text")] * 2
+    pipe([command, "--model", str(model), "--quiet", *given], lines, monkeypatch)
+    told = capsys.readouterr().err
+    assert told.count("unknown to the model") == 1
+    assert "Raw text needs --raw" in told
+    pipe([command, "--model", str(model), "--quiet", "--raw", *given], lines[:1] * 3, monkeypatch)
+    assert "--raw" not in capsys.readouterr().err
+
+
+def test_development_bleu_is_of_words(model_of: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A translation that has the reference's words in other pieces is perfect."""
+    from nmt_core.training import validation
+
+    class Perfect:
+        def __init__(self, *models: object, **options: object) -> None: ...
+
+        def translate(self, lines: list[str]) -> list[list[SimpleNamespace]]:
+            return [[SimpleNamespace(text="der Ak@@ tion @s@ pl@@ an ist g@@ ut .")] for _ in lines]
+
+    monkeypatch.setattr(validation, "Translator", Perfect)
+    loaded = load_model(str(model_of("bpe")))
+    assert loaded.preparation is not None
+    words = loaded.preparation.open_words("target")
+    references = ["d@@ er Aktion @s@ plan ist gut ."]
+    of_words = validation.DevelopmentSet(["the plan"], references, words.undo)
+    of_pieces = validation.DevelopmentSet(["the plan"], references)
+    assert of_words.validate(loaded, update=1, beam=2).bleu == pytest.approx(100.0)
+    assert (of_pieces.validate(loaded, update=1, beam=2).bleu or 0.0) < 50.0

@@ -1,0 +1,48 @@
+"""A warning, once, where a model does not know many of the words it is given: they were prepared in another way.
+
+>>> share = UnknownShare("runs/a", print)
+>>> share.add(words=900, unknown=300)
+>>> share.finish()
+runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text prepared as its training text was \
+(tokenised, cased, escaped, cut into subwords)? Raw text needs --raw
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
+_FIRST_LOOK = 1000  # words
+_FEWEST = 100
+
+
+class UnknownShare:
+    """Counts words until it has warned; ``name`` is the model's."""
+
+    def __init__(self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw") -> None:
+        self._name, self._warn, self._hint = name, warn, hint
+        self._words = self._unknown = 0
+        self._warned = False
+
+    def add(self, *, words: int, unknown: int) -> None:
+        """Count; from a thousand words on, warn."""
+        self._words += words
+        self._unknown += unknown
+        if self._words >= _FIRST_LOOK:
+            self._look()
+
+    def finish(self) -> None:
+        """At the end a hundred words are enough."""
+        if self._words >= _FEWEST:
+            self._look()
+
+    def _look(self) -> None:
+        if self._warned or self._unknown <= MANY * self._words:
+            return
+        self._warned = True
+        share = f"{self._unknown:,} of the first {self._words:,} words ({100 * self._unknown / self._words:.0f} %)"
+        problem = (
+            f"{self._name}: {share} are unknown to the model; is the text prepared as its training text was "
+            f"(tokenised, cased, escaped, cut into subwords)? {self._hint}"
+        )
+        self._warn(problem.rstrip())
