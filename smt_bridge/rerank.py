@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from math import fsum
 from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
 
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
+
+if TYPE_CHECKING:
+    from smt_bridge.metrics.bleu import Counts
 
 _NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
 _MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
@@ -98,3 +103,50 @@ class Reranker:
                 problem = f"feature {name} has {len(values)} values but {len(weights)} weights in {self._weights_path}"
                 raise FormatError(self._path, problem, line=entry.line)
         raise FormatError(self._path, "features have other numbers of values than in earlier lines", line=entry.line)
+
+
+class Choice(NamedTuple):
+    """One sentence: the system's own first entry and ours, their texts as judged, their totals under the weights.
+
+    ``place`` is that of our entry in the list, from 1; ``size`` the length of the list, 0 for a gap.
+    """
+
+    before: NbestEntry | None
+    after: NbestEntry | None
+    before_text: str
+    after_text: str
+    before_total: float = 0.0
+    after_total: float = 0.0
+    place: int = 0
+    size: int = 0
+
+
+@dataclass
+class Choices:
+    """All sentences in order; ``statistics`` are the BLEU counts of the lists, empty where no oracle is asked for."""
+
+    sentences: list[Choice] = field(default_factory=list)
+    statistics: list[Counts] = field(default_factory=list)
+
+    @property
+    def before(self) -> list[str]:
+        """The system's own output."""
+        return [choice.before_text for choice in self.sentences]
+
+    @property
+    def after(self) -> list[str]:
+        """Our output."""
+        return [choice.after_text for choice in self.sentences]
+
+
+def choice_of(
+    group: NbestList, best: NbestEntry | None, reranker: Reranker, plain: Callable[[str], str] | None
+) -> Choice:
+    """The choice of ``best`` (None in a gap, which is judged as empty output); ``plain`` detokenises."""
+    if best is None:
+        return Choice(None, None, "", "")
+    first = group.entries[0]
+    before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
+    place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
+    totals = reranker.total(first), reranker.total(best)
+    return Choice(first, best, before, after, *totals, place, len(group.entries))

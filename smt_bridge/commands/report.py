@@ -83,20 +83,20 @@ def _reranking_page(args: argparse.Namespace) -> str:
 
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
+    plain = detokenizer(args.detokenize) if args.detokenize else None
     sources = list(read_text_lines(args.source, errors="replace"))
     with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
         if ordered.sentences > len(sources):
             problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {len(sources)} lines"
             raise InputError(args.nbest, problem)
-        reference = read_references(args.reference, ordered.sentences, path=args.nbest)
+        reference = read_references(args.reference, len(sources), path=args.source)
         count = list_statistics(
-            [args.reference], ordered.sentences, path=args.nbest, tokenize=None, language=args.detokenize
+            [args.reference], len(sources), path=args.source, tokenize=None, language=args.detokenize
         )
-        sentences = collect(list(ordered.lists), reranker, sources, reference, count)
-    plain = detokenizer(args.detokenize) if args.detokenize else str
+        sentences = collect(ordered.lists, reranker, sources, reference, count, plain)
     comparisons = compare(
-        [plain(one.before.text) for one in sentences],
-        [plain(one.after.text) for one in sentences],
+        [one.choice.before_text for one in sentences],
+        [one.choice.after_text for one in sentences],
         [[one.reference for one in sentences]],
         tokenize="13a" if args.detokenize else "none",
         test=args.significance,

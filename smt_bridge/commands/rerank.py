@@ -14,12 +14,12 @@ from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
-    from smt_bridge.commands.rerank_judgement import Choice, Choices, Judgement, Setting
+    from smt_bridge.commands.rerank_judgement import Judgement, Setting
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import Glimpse
     from smt_bridge.formats.nbest_order import OrderedLists
     from smt_bridge.metrics.bleu import Counts
-    from smt_bridge.rerank import Reranker
+    from smt_bridge.rerank import Choices, Reranker
 
 NAME = "rerank"
 HELP = "choose the best hypothesis of every n-best list by weighted features"
@@ -55,6 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--nbest-output", type=OutputFile, metavar="FILE", help="also write the list, best first, with new totals"
     )
     parser.add_argument("--detokenize", metavar="LANG", help="write plain text, joined as LANG is written")
+    parser.add_argument(
+        "--max-missing",
+        type=int,
+        default=100_000,
+        metavar="N",
+        help="without --source and --reference: how many ids may have no hypothesis (100000)",
+    )
     parser.add_argument("--lenient", action="store_true", help="features without weight, and the reverse, count 0")
     judged = parser.add_argument_group("judging")
     judged.add_argument(
@@ -93,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Stream the lists; keep the chosen entries only where they are to be judged."""
     from smt_bridge.formats.nbest_dialects import check_dialect
-    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.formats.nbest_order import fill_gaps, ordered_lists
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.rerank import Reranker
 
@@ -106,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
         source, lines = _read_source(args, ordered)
         setting = _setting(args, source, lines) if args.reference else None
-        lists = _watched(args, _with_gaps(ordered.lists, lines), source)
+        lists = _watched(args, fill_gaps(ordered.lists, lines), source)
         choices = _write(args, lists, reranker, setting)
     if setting is not None:
         _judge(args, choices, setting, weights)
@@ -139,6 +146,8 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
     from smt_bridge.formats.nbest_check import MOST_LOOKED_AT
 
     if args.source is None:
+        if not args.reference:
+            _check_gaps(args, ordered)
         return None, ordered.sentences
     stream = read_lines(args.source)
     source = list(itertools.islice(stream, None if args.reference else MOST_LOOKED_AT))
@@ -148,6 +157,20 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
         first = next(group.entries[0].line for group in ordered.lists if group.sentence >= lines)
         raise FormatError(args.nbest, problem, line=first)
     return source, lines
+
+
+def _check_gaps(args: argparse.Namespace, ordered: OrderedLists) -> None:
+    """Where nothing says how many sentences there are, an absurd id must not ask for as many lines."""
+    from smt_bridge.errors import FormatError
+
+    if ordered.missing > args.max_missing:
+        last = ordered.sentences - 1
+        problem = (
+            f"id {last}, but only {ordered.sentences - ordered.missing} sentences have a list; give --source, which"
+            f" says how many there are, or --max-missing {ordered.missing} if {ordered.missing} lines are to be blank"
+        )
+        line = next(group.entries[0].line for group in ordered.lists if group.sentence == last)
+        raise FormatError(args.nbest, problem, line=line)
 
 
 def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: int) -> Setting:
@@ -176,20 +199,6 @@ def _remark_on_reference(args: argparse.Namespace, path: str, text: Sequence[str
         _say(f"{path} has Moses' escapes, but with --detokenize it must be plain text: scores will be too low")
 
 
-def _with_gaps(lists: Iterator[NbestList], lines: int) -> Iterator[NbestList]:
-    """Put an empty list where an id has none, so that lists and lines run side by side."""
-    from smt_bridge.formats.nbest import NbestList
-
-    expected = 0
-    for group in lists:
-        for sentence in range(expected, group.sentence):
-            yield NbestList(sentence, [])
-        yield group
-        expected = group.sentence + 1
-    for sentence in range(expected, lines):
-        yield NbestList(sentence, [])
-
-
 def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
@@ -216,8 +225,8 @@ def _write(
     args: argparse.Namespace, lists: Iterator[NbestList], reranker: Reranker, setting: Setting | None
 ) -> Choices:
     from nmt_core.files import open_output
-    from smt_bridge.commands.rerank_judgement import Choices
     from smt_bridge.metrics.detokenize import detokenizer
+    from smt_bridge.rerank import Choices, choice_of
 
     plain = detokenizer(args.detokenize) if args.detokenize else None
     choices = Choices()
@@ -232,7 +241,7 @@ def _write(
             else:
                 output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
             if setting is not None:
-                choices.sentences.append(_choice(group, best, reranker, plain))
+                choices.sentences.append(choice_of(group, best, reranker, plain))
             if count is not None:
                 choices.statistics.append(count(group))
     return choices
@@ -249,20 +258,6 @@ def _counter(setting: Setting, plain: Callable[[str], str] | None) -> Callable[[
         return References(references, tokenizer, plain).statistics([entry.text for entry in group.entries])
 
     return count
-
-
-def _choice(
-    group: NbestList, best: NbestEntry | None, reranker: Reranker, plain: Callable[[str], str] | None
-) -> Choice:
-    from smt_bridge.commands.rerank_judgement import Choice
-
-    if best is None:
-        return Choice(None, None, "", "")
-    first = group.entries[0]
-    before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
-    place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
-    totals = reranker.total(first), reranker.total(best)
-    return Choice(first, best, before, after, *totals, place, len(group.entries))
 
 
 def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> NbestEntry | None:

@@ -3,54 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry
-    from smt_bridge.metrics.bleu import Counts
     from smt_bridge.metrics.by_length import Part, PartScore
     from smt_bridge.metrics.oracle import Chance, Oracle
     from smt_bridge.metrics.significance import Comparison
+    from smt_bridge.rerank import Choice, Choices
 
 REPORT_FORMAT = "hybridmt rerank report"
 REPORT_VERSION = 1
 NEURAL_UNKNOWN = "NMTunk"  # name (with or without a number) of the feature that counts unknown words
 _METRICS = ("BLEU", "chrF", "TER")
-
-
-class Choice(NamedTuple):
-    """One sentence: the system's own first entry and ours, their texts as judged, their totals under the weights.
-
-    ``place`` is that of our entry in the list, from 1; ``size`` the length of the list, 0 for a gap.
-    """
-
-    before: NbestEntry | None
-    after: NbestEntry | None
-    before_text: str
-    after_text: str
-    before_total: float = 0.0
-    after_total: float = 0.0
-    place: int = 0
-    size: int = 0
-
-
-@dataclass
-class Choices:
-    """All sentences in order; ``statistics`` are the BLEU counts of the lists, empty where no oracle is asked for."""
-
-    sentences: list[Choice] = field(default_factory=list)
-    statistics: list[Counts] = field(default_factory=list)
-
-    @property
-    def before(self) -> list[str]:
-        """The system's own output."""
-        return [choice.before_text for choice in self.sentences]
-
-    @property
-    def after(self) -> list[str]:
-        """Our output."""
-        return [choice.after_text for choice in self.sentences]
 
 
 class Setting(NamedTuple):

@@ -8,33 +8,48 @@ where they do not, all are read, those of equal id joined, and sorted. What cann
 from __future__ import annotations
 
 import contextlib
-import os
-import stat
-import tempfile
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from nmt_core.files import read_lines
+from nmt_core.files import readable_again
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestList, read_entries, runs_of_sentence
 from smt_bridge.formats.nbest_dialects import AUTO, read_dialect_ids
 
 
 class OrderedLists(NamedTuple):
-    """Lists with ascending ids, the highest id plus one, and whether the lists had to be sorted for this."""
+    """Lists with ascending ids, the highest id plus one, and whether the lists had to be sorted for this.
+
+    ``missing`` is how many ids below the highest have no list.
+    """
 
     lists: Iterator[NbestList]
     sentences: int
     sorted_here: bool
+    missing: int
 
 
 @contextlib.contextmanager
 def ordered_lists(path: str, *, dialect: str = AUTO) -> Iterator[OrderedLists]:
     """Open an n-best list of any dialect for reading by ascending id; raises FormatError as ``read_entries`` does."""
-    with _readable_twice(path) as readable:
-        sentences, ascending = _scan_ids(readable, shown=path, dialect=dialect)
+    with readable_again(path) as readable:
+        sentences, runs, ascending = _scan_ids(readable, shown=path, dialect=dialect)
         lists = runs_of_sentence(read_entries(readable, shown=path, dialect=dialect))
-        yield OrderedLists(lists if ascending else iter(join_lists(lists)), sentences, not ascending)
+        if ascending:
+            yield OrderedLists(lists, sentences, False, sentences - runs)
+            return
+        joined = join_lists(lists)
+        yield OrderedLists(iter(joined), sentences, True, sentences - len(joined))
+
+
+def fill_gaps(lists: Iterable[NbestList], sentences: int) -> Iterator[NbestList]:
+    """Put an empty list where an id below ``sentences`` has none, so that lists and lines run side by side."""
+    expected = 0
+    for group in lists:
+        yield from (NbestList(sentence, []) for sentence in range(expected, group.sentence))
+        yield group
+        expected = group.sentence + 1
+    yield from (NbestList(sentence, []) for sentence in range(expected, sentences))
 
 
 def join_lists(lists: Iterable[NbestList]) -> list[NbestList]:
@@ -45,24 +60,13 @@ def join_lists(lists: Iterable[NbestList]) -> list[NbestList]:
     return [joined[sentence] for sentence in sorted(joined)]
 
 
-def _scan_ids(path: str, *, shown: str, dialect: str) -> tuple[int, bool]:
-    """The highest id plus one, and whether ids never go down."""
-    highest, previous, ascending = -1, -1, True
+def _scan_ids(path: str, *, shown: str, dialect: str) -> tuple[int, int, bool]:
+    """The highest id plus one, how often another id follows, and whether ids never go down."""
+    highest, previous, runs, ascending = -1, -1, 0, True
     for sentence in read_dialect_ids(path, shown=shown, dialect=dialect):
         ascending = ascending and sentence >= previous
+        runs += sentence != previous
         previous, highest = sentence, max(highest, sentence)
     if highest < 0:
         raise FormatError(shown, "is empty; expected an n-best list")
-    return highest + 1, ascending
-
-
-@contextlib.contextmanager
-def _readable_twice(path: str) -> Iterator[str]:
-    if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
-        yield path
-        return
-    with tempfile.TemporaryDirectory(prefix="nbest-") as folder:
-        copy = os.path.join(folder, "list")
-        with open(copy, "wb") as stream:
-            stream.writelines(line + b"\n" for line in read_lines(path))
-        yield copy
+    return highest + 1, runs, ascending

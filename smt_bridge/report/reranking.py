@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,28 +13,49 @@ import numpy as np
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.formats.nbest import NbestEntry, NbestList
+from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import Counts, bleu
 from smt_bridge.metrics.metric import BLEU
+from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
 from smt_bridge.report import charts
 from smt_bridge.report.page import page, pairs, section, table, text
-from smt_bridge.rerank import Reranker
+from smt_bridge.rerank import Choice, Reranker, choice_of
 from smt_bridge.tuning.pro import sentence_scores
 
+_EMPTY = NbestEntry(0, b"", {}, None, 0, (), -1, -1)  # what a sentence without a list is judged as
 _BINS = (5, 10, 15, 20, 25, 30, 40, 50)
 
 
 class Sentence(NamedTuple):
-    """One list: its source and reference, the first and the chosen entry, and the BLEU counts of all."""
+    """One sentence: source and reference, what was chosen, and the BLEU counts of all entries of its list.
+
+    Where there is no list, the counts are those of empty output.
+    """
 
     number: int
     source: str
     reference: str
-    before: NbestEntry
-    after: NbestEntry
+    choice: Choice
     counts: Counts
-    chosen: int
+
+    @property
+    def chosen(self) -> int:
+        """The place of the chosen entry, from 0."""
+        return max(0, self.choice.place - 1)
+
+    @property
+    def before(self) -> NbestEntry:
+        """The first entry of a sentence that has a list."""
+        assert self.choice.before is not None
+        return self.choice.before
+
+    @property
+    def after(self) -> NbestEntry:
+        """The chosen entry of a sentence that has a list."""
+        assert self.choice.after is not None
+        return self.choice.after
 
     @property
     def gain(self) -> float:
@@ -44,19 +65,19 @@ class Sentence(NamedTuple):
 
 
 def collect(
-    lists: Sequence[NbestList],
+    lists: Iterable[NbestList],
     reranker: Reranker,
     sources: Sequence[str],
     reference: Sequence[str],
     count: Callable[[NbestList], Counts],
+    plain: Callable[[str], str] | None = None,
 ) -> list[Sentence]:
-    """Choose from every list and count every entry."""
+    """Choose from every list and count every entry; sentences without a list count as empty output."""
     found = []
-    for group in lists:
-        best = reranker.best(group)
-        place = next(index for index, entry in enumerate(group.entries) if entry is best)
-        source, goal = sources[group.sentence], reference[group.sentence]
-        found.append(Sentence(group.sentence, source, goal, group.entries[0], best, count(group), place))
+    for group in fill_gaps(lists, len(sources)):
+        choice = choice_of(group, reranker.best(group) if group.entries else None, reranker, plain)
+        counts = count(group if group.entries else NbestList(group.sentence, [_EMPTY]))
+        found.append(Sentence(group.sentence, sources[group.sentence], reference[group.sentence], choice, counts))
     return found
 
 
@@ -91,9 +112,9 @@ def _scores(sentences: Sequence[Sentence], comparisons: Sequence[Comparison]) ->
         for one in comparisons
     ]  # fmt: skip
     changed = sum(sentence.chosen != 0 for sentence in sentences)
-    oracle, random = _oracle(sentences), _random(sentences)
+    best, random = _reach(sentences)
     bounds = (
-        f"The best choice that these lists allow, sentence by sentence, would have BLEU {oracle:.2f}; a choice at"
+        f"The best choice that these lists allow, sentence by sentence, would have BLEU {best:.2f}; a choice at"
         f" random {random:.2f}. Another entry than the first was chosen for {changed} of {len(sentences)} sentences."
     )
     signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in comparisons)
@@ -110,13 +131,12 @@ def _with_interval(score: float, interval: Interval | None) -> str:
     return f"{score:.2f}" + (f" ± {interval.half_width:.2f}" if interval else "")
 
 
-def _oracle(sentences: Sequence[Sentence]) -> float:
-    best = [one.counts[int(sentence_scores(one.counts.astype(np.float64), BLEU).argmax())] for one in sentences]
-    return float(bleu(np.sum(best, axis=0)))
-
-
-def _random(sentences: Sequence[Sentence]) -> float:
-    return float(bleu(np.sum([one.counts.mean(axis=0) for one in sentences], axis=0)))
+def _reach(sentences: Sequence[Sentence]) -> tuple[float, float]:
+    """BLEU of the best choice and of a choice by chance, as ``rerank`` has them."""
+    gaps = [one.counts[0] for one in sentences if not one.choice.size]
+    lists = [one.counts if one.choice.size else one.counts[:0] for one in sentences]
+    missing = np.sum(gaps, axis=0) if gaps else None
+    return oracle(lists, missing).bleu, chance(lists, missing).mean
 
 
 def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[str, Any] | None) -> str:

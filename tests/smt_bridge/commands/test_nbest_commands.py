@@ -43,9 +43,10 @@ def test_features_are_added_and_not_twice(files: Path) -> None:
     arguments = ("--source", files / "source", "--word-count", "--quiet", "--output", files / "out.gz")
     assert call(add_features, "--nbest", files / "nbest", *arguments) == 0
     assert [entry.features["WordCount0"] for entry in read_entries(str(files / "out.gz"))] == [(6,), (6,), (6,), (7,)]
+    (files / "out.gz").rename(files / "once.gz")
     with pytest.raises(NmtError, match="already has a feature WordCount0"):
-        call(add_features, "--nbest", files / "out.gz", *arguments)
-    assert call(add_features, "--nbest", files / "out.gz", "--names", "Words", *arguments) == 0
+        call(add_features, "--nbest", files / "once.gz", *arguments)
+    assert call(add_features, "--nbest", files / "once.gz", "--names", "Words", "--restart", *arguments) == 0
 
 
 def test_adding_nothing_is_refused(files: Path) -> None:
@@ -118,6 +119,31 @@ def test_list_longer_than_the_source_names_both_numbers(files: Path) -> None:
     (files / "source").write_text("s\n")
     with pytest.raises(NmtError, match=r"ids up to 2 .* 1 lines"):
         call(rerank, "--nbest", files / "nbest", "--weights", files / "weights", "--source", files / "source")
+
+
+@pytest.mark.parametrize("order", [slice(None), slice(None, None, -1)])
+def test_an_absurd_id_asks_for_no_blank_lines(files: Path, order: slice) -> None:
+    lines = [*NBEST.splitlines(keepends=True), b"999999999999 ||| a ||| A= 1 B= 0 ||| 0\n"][order]
+    (files / "nbest").write_bytes(b"".join(lines))
+    options = ("--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out")
+    number = 5 if order.step is None else 1
+    with pytest.raises(
+        NmtError, match=rf"nbest:{number}: id 999999999999, but only 3 sentences have a list; give --source"
+    ):
+        call(rerank, *options)
+    for known in ("source", "reference"):
+        with pytest.raises(NmtError, match="3 lines"):
+            call(rerank, *options, f"--{known}", files / known)
+    assert not (files / "out").exists()
+
+
+def test_ids_that_are_missing_may_be_as_many_as_is_said(files: Path) -> None:
+    (files / "nbest").write_bytes(NBEST.replace(b"2 |||", b"7 |||"))
+    options = ("--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out")
+    with pytest.raises(NmtError, match="--max-missing 6"):
+        call(rerank, *options, "--max-missing", "5")
+    assert call(rerank, *options, "--max-missing", "6") == 0
+    assert (files / "out").read_bytes().count(b"\n") == 8
 
 
 def test_short_reference_leaves_no_output(files: Path) -> None:

@@ -84,16 +84,30 @@ def report(folder: Path, *options: str) -> str:
 
 def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     page = read(report(folder, "--significance", "none"))
-    chosen = ["la maison", "un <b> & c", "la fin de cela"]
-    first = ["maison la", "un b & c", "la fin de cela"]
-    goal = [REFERENCES[index] for index in (0, 1, 3)]
-    for one in compare(first, chosen, [goal], tokenize="none", test="none"):
+    chosen = ["la maison", "un <b> & c", "", "la fin de cela"]
+    first = ["maison la", "un b & c", "", "la fin de cela"]
+    for one in compare(first, chosen, [REFERENCES], tokenize="none", test="none"):
         assert f"{one.before:.2f}" in page
         assert f"{one.after:.2f}" in page
         assert one.signature in page
-    assert "chosen for 2 of 3 sentences" in page
+    assert "chosen for 2 of 4 sentences" in page
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
+
+
+@pytest.mark.parametrize("language", [None, "fr"])
+def test_page_and_rerank_have_the_same_numbers_where_lists_have_gaps(folder: Path, language: str | None) -> None:
+    plain = ["--detokenize", language] if language else []
+    page = read(report(folder, "--significance", "none", *plain))
+    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
+    told = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json"), *plain]
+    assert main(["rerank", *files, *told, "--significance", "none", "--output", str(folder / "hyp")]) == 0
+    found = json.loads((folder / "rerank.json").read_bytes())
+    for metric in found["metrics"]:
+        if metric["metric"] != "TER":
+            row = f"{metric['metric']} {metric['before']:.2f} {metric['after']:.2f} {metric['change']:+.2f}"
+            assert row in " ".join(page.split())
+    assert f"would have BLEU {found['oracle']['BLEU']:.2f}; a choice at random {found['random']['mean']:.2f}" in page
 
 
 def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
