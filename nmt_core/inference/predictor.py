@@ -131,16 +131,6 @@ class Together(Rows):
 
     members: tuple[Rows, ...]
 
-    def _map(self, change: object) -> Together:
-        return Together(tuple(member._map(change) for member in self.members))
-
-    def fit(self, rows: int, positions: int) -> Together:
-        """As ``Rows.fit``, member by member."""
-        return Together(tuple(member.fit(rows, positions) for member in self.members))
-
-    def _values(self) -> list[Tensor | Rows | None]:
-        return list(self.members)
-
 
 class Ensemble:
     """Several predictors over one target vocabulary.

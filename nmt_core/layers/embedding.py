@@ -5,14 +5,16 @@ Shapes: N words, E embedding; otherwise as in ``nmt_core.data.batching``.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.sizes import filled
+from nmt_core.layers.dropout import WordDropout
+from nmt_core.layers.initialisation import FirstValues
 
 _WORTH_SORTING = 16  # words
 
@@ -25,9 +27,20 @@ class WordTable(NamedTuple):
 
 
 class WordEmbedding(nn.Embedding):
-    """Word vectors; ``NO_WORD`` (any negative id) is the zero vector."""
+    """Word vectors; ``NO_WORD`` (any negative id) is the zero vector.
+
+    In training ``dropout`` drops numbers of the vectors, ``word_dropout`` whole vectors.
+    """
 
     weight: nn.Parameter
+
+    def __init__(self, words: int, size: int, *, dropout: float = 0.0, word_dropout: float = 0.0) -> None:
+        super().__init__(words, size)
+        self.dropout, self.word_dropout = nn.Dropout(dropout), WordDropout(word_dropout)
+
+    def initialise(self, values: FirstValues) -> None:
+        """Normal."""
+        values.matrix(self.weight)
 
     def forward(self, words: Tensor) -> Tensor:
         """(...) -> (..., E)."""
@@ -36,17 +49,18 @@ class WordEmbedding(nn.Embedding):
 
     def known(self, words: Tensor) -> Tensor:
         """The same for ids that are all words."""
-        return super().forward(words)
+        embedded: Tensor = self.word_dropout(self.dropout(super().forward(words)))
+        return embedded
 
     def shifted(self, words_BT: Tensor) -> Tensor:
         """The embedding of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
-        return F.pad(self.known(words_BT[:, :-1]), (0, 0, 1, 0))
+        shifted_BTE = F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0))
+        return cast(Tensor, self.word_dropout(self.dropout(shifted_BTE)))
 
-    def apply_once(self, words_N: Tensor, work: Callable[[Tensor], tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
+    def apply_once(self, words_N: Tensor, work: Callable[[Tensor], Sequence[Tensor]]) -> Sequence[Tensor]:
         """``work`` done on the embeddings (N, E) of ``words_N``; for inference on a CPU, once for equal words."""
         if torch.is_grad_enabled() or words_N.is_cuda or words_N.shape[0] < _WORTH_SORTING:
             return work(self(words_N))
-        distinct_U, places_N = words_N.unique(return_inverse=True)
-        filling = filled(len(distinct_U), self.weight) - len(distinct_U)
-        first_UX, second_UY = work(self(F.pad(distinct_U, (0, filling))))
-        return first_UX.index_select(0, places_N), second_UY.index_select(0, places_N)
+        distinct_M, places_N = words_N.unique(return_inverse=True)
+        filling = filled(len(distinct_M), self.weight) - len(distinct_M)
+        return [part_MX.index_select(0, places_N) for part_MX in work(self(F.pad(distinct_M, (0, filling))))]

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.embedding import WordTable
+from nmt_core.layers.initialisation import FirstValues, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
 
 
@@ -118,6 +119,11 @@ class LinearGenerator(Generator):
         self.weight, self.bias, self.low_rank = weight_VK, bias_V, low_rank
         self._built: _Built | None = None
 
+    def initialise(self, values: FirstValues) -> None:
+        """Normal; the bias 0. A matrix that is the word embeddings has its values already."""
+        values.matrix(self.weight)
+        values.constant(self.bias, 0.0)
+
     @property
     def words(self) -> int:
         """V."""
@@ -176,7 +182,7 @@ def linear_generator(
 ) -> LinearGenerator:
     """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
     weight_VK = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
-    low_rank = nn.Linear(units, rank, bias=False) if rank else None
+    low_rank = Linear(units, rank, bias=False) if rank else None
     return LinearGenerator(weight_VK, nn.Parameter(torch.empty(words)), low_rank)
 
 

@@ -1,4 +1,4 @@
-"""First values of the parameters.
+"""First values of the parameters; every module that has parameters gives them theirs.
 
 ``paper``: Bahdanau et al. 2015, appendix B.1, and Cho et al. 2014: recurrent matrices are random
 orthogonal, the matrices of the alignment model N(0, 0.001^2) with v_a = 0, all other matrices
@@ -9,63 +9,94 @@ sizes, which small models trained with Adam like better; recurrent matrices and 
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.attention import AdditiveAttention
-from nmt_core.layers.lstm import LSTMUnit
-from nmt_core.layers.recurrent import GatedUnit
-
 Initialisation = Literal["paper", "glorot"]
+DEVIATION = 0.01
+
+
+class FirstValues:
+    """Where first values come from. A parameter that several modules hold gets its value once, from the first."""
+
+    def __init__(self, how: Initialisation, *, seed: int) -> None:
+        self._paper = how == "paper"
+        self._generator = torch.Generator().manual_seed(seed)
+        self._done: set[int] = set()
+
+    def matrix(self, parameter: Tensor, *, deviation: float = DEVIATION) -> None:
+        """Normal with mean 0, and ``deviation`` as in the papers, or as the sizes want."""
+        if self._is_new(parameter):
+            self._normal(parameter, deviation if self._paper else _glorot(parameter))
+
+    def recurrent(self, parameter: Tensor) -> None:
+        """Orthogonal matrices, one below the other."""
+        if self._is_new(parameter):
+            size = parameter.shape[1]
+            blocks = [_orthogonal(size, self._generator) for _ in range(parameter.shape[0] // size)]
+            parameter.copy_(torch.cat(blocks))
+
+    def energy(self, parameter: Tensor) -> None:
+        """The vector v_a of an alignment model."""
+        if self._paper:
+            self.constant(parameter, 0.0)
+        elif self._is_new(parameter):
+            self._normal(parameter, 1.0 / math.sqrt(parameter.shape[0]))
+
+    def constant(self, parameter: Tensor, value: float) -> None:
+        """The same number everywhere."""
+        if self._is_new(parameter):
+            parameter.fill_(value)
+
+    def _is_new(self, parameter: Tensor) -> bool:
+        new = id(parameter) not in self._done
+        self._done.add(id(parameter))
+        return new
+
+    def _normal(self, parameter: Tensor, deviation: float) -> None:
+        parameter.copy_(torch.randn(parameter.shape, generator=self._generator) * deviation)
+
+
+@runtime_checkable
+class Initialised(Protocol):
+    """A module that gives its own parameters (not those of its children) their first values."""
+
+    def initialise(self, values: FirstValues) -> None:
+        """Give them."""
+        ...
+
+
+class Linear(nn.Linear):
+    """A product with a matrix; ``deviation`` is that of its first values in the papers."""
+
+    def __init__(self, inputs: int, outputs: int, *, bias: bool = True, deviation: float = DEVIATION) -> None:
+        super().__init__(inputs, outputs, bias=bias)
+        self.deviation = deviation
+
+    def initialise(self, values: FirstValues) -> None:
+        """Normal; the bias 0."""
+        values.matrix(self.weight, deviation=self.deviation)
+        if self.bias is not None:
+            values.constant(self.bias, 0.0)
 
 
 @torch.no_grad()
 def initialise(model: nn.Module, how: Initialisation, *, seed: int) -> None:
-    """Give every parameter of ``model`` its first value, reproducibly."""
-    generator = torch.Generator().manual_seed(seed)
-    recurrent = {
-        id(weight)
-        for module in model.modules()
-        if isinstance(module, GatedUnit | LSTMUnit)
-        for weight in module.parameters()
-    }
-    alignment = {
-        id(weight)
-        for module in model.modules()
-        if isinstance(module, AdditiveAttention)
-        for weight in module.parameters()
-    }
-    energies = {id(module.energy) for module in model.modules() if isinstance(module, AdditiveAttention)}
-    for parameter in model.parameters():
-        if id(parameter) in recurrent:
-            parameter.copy_(
-                torch.cat(
-                    [
-                        _orthogonal(parameter.shape[1], generator)
-                        for _ in range(parameter.shape[0] // parameter.shape[1])
-                    ]
-                )
-            )
-        elif how == "glorot" and id(parameter) in energies:
-            parameter.copy_(_normal(parameter, 1.0 / math.sqrt(parameter.shape[0]), generator))
-        elif parameter.dim() == 1:
-            parameter.zero_()
-        elif how == "paper":
-            parameter.copy_(_normal(parameter, 0.001 if id(parameter) in alignment else 0.01, generator))
-        else:
-            parameter.copy_(_normal(parameter, _glorot(parameter), generator))
+    """Give every parameter of ``model`` its first value, reproducibly, in the order of its modules."""
+    values = FirstValues(how, seed=seed)
+    for module in model.modules():
+        if isinstance(module, Initialised):
+            module.initialise(values)
+        elif any(True for _ in module.parameters(recurse=False)):
+            raise TypeError(f"{type(module).__name__} has parameters and no method initialise")
 
 
 def _glorot(parameter: Tensor) -> float:
     """Standard deviation by fan-in and fan-out; embeddings and output matrices by their width alone."""
     rows, columns = parameter.shape
     return math.sqrt(1.0 / columns) if rows > 8 * columns else math.sqrt(2.0 / (rows + columns))
-
-
-def _normal(like: Tensor, deviation: float, generator: torch.Generator) -> Tensor:
-    return torch.randn(like.shape, generator=generator) * deviation
 
 
 def _orthogonal(size: int, generator: torch.Generator) -> Tensor:

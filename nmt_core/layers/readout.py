@@ -2,24 +2,59 @@
 
 from __future__ import annotations
 
+import abc
+
 import torch
 from torch import Tensor, nn
 
+from nmt_core.layers.initialisation import Linear
 
-class MaxoutReadout(nn.Module):
+
+class Readout(nn.Module, abc.ABC):
+    """What the generator reads, from what the decoder gives out, the word before and the context."""
+
+    @abc.abstractmethod
+    def of_word(self, embedded: Tensor) -> Tensor | None:
+        """What the word before adds, (..., E) -> (..., X); None: nothing."""
+
+    @abc.abstractmethod
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """From (..., H), what the word adds and what the context adds -> (..., L)."""
+
+    def forward(self, state: Tensor, embedded: Tensor, context_part: Tensor | None) -> Tensor:
+        """From (..., H), (..., E) and what the context adds -> (..., L)."""
+        return self.join(state, self.of_word(embedded), context_part)
+
+
+class StateReadout(Readout):
+    """The hidden units themselves."""
+
+    def of_word(self, embedded: Tensor) -> None:
+        """Nothing."""
+        return
+
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """The hidden units."""
+        return state
+
+
+class MaxoutReadout(Readout):
     """t = max over pairs of (U_o s + V_o E y + C_o c + b_o), Bahdanau et al. 2015, appendix A.2.2."""
 
     def __init__(self, hidden: int, embedding: int, context: int, units: int) -> None:
         super().__init__()
-        self.state = nn.Linear(hidden, 2 * units)
-        self.word = nn.Linear(embedding, 2 * units, bias=False)
-        self.context = nn.Linear(context, 2 * units, bias=False)
+        self.state = Linear(hidden, 2 * units)
+        self.word = Linear(embedding, 2 * units, bias=False)
+        self.context = Linear(context, 2 * units, bias=False)
 
-    def forward(self, state: Tensor, embedded: Tensor, context_part: Tensor) -> Tensor:
-        """(..., H), (..., E) and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""
-        return self.join(state, self.word(embedded), context_part)
+    def of_word(self, embedded: Tensor) -> Tensor:
+        """V_o E y."""
+        part: Tensor = self.word(embedded)
+        return part
 
-    def join(self, state: Tensor, word_part: Tensor, context_part: Tensor) -> Tensor:
-        """The same from V_o E y (..., 2L)."""
-        pairs = self.state(state) + word_part + context_part
+    def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
+        """From s, V_o E y and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""
+        pairs = self.state(state)
+        for part in (word_part, context_part):
+            pairs = pairs if part is None else pairs + part
         return torch.maximum(pairs[..., 0::2], pairs[..., 1::2])

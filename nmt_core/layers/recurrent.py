@@ -1,15 +1,20 @@
-"""The gated unit of Cho et al. 2014 and the encoders made of it.
+"""Cells run over known words: layers, and the encoders made of them.
 
-The candidate reads the *reset* state, U (r * h): the reset stands before the product, unlike in
-``torch.nn.GRU``. The update gate z weights the new candidate, as Bahdanau et al. 2015 write it
-(Cho et al. write z for what is kept: the same family of functions with the opposite sign).
+``RecurrentEncoder`` reads in one direction, with any number of layers; ``RecurrentReader`` is the whole
+encoder of a model, in one direction or both. Both have two forms: all positions of padded sentences, with
+the products with all inputs made at once; and, for inference on a CPU, every distinct state once for all
+sentences that have it: from the left, sentences share the states of common beginnings, from the right of
+common ends.
 
-Shapes: B sentences, S positions, N rows, E embedding, H hidden units; ``3H`` stands for candidate,
-update gate and reset gate side by side.
+Shapes: B sentences, S positions, N rows, E embedding, H hidden units, G and U as in ``cells``, M distinct
+states, P = B * S, X rows of a matrix.
 """
 
 from __future__ import annotations
 
+import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,121 +25,129 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import filled
+from nmt_core.layers.cells import CELLS, Cell, CellName, Recurrence
+from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.shared_product import SharedMatrix
 
 
-class GateInputs(nn.Module):
-    """What an input adds to candidate, update and reset, in one product; only the candidate has a bias."""
+@dataclass(frozen=True)
+class Layers:
+    """What recurrent layers are like.
 
-    def __init__(self, size: int, hidden: int, *, bias: bool) -> None:
-        super().__init__()
-        self.hidden = hidden
-        self.weight = nn.Parameter(torch.empty(3 * hidden, size))
-        self.bias = nn.Parameter(torch.empty(hidden)) if bias else None
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """(..., size) -> (..., 3H)."""
-        bias = None if self.bias is None else F.pad(self.bias, (0, 2 * self.hidden))
-        return F.linear(inputs, self.weight, bias)
-
-
-class GatedUnit(nn.Module):
-    """h' = (1 - z) h + z tanh(x + c + U (r h)), Bahdanau et al. 2015, appendix A.1.1 and A.2.2.
-
-    x comes from the word and c from the context; both are given as ``3H`` parts.
+    ``residual``: a layer's output is added to its input, from the second layer on. ``dropout`` drops units between
+    layers, ``variational`` the same units of the inputs and states of a layer at all positions. ``gate_biases``: every
+    gate has a bias.
     """
 
-    def __init__(self, hidden: int) -> None:
+    cell: CellName = "gru"
+    depth: int = 1
+    residual: bool = False
+    dropout: float = 0.0
+    variational: float = 0.0
+    gate_biases: bool = False
+
+    def new_cell(self, hidden: int) -> Cell:
+        """A cell of this kind."""
+        return CELLS[self.cell](hidden)
+
+
+Run = Callable[[Recurrence, Tensor, Tensor], Tensor]
+"""(recurrence, inputs (B, T, G), first states (B, U)) -> the state at every position, (B, T, U)."""
+
+
+class UpperLayers(nn.Module):
+    """The layers above the first. Each reads what the layers below give out; their first states are zeros."""
+
+    def __init__(self, layers: Layers, hidden: int) -> None:
         super().__init__()
-        self.gates = nn.Parameter(torch.empty(2 * hidden, hidden))
-        self.candidate = nn.Parameter(torch.empty(hidden, hidden))
+        self.residual = layers.residual
+        self.cells = nn.ModuleList(layers.new_cell(hidden) for _ in range(layers.depth - 1))
+        self.inputs = nn.ModuleList(cell.inputs(hidden, gate_biases=layers.gate_biases) for cell in self._cells())
+        self.dropout, self.variational = nn.Dropout(layers.dropout), VariationalDropout(layers.variational)
 
-    def forward(self, word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None = None) -> Tensor:
-        """One step alone: (N, H)."""
-        return self.recurrence()(word_N3H, state_NH, context_N3H)
+    @property
+    def state_size(self) -> int:
+        """The numbers in the states of all these layers together."""
+        return sum(cell.state_size for cell in self._cells())
 
-    def recurrence(self) -> Recurrence:
-        """The unit for the steps of one loop."""
-        return Recurrence(SharedMatrix(self.gates), SharedMatrix(self.candidate))
+    def run(self, below_BTH: Tensor, run: Run) -> tuple[Tensor, list[Tensor]]:
+        """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U)."""
+        states = []
+        for cell, inputs in zip(self._cells(), self.inputs, strict=True):
+            recurrence = cell.recurrence(self.variational.kept(below_BTH[:, 0]))
+            inputs_BTG = inputs(self.variational(self.dropout(below_BTH)))
+            states.append(run(recurrence, inputs_BTG, inputs_BTG.new_zeros(len(inputs_BTG), cell.state_size)))
+            below_BTH = self._given_out(below_BTH, cell.hidden_part(states[-1]))
+        return below_BTH, states
 
+    def step(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
+        """The next states of all layers, side by side."""
+        states = []
+        for cell, inputs, state_NU in zip(self._cells(), self.inputs, self._split(states_NU), strict=True):
+            states.append(cell(inputs(below_NH), state_NU))
+            below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
+        return torch.cat(states, dim=1)
 
-class Recurrence:
-    """``GatedUnit`` during one loop."""
+    def top(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
+        """What the last layer gives out where these are the states, (N, H)."""
+        for cell, state_NU in zip(self._cells(), self._split(states_NU), strict=True):
+            below_NH = self._given_out(below_NH, cell.hidden_part(state_NU))
+        return below_NH
 
-    def __init__(self, gates: SharedMatrix, candidate: SharedMatrix) -> None:
-        self.gates = gates
-        self.candidate = candidate
+    def _given_out(self, below: Tensor, hidden: Tensor) -> Tensor:
+        return below + hidden if self.residual else hidden
 
-    def __call__(self, word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None = None) -> Tensor:
-        """One step: (N, H)."""
-        hidden = state_NH.shape[1]
-        inputs = word_N3H if context_N3H is None else word_N3H + context_N3H
-        candidate_NH, gates_N2H = inputs.split((hidden, 2 * hidden), dim=1)
-        update_NH, reset_NH = (gates_N2H + self.gates(state_NH)).sigmoid_().chunk(2, dim=1)
-        candidate_NH = (candidate_NH + self.candidate(reset_NH * state_NH)).tanh_()
-        return _between(state_NH, candidate_NH, update_NH)
+    def _split(self, states_NU: Tensor) -> Sequence[Tensor]:
+        parts: Sequence[Tensor] = states_NU.split([cell.state_size for cell in self._cells()], dim=1)
+        return parts
 
-
-class ContextResetUnit(GatedUnit):
-    """h' = (1 - z) h + z tanh(x + r (U h + c)): the reset gates the context too, Cho et al. 2014, supplement."""
-
-    def recurrence(self) -> Recurrence:
-        """The unit for the steps of one loop."""
-        return ContextResetRecurrence(SharedMatrix(self.gates), SharedMatrix(self.candidate))
-
-
-class ContextResetRecurrence(Recurrence):
-    """``ContextResetUnit`` during one loop."""
-
-    def __call__(self, word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None = None) -> Tensor:
-        """One step: (N, H)."""
-        assert context_N3H is not None
-        hidden = state_NH.shape[1]
-        word_NH, word_gates_N2H = word_N3H.split((hidden, 2 * hidden), dim=1)
-        context_NH, context_gates_N2H = context_N3H.split((hidden, 2 * hidden), dim=1)
-        gates_N2H = word_gates_N2H + context_gates_N2H + self.gates(state_NH)
-        update_NH, reset_NH = gates_N2H.sigmoid_().chunk(2, dim=1)
-        candidate_NH = (word_NH + reset_NH * (context_NH + self.candidate(state_NH))).tanh_()
-        return _between(state_NH, candidate_NH, update_NH)
+    def _cells(self) -> list[Cell]:
+        return [cell for cell in self.cells if isinstance(cell, Cell)]
 
 
-def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
-    """(1 - z) h + z h', in one pass where all have the same type, which under autocast they have not."""
-    if update_NH.dtype == state_NH.dtype:
-        return torch.lerp(state_NH, candidate_NH, update_NH)
-    return state_NH + update_NH * (candidate_NH - state_NH)
+class SharedStates(NamedTuple):
+    """What an encoder gives out in M states (M, H), those states, and which each position of each sentence has.
+
+    Any at padding.
+    """
+
+    outputs_MH: Tensor
+    states_MU: Tensor
+    places_BS: Tensor
 
 
 class RecurrentEncoder(nn.Module):
-    """A gated unit run over embedded words, from the left or from the right; padding leaves the state alone."""
+    """Recurrent layers over embedded words, from the left or from the right; padding leaves states alone."""
 
-    def __init__(self, embedding: int, hidden: int, *, backward: bool = False) -> None:
+    def __init__(self, embedding: int, hidden: int, *, backward: bool = False, layers: Layers | None = None) -> None:
         super().__init__()
-        self.inputs = GateInputs(embedding, hidden, bias=True)
-        self.unit = GatedUnit(hidden)
+        layers = layers or Layers()
+        unit = layers.new_cell(hidden)
+        self.inputs = unit.inputs(embedding, gate_biases=layers.gate_biases)
+        self.unit = unit
+        self.upper = UpperLayers(layers, hidden)
+        self.variational = VariationalDropout(layers.variational)
         self.backward = backward
 
     def forward(self, embedded_BSE: Tensor, mask_BS: Tensor) -> Tensor:
-        """The state at every position, (B, S, H); behind the end of a sentence it is the last (or first) state."""
-        inputs_S = self.inputs(embedded_BSE).unbind(dim=1)
-        mask_S = mask_BS.unsqueeze(2).unbind(dim=1)
-        whole_S = whole_positions(mask_BS)  # they need no mask
-        unit = self.unit.recurrence()
-        state_BH = embedded_BSE.new_zeros(embedded_BSE.shape[0], self.inputs.hidden)
-        positions = range(len(inputs_S))
-        states: list[Tensor] = [state_BH] * len(inputs_S)
-        for position in reversed(positions) if self.backward else positions:
-            new_BH = unit(inputs_S[position], state_BH)
-            state_BH = new_BH if whole_S[position] else torch.where(mask_S[position], new_BH, state_BH)
-            states[position] = state_BH
-        return torch.stack(states, dim=1)
+        """What the last layer gives out at every position, (B, S, H); behind the end of a sentence that at its end."""
+        return self.run(embedded_BSE, mask_BS)[0]
+
+    def run(self, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The same, and the states of every layer (B, S, U)."""
+
+        def run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor) -> Tensor:
+            return _run(recurrence, inputs_BSG, state_BU, mask_BS, backward=self.backward)
+
+        inputs_BSG = self.inputs(self.variational(embedded_BSE))
+        first_BU = embedded_BSE.new_zeros(embedded_BSE.shape[0], self.unit.state_size)
+        kept_BH = self.variational.kept(first_BU[:, : self.unit.hidden])
+        states_BSU = run(self.unit.recurrence(kept_BH), inputs_BSG, first_BU)
+        outputs_BSH, others = self.upper.run(self.unit.hidden_part(states_BSU), run)
+        return outputs_BSH, [states_BSU, *others]
 
     def shared(self, embedding: WordEmbedding, source: Padded) -> SharedStates:
-        """The same states, each computed once for all sentences that have it; for inference on a CPU.
-
-        From the left, sentences share the states of common beginnings; from the right, of common ends.
-        """
+        """The same, each state computed once for all sentences that have it; for inference on a CPU."""
         words_BS, lengths_B = source.words_BL.numpy(), source.mask_BL.sum(dim=1).numpy()
         positions_BS = np.arange(words_BS.shape[1])[None, :]
         if self.backward:
@@ -143,30 +156,216 @@ class RecurrentEncoder(nn.Module):
         tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
         known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
         known = np.pad(known, (0, filled(len(known), embedding.weight) - len(known)))
-        inputs_U3H = self.inputs(embedding.known(torch.from_numpy(known)))
-        unit = self.unit.recurrence()
-        above_NH = inputs_U3H.new_zeros(1, self.inputs.hidden)
+        inputs_WG = self.inputs(embedding.known(torch.from_numpy(known)))
+        step = self._stepper()
+        above_NU = inputs_WG.new_zeros(1, self.unit.state_size + self.upper.state_size)
         states: list[Tensor] = []
         ends = np.cumsum([len(level.words) for level in tree.levels])
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
             places = level.entries[level.nodes] if states else level.nodes
-            filling = (0, filled(len(words), inputs_U3H) - len(words))
-            inputs_N3H = inputs_U3H.index_select(0, torch.from_numpy(np.pad(words, filling)))
-            above_NH = unit(inputs_N3H, above_NH.index_select(0, torch.from_numpy(np.pad(places, filling))))
-            states.append(above_NH[: len(words)])
+            filling = (0, filled(len(words), inputs_WG) - len(words))
+            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(np.pad(words, filling)))
+            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(np.pad(places, filling))))
+            states.append(above_NU[: len(words)])
         edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
-        states_EH = torch.cat(states)
-        states_EH = F.pad(states_EH, (0, 0, 0, filled(len(states_EH), states_EH) - len(states_EH)))
-        return SharedStates(states_EH, torch.from_numpy(np.maximum(edges_BS, 0)))
+        states_MU = torch.cat(states)
+        states_MU = F.pad(states_MU, (0, 0, 0, filled(len(states_MU), states_MU) - len(states_MU)))
+        return SharedStates(self._top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)))
+
+    def _stepper(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """One step of all layers, whose states stand side by side."""
+        unit, size = self.unit.recurrence(), self.unit.state_size
+        if not self.upper.state_size:
+            return lambda inputs_NG, states_NU: unit(inputs_NG, states_NU, None)
+
+        def step(inputs_NG: Tensor, states_NU: Tensor) -> Tensor:
+            first_NU = unit(inputs_NG, states_NU[:, :size], None)
+            others_NU = self.upper.step(self.unit.hidden_part(first_NU), states_NU[:, size:])
+            return torch.cat([first_NU, others_NU], dim=1)
+
+        return step
+
+    def _top(self, states_MU: Tensor) -> Tensor:
+        size = self.unit.state_size
+        if not self.upper.state_size:
+            return self.unit.hidden_part(states_MU)
+        return self.upper.top(self.unit.hidden_part(states_MU[:, :size]), states_MU[:, size:])
 
 
-def can_share(source: Padded) -> bool:
-    """Whether encoders compute equal states once: in inference, on a CPU, where looking for them costs nothing."""
-    return not torch.is_grad_enabled() and not source.words_BL.is_cuda
+def _run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor, mask_BS: Tensor, *, backward: bool) -> Tensor:
+    """The state at every position, (B, S, U)."""
+    inputs_S, mask_S = inputs_BSG.unbind(dim=1), mask_BS.unsqueeze(2).unbind(dim=1)
+    whole_S = whole_positions(mask_BS)  # they need no mask
+    positions = range(len(inputs_S))
+    states: list[Tensor] = [state_BU] * len(inputs_S)
+    for position in reversed(positions) if backward else positions:
+        new_BU = recurrence(inputs_S[position], state_BU, None)
+        state_BU = new_BU if whole_S[position] else torch.where(mask_S[position], new_BU, state_BU)
+        states[position] = state_BU
+    return torch.stack(states, dim=1)
 
 
-class SharedStates(NamedTuple):
-    """States (E, H) of an encoder, and which of them each position of each sentence has; any at padding."""
+class Encoded(abc.ABC):
+    """B sentences as an encoder has read them: annotations of their positions, and where each direction ended."""
 
-    states_EH: Tensor
-    places_BS: Tensor
+    mask_BS: Tensor
+
+    @abc.abstractmethod
+    def annotations(self) -> Tensor:
+        """What all directions give out, side by side, (B, S, C)."""
+
+    @abc.abstractmethod
+    def times(self, *weights_XC: Tensor) -> list[Tensor]:
+        """The products of the annotations with matrices, each (B, S, X)."""
+
+    @abc.abstractmethod
+    def ends(self, direction: int) -> Tensor:
+        """What a direction gives out when it has read everything, (B, H)."""
+
+    @abc.abstractmethod
+    def final_states(self, direction: int) -> Tensor:
+        """The states of all its layers then, side by side, (B, U)."""
+
+
+class WholeEncoding(Encoded):
+    """All positions of all sentences."""
+
+    def __init__(self, annotations_BSC: Tensor, states: Sequence[Sequence[Tensor]], mask_BS: Tensor) -> None:
+        self.mask_BS = mask_BS
+        self._annotations_BSC, self._states = annotations_BSC, states
+
+    def annotations(self) -> Tensor:
+        """(B, S, C)."""
+        return self._annotations_BSC
+
+    def times(self, *weights_XC: Tensor) -> list[Tensor]:
+        """(B, S, X) each."""
+        return [F.linear(self._annotations_BSC, weight_XC) for weight_XC in weights_XC]
+
+    def ends(self, direction: int) -> Tensor:
+        """(B, H)."""
+        end_BC = self._annotations_BSC[:, self._position(direction)]
+        return end_BC.chunk(len(self._states), dim=1)[direction]
+
+    def final_states(self, direction: int) -> Tensor:
+        """(B, U)."""
+        return torch.cat([layer[:, self._position(direction)] for layer in self._states[direction]], dim=1)
+
+    def _position(self, direction: int) -> int:
+        """The last position for the first direction, which is from the left; padding has its state."""
+        return -1 if direction % len(self._states) == 0 else 0
+
+
+class SharedEncoding(Encoded):
+    """Every distinct state once."""
+
+    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor) -> None:
+        self.mask_BS = mask_BS
+        self._directions = directions
+
+    def annotations(self) -> Tensor:
+        """(B, S, C)."""
+        return torch.cat([F.embedding(one.places_BS, one.outputs_MH) for one in self._directions], dim=2)
+
+    def times(self, *weights_XC: Tensor) -> list[Tensor]:
+        """Every distinct state is multiplied once; (B, S, X) each."""
+        starts = np.cumsum([0, *(len(one.outputs_MH) for one in self._directions)]).tolist()
+        places = [one.places_BS + start for one, start in zip(self._directions, starts, strict=False)]
+        places_PD = torch.stack(places, dim=2).flatten(0, 1)
+        return [
+            F.embedding_bag(places_PD, self._product(weight_XC), mode="sum").view(*self.mask_BS.shape, -1)
+            for weight_XC in weights_XC
+        ]
+
+    def ends(self, direction: int) -> Tensor:
+        """(B, H)."""
+        return self._directions[direction].outputs_MH.index_select(0, self._last(direction))
+
+    def final_states(self, direction: int) -> Tensor:
+        """(B, U)."""
+        return self._directions[direction].states_MU.index_select(0, self._last(direction))
+
+    def _last(self, direction: int) -> Tensor:
+        places_BS = self._directions[direction].places_BS
+        if direction % len(self._directions):
+            return places_BS[:, 0]
+        return places_BS.gather(1, self.mask_BS.sum(dim=1, keepdim=True) - 1).squeeze(1)
+
+    def _product(self, weight_XC: Tensor) -> Tensor:
+        """What the states of each direction add to products with the whole annotation, one below the other."""
+        rows = [len(one.outputs_MH) for one in self._directions]
+        product = self._directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))
+        weights = weight_XC.chunk(len(rows), dim=1)
+        for one, weight_XH, part_MX in zip(self._directions, weights, product.split(rows), strict=True):
+            torch.mm(one.outputs_MH, weight_XH.t(), out=part_MX)
+        return product
+
+
+class Reader(nn.Module, abc.ABC):
+    """The encoder of a model; ``embedding`` has the vectors of the words it reads (None: it reads none)."""
+
+    embedding: WordEmbedding | None
+
+    @abc.abstractmethod
+    def forward(self, source: Padded) -> Encoded:
+        """Read B sentences."""
+
+
+class Unread(Encoded):
+    """Sentences that were not read: only their number is known."""
+
+    def __init__(self, mask_BS: Tensor) -> None:
+        self.mask_BS = mask_BS
+
+    def annotations(self) -> Tensor:
+        """None, (B, S, 0)."""
+        return self.mask_BS.new_zeros(*self.mask_BS.shape, 0, dtype=torch.float32)
+
+    def times(self, *weights_XC: Tensor) -> list[Tensor]:
+        """Zeros."""
+        return [weight_XC.new_zeros(*self.mask_BS.shape, len(weight_XC)) for weight_XC in weights_XC]
+
+    def ends(self, direction: int) -> Tensor:
+        """None, (B, 0)."""
+        return self.annotations()[:, 0]
+
+    def final_states(self, direction: int) -> Tensor:
+        """None, (B, 0)."""
+        return self.annotations()[:, 0]
+
+
+class NoReader(Reader):
+    """The encoder of a language model."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = None
+
+    def forward(self, source: Padded) -> Encoded:
+        """Read nothing."""
+        return Unread(source.mask_BL)
+
+
+class RecurrentReader(Reader):
+    """The encoder of a model: word vectors, read from the left, or from the left and from the right."""
+
+    def __init__(
+        self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder], *, dropout: nn.Module | None = None
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.directions = nn.ModuleList(directions)
+        self.dropout = dropout
+
+    def forward(self, source: Padded) -> Encoded:
+        """Every distinct state once in inference on a CPU, where looking for them costs nothing."""
+        assert self.embedding is not None
+        directions = [one for one in self.directions if isinstance(one, RecurrentEncoder)]
+        if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
+            return SharedEncoding([one.shared(self.embedding, source) for one in directions], source.mask_BL)
+        embedded_BSE = self.embedding.known(source.words_BL)
+        read = [one.run(embedded_BSE, source.mask_BL) for one in directions]
+        annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
+        if self.dropout is not None:
+            annotations_BSC = self.dropout(annotations_BSC)
+        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL)

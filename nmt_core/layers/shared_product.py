@@ -20,14 +20,15 @@ Uses = list[tuple[Tensor, Tensor]]  # each use: its left side and the gradient o
 
 
 class SharedMatrix:
-    """``x -> x W^T`` for a matrix. Under autocast it is turned into the lower precision once."""
+    """``x -> x W^T`` for a matrix, or ``(m x) W^T`` for a mask m. Under autocast W is converted once."""
 
-    def __init__(self, weight: Tensor) -> None:
+    def __init__(self, weight: Tensor, mask_NI: Tensor | None = None) -> None:
         self._product = _SharedProduct(weight.t())
+        self._mask_NI = mask_NI
 
     def __call__(self, inputs_NI: Tensor) -> Tensor:
         """(N, I) -> (N, O)."""
-        return self._product(inputs_NI)
+        return self._product(inputs_NI if self._mask_NI is None else inputs_NI * self._mask_NI)
 
 
 class SharedRows:

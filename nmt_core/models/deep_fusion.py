@@ -23,9 +23,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.config import Config
-from nmt_core.data.batching import Batch
 from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.initialisation import Linear
+from nmt_core.models.encoder_decoder import Addition, Decoder
 from nmt_core.models.interface import Memory, Side, State, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
@@ -60,9 +61,9 @@ class Controller(nn.Module):
 
     def __init__(self, hidden: int, language_hidden: int, units: int) -> None:
         super().__init__()
-        self.language = nn.Linear(language_hidden, 1, bias=False)
-        self.state = nn.Linear(hidden, 1)
-        self.readout = nn.Linear(language_hidden, 2 * units, bias=False)
+        self.language = Linear(language_hidden, 1, bias=False)
+        self.state = Linear(hidden, 1)
+        self.readout = Linear(language_hidden, 2 * units, bias=False)
 
     def forward(self, state: Tensor, language: Tensor) -> Tensor:
         """U^LM g s^LM: (..., H) and (..., H') -> (..., 2L)."""
@@ -71,38 +72,52 @@ class Controller(nn.Module):
         return added
 
 
+class FusedDecoder(Decoder):
+    """The decoder of a translation model, in whose readout a language model has a say."""
+
+    def __init__(self, translation: Decoder, language: RNNLM, controller: Controller) -> None:
+        super().__init__()
+        self.translation, self.language, self.controller = translation, language, controller
+        self.embedding, self.context = translation.embedding, translation.context
+
+    def start(self, memory: Memory) -> State:
+        """The translation model's state, and a language model that has read nothing."""
+        return FusedState(self.translation.start(memory), self.language.start(memory))
+
+    def step(
+        self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None, addition: Addition | None = None
+    ) -> Step:
+        """Both read the word before."""
+        assert isinstance(state, FusedState)
+        read = self.language.step(previous_N, state.language, memory)
+        step = self.translation.step(previous_N, state.translation, memory, layout, self._addition(read.readout_NL))
+        return Step(step.readout_NL, FusedState(step.state, read.state), step.attention_NS)
+
+    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
+        """As ``step`` for a known target."""
+        read_BTH = self.language.target_decoder.readouts(words_BT, memory)
+        return self.translation.readouts(words_BT, memory, self._addition(read_BTH))
+
+    def _addition(self, language: Tensor) -> Addition:
+        return lambda state: self.controller(state, language)
+
+
 class DeepFusion(RNNsearch):
     """See the module's docstring."""
 
     def __init__(self, config: DeepFusionConfig, source_words: int, target_words: int) -> None:
         super().__init__(config.translation, source_words, target_words)
         self.fusion = config
-        self.language = RNNLM(config.language, 0, target_words)
-        del self.language.output  # it reads and does not predict
+        translation = self.target_decoder
+        del self.target_decoder  # the names of language and controller come first
+        self.language = RNNLM(config.language, 0, target_words, predicts=False)
         self.controller = Controller(config.translation.hidden, config.language.hidden, config.translation.maxout)
+        self.assemble(self.source_encoder, FusedDecoder(translation, self.language, self.controller), self.output)
 
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """Those of both models; the words of the language model are the translation model's."""
         yield from super().embeddings()
         yield from self.language.embeddings()
-
-    def start(self, memory: Memory) -> State:
-        """The translation model's state, and a language model that has read nothing."""
-        return FusedState(self.first_state(memory), self.language.start(memory))
-
-    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
-        """Both read the word before; the language model has a say in the next."""
-        assert isinstance(state, FusedState)
-        said = self.language.step(previous_N, state.language, memory)
-        step = self.look_and_generate(
-            previous_N, state.translation, memory, layout, more=lambda hidden: self.controller(hidden, said.readout_NL)
-        )
-        return Step(step.readout_NL, FusedState(step.state, said.state), step.attention_NS)
-
-    def readouts(self, batch: Batch) -> Tensor:
-        """As ``step`` for a known target."""
-        said_BTH = self.language.readouts(batch)
-        return self.all_readouts(batch, more=lambda hidden: self.controller(hidden, said_BTH))
 
     def trained(self) -> Iterator[nn.Parameter]:
         """Readout, output layer and controller, or all parameters."""

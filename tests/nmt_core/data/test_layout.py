@@ -44,7 +44,7 @@ def test_attention_is_the_same_with_long_and_short_runs() -> None:
     annotations_BSC = torch.randn(4, 6, 6, dtype=torch.float64)
     states_NH = torch.randn(len(sentences), 4, dtype=torch.float64)
     with torch.inference_mode():
-        look = attention.look(annotations_BSC, attention.keys(annotations_BSC), mask_BS)
+        look = attention.over(annotations_BSC, attention.keys(annotations_BSC), mask_BS)
         by_runs = [
             look(states_NH, Layout(torch.from_numpy(sentences), runs))
             for runs in (short_runs(sentences, widths), long_runs(sentences, widths))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.models.build import build_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
-from nmt_core.models.interface import Memory, Side, State, Step, TranslationModel
+from nmt_core.models.interface import SOURCE_AXIS, Memory, Side, State, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -28,7 +28,7 @@ class SourceRows(Memory):
     """First words of the sources."""
 
     first_B: Tensor
-    mask_BS: Tensor
+    mask_BS: Tensor = field(metadata=SOURCE_AXIS)
 
 
 @dataclass(frozen=True)

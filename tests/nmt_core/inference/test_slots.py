@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -10,15 +10,15 @@ from torch import Tensor
 
 from nmt_core.inference.predictor import Together
 from nmt_core.inference.slots import Slots
-from nmt_core.models.interface import Memory
+from nmt_core.models.interface import SOURCE_AXIS, Memory
 
 
 @dataclass(frozen=True)
 class Sources(Memory):
     """Something for every position, and something as wide for the whole."""
 
-    values_BSX: Tensor
-    mask_BS: Tensor
+    values_BSX: Tensor = field(metadata=SOURCE_AXIS)
+    mask_BS: Tensor = field(metadata=SOURCE_AXIS)
     whole_BH: Tensor
     nothing_B: Tensor | None = None
 

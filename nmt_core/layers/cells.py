@@ -1,0 +1,195 @@
+"""Recurrent cells: one step of a recurrence.
+
+A cell reads an input and its state before. Inputs come as what they add to the cell's *gates*, so that
+the products with all inputs of a sentence can be made at once (``Cell.inputs``); ``recurrence`` is the
+rest of the step, for one loop. To add a cell, write its class and put it into ``CELLS``.
+
+Shapes: N rows, H hidden units, G = 3H or 4H (what an input
+adds to all gates side by side) and U = H or 2H (a state: the hidden units, and behind those of an LSTM its
+memory cells).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from typing import ClassVar, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt_core.layers.initialisation import FirstValues
+from nmt_core.layers.shared_product import SharedMatrix
+
+_REMEMBER = 1.0
+
+Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
+"""(input (N, G), state (N, U), what a context adds (N, G) or None) -> the next state (N, U)."""
+
+
+class GateInputs(nn.Module):
+    """What an input adds to the gates, in one product; the first ``biases`` parts of the gates have a bias."""
+
+    def __init__(self, size: int, rows: int, biases: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(rows, size))
+        self.bias = nn.Parameter(torch.empty(biases)) if biases else None
+
+    def initialise(self, values: FirstValues) -> None:
+        """Normal; the bias 0."""
+        values.matrix(self.weight)
+        if self.bias is not None:
+            values.constant(self.bias, 0.0)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., size) -> (..., G)."""
+        bias = None if self.bias is None else F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
+        return F.linear(inputs, self.weight, bias)
+
+    def finish(self, product: Tensor) -> Tensor:
+        """From the product with ``weight`` to what ``forward`` gives, (..., G) -> (..., G)."""
+        return product if self.bias is None else product + F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
+
+
+class Cell(nn.Module, abc.ABC):
+    """One step of a recurrence.
+
+    An input has ``input_parts`` times H numbers, of which ``biased_parts`` have a bias; a state ``state_parts`` times.
+    """
+
+    input_parts: ClassVar[int] = 3
+    biased_parts: ClassVar[int] = 1
+    state_parts: ClassVar[int] = 1
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    @property
+    def input_size(self) -> int:
+        """G."""
+        return self.input_parts * self.hidden
+
+    @property
+    def state_size(self) -> int:
+        """U."""
+        return self.state_parts * self.hidden
+
+    def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
+        """The product with inputs of ``size``: with the cell's usual biases, with one for every gate, or without."""
+        biased = self.input_parts if gate_biases else self.biased_parts
+        return GateInputs(size, self.input_size, biased * self.hidden if bias else 0)
+
+    @abc.abstractmethod
+    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+        """The cell for the steps of one loop. ``kept_NH`` is multiplied with what recurrent matrices read (dropout)."""
+
+    def forward(self, inputs_NG: Tensor, state_NU: Tensor, context_NG: Tensor | None = None) -> Tensor:
+        """One step alone: (N, U)."""
+        return self.recurrence()(inputs_NG, state_NU, context_NG)
+
+    def hidden_part(self, state: Tensor) -> Tensor:
+        """What others read of a state, (..., U) -> (..., H)."""
+        return state if self.state_parts == 1 else state[..., : self.hidden]
+
+    def state_of(self, hidden: Tensor) -> Tensor:
+        """A state of these hidden units and empty memory cells, (..., H) -> (..., U)."""
+        return hidden if self.state_parts == 1 else F.pad(hidden, (0, self.state_size - self.hidden))
+
+
+class GRU(Cell):
+    """h' = (1 - z) h + z tanh(x + c + U (r h)), Bahdanau et al. 2015, appendix A.1.1 and A.2.2.
+
+    x comes from the input and c from the context, as candidate, update gate and reset gate side by side; only
+    the candidate has a bias. It reads the *reset* state: the reset stands before the product, unlike in
+    ``torch.nn.GRU``. The update gate z weights the new candidate, as Bahdanau et al. write it (Cho et al.
+    2014 write z for what is kept: the same family of functions with the opposite sign).
+    """
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__(hidden)
+        self.gates = nn.Parameter(torch.empty(2 * hidden, hidden))
+        self.candidate = nn.Parameter(torch.empty(hidden, hidden))
+
+    def initialise(self, values: FirstValues) -> None:
+        """Orthogonal."""
+        values.recurrent(self.gates)
+        values.recurrent(self.candidate)
+
+    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+        """The cell for the steps of one loop."""
+        gates, candidate = SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+
+        def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
+            inputs_N3H = word_N3H if context_N3H is None else word_N3H + context_N3H
+            candidate_NH, gates_N2H = inputs_N3H.split((self.hidden, 2 * self.hidden), dim=1)
+            update_NH, reset_NH = (gates_N2H + gates(state_NH)).sigmoid_().chunk(2, dim=1)
+            candidate_NH = (candidate_NH + candidate(reset_NH * state_NH)).tanh_()
+            return _between(state_NH, candidate_NH, update_NH)
+
+        return step
+
+
+class ContextResetGRU(GRU):
+    """h' = (1 - z) h + z tanh(x + r (U h + c)): the reset gates the context too, Cho et al. 2014, supplement."""
+
+    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+        """The cell for the steps of one loop, in which there is a context."""
+        gates, candidate = SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+
+        def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
+            assert context_N3H is not None
+            sizes = (self.hidden, 2 * self.hidden)
+            word_NH, word_gates_N2H = word_N3H.split(sizes, dim=1)
+            context_NH, context_gates_N2H = context_N3H.split(sizes, dim=1)
+            gates_N2H = word_gates_N2H + context_gates_N2H + gates(state_NH)
+            update_NH, reset_NH = gates_N2H.sigmoid_().chunk(2, dim=1)
+            candidate_NH = (word_NH + reset_NH * (context_NH + candidate(state_NH))).tanh_()
+            return _between(state_NH, candidate_NH, update_NH)
+
+        return step
+
+
+class LSTM(Cell):
+    """The LSTM (Hochreiter and Schmidhuber 1997, with forget gates, without peepholes).
+
+    i, f, o = sigmoid(x + U h), g = tanh(x + U h), c' = f c + i g, h' = o tanh(c'), with 1 added to what the forget
+    gate reads, so that an untrained cell remembers (Jozefowicz et al. 2015). All parts of x have biases.
+    """
+
+    input_parts = 4
+    biased_parts = 4
+    state_parts = 2
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__(hidden)
+        self.gates = nn.Parameter(torch.empty(4 * hidden, hidden))
+
+    def initialise(self, values: FirstValues) -> None:
+        """Orthogonal."""
+        values.recurrent(self.gates)
+
+    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+        """The cell for the steps of one loop."""
+        gates = SharedMatrix(self.gates, kept_NH)
+
+        def step(word_N4H: Tensor, state_N2H: Tensor, context_N4H: Tensor | None) -> Tensor:
+            hidden_NH, cell_NH = state_N2H.chunk(2, dim=1)
+            inputs_N4H = word_N4H if context_N4H is None else word_N4H + context_N4H
+            i_NH, f_NH, o_NH, g_NH = (inputs_N4H + gates(hidden_NH)).chunk(4, dim=1)
+            cell_NH = torch.sigmoid(f_NH + _REMEMBER) * cell_NH + torch.sigmoid(i_NH) * torch.tanh(g_NH)
+            return torch.cat([torch.sigmoid(o_NH) * torch.tanh(cell_NH), cell_NH], dim=1)
+
+        return step
+
+
+CellName = Literal["gru", "lstm"]
+CELLS: dict[CellName, type[Cell]] = {"gru": GRU, "lstm": LSTM}
+
+
+def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
+    """(1 - z) h + z h', in one pass where all have the same type, which under autocast they have not."""
+    if update_NH.dtype == state_NH.dtype:
+        return torch.lerp(state_NH, candidate_NH, update_NH)
+    return state_NH + update_NH * (candidate_NH - state_NH)

@@ -1,0 +1,237 @@
+"""Models made of parts: an encoder, a decoder, and the generator of words.
+
+``RecurrentDecoder`` is the decoder of Cho et al. 2014 and Bahdanau et al. 2015, made of parts too: the
+vectors of the words written, recurrent layers, a ``Context`` that tells it of the source (attention, one
+vector, or nothing), and a readout. ``order`` says in which order a step works:
+
+- ``look-generate-update`` (the authors' code; Jean et al. 2015b, Table 1): c_i from s_{i-1}; the word
+  y_i from (s_{i-1}, y_{i-1}, c_i); then s_i from (s_{i-1}, y_i, c_i). Here ``step`` is given y_{i-1},
+  so it first finishes the update that was waiting for it, then looks and generates.
+- ``conditional`` (Bahdanau et al., main text, equation 4): c_i from s_{i-1}; s_i from
+  (s_{i-1}, y_{i-1}, c_i); y_i from (s_i, y_{i-1}, c_i).
+
+With several layers the first one looks at the source and reads the context; the others read the one
+below, and what the last gives out is read out.
+
+Shapes: as in ``nmt_core.data.batching`` and ``nmt_core.layers``; U_1 is the state of the first layer.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.layout import Layout
+from nmt_core.layers.cells import Cell, GateInputs, Recurrence
+from nmt_core.layers.dropout import VariationalDropout
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import Generator
+from nmt_core.layers.readout import Readout
+from nmt_core.layers.recurrent import Layers, Reader, UpperLayers
+from nmt_core.models.context import Context
+from nmt_core.models.interface import NO_WORD, Memory, Side, State, Step, TranslationModel
+
+Order = Literal["look-generate-update", "conditional"]
+Addition = Callable[[Tensor], Tensor]
+"""What is added in the readout before its maxout, from what the decoder's layers give out: (..., H) -> (..., 2L)."""
+
+
+class Decoder(nn.Module, abc.ABC):
+    """What writes a target, up to what the generator reads."""
+
+    embedding: WordEmbedding
+    context: Context
+
+    @abc.abstractmethod
+    def start(self, memory: Memory) -> State:
+        """See ``TranslationModel``."""
+
+    @abc.abstractmethod
+    def step(
+        self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None, addition: Addition | None = None
+    ) -> Step:
+        """See ``TranslationModel``."""
+
+    @abc.abstractmethod
+    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
+        """What the generator reads at every position of known targets, (B, T, L)."""
+
+
+class EncoderDecoder(TranslationModel):
+    """A model of an encoder, a decoder and a generator.
+
+    ``assemble`` takes the parts. A model may register their modules under names of its own before: then these are
+    the names of its parameters in model folders, and the order of their first values is that of registration.
+    """
+
+    source_encoder: Reader
+    target_decoder: Decoder
+    word_generator: Generator | None
+
+    def assemble(self, encoder: Reader, decoder: Decoder, generator: Generator | None) -> None:
+        """Take the parts; without a generator the model reads words and predicts none."""
+        self.source_encoder, self.target_decoder, self.word_generator = encoder, decoder, generator
+
+    @property
+    def generator(self) -> Generator:
+        """The distribution of the next word."""
+        assert self.word_generator is not None, "this model predicts no words"
+        return self.word_generator
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of the encoder, if it has some, and of the decoder."""
+        if self.source_encoder.embedding is not None:
+            yield "source", self.source_encoder.embedding
+        yield "target", self.target_decoder.embedding
+
+    def encode(self, source: Padded) -> Memory:
+        """What the decoder has to know of B sources."""
+        return self.target_decoder.context.remember(self.source_encoder(source))
+
+    def start(self, memory: Memory) -> State:
+        """The decoder's first state."""
+        return self.target_decoder.start(memory)
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        """A step of the decoder."""
+        return self.target_decoder.step(previous_N, state, memory, layout)
+
+    def readouts(self, batch: Batch) -> Tensor:
+        """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
+        return self.target_decoder.readouts(batch.target.words_BL, self.encode(batch.source))
+
+
+@dataclass(frozen=True)
+class DecoderState(State):
+    """The states of the first layer and of the others, and, while an update waits for its word, what the context adds.
+
+    ``hidden_NU`` is (N, U_1); ``upper_NU`` is None where there is one layer, ``context_NG`` where nothing waits.
+    """
+
+    hidden_NU: Tensor
+    upper_NU: Tensor | None
+    context_NG: Tensor | None
+
+
+class RecurrentDecoder(Decoder):
+    """See the module's docstring. ``initial`` makes s_0 of what the context tells at first (None: zeros)."""
+
+    def __init__(
+        self,
+        embedding: WordEmbedding,
+        first_layer: tuple[GateInputs, Cell],
+        context: Context,
+        readout: Readout,
+        *,
+        initial: nn.Module | None = None,
+        order: Order = "conditional",
+        layers: Layers | None = None,
+        dropout: nn.Module | None = None,
+    ) -> None:
+        super().__init__()
+        layers = layers or Layers()
+        self.embedding, self.context, self.readout, self.initial = embedding, context, readout, initial
+        self.inputs, self.cell = first_layer
+        self.upper = UpperLayers(layers, self.cell.hidden)
+        self.variational, self.dropout = VariationalDropout(layers.variational), dropout
+        self.waits = order == "look-generate-update"
+
+    def start(self, memory: Memory) -> DecoderState:
+        """s_0; other layers begin with zeros."""
+        first_BU = self._first(memory)
+        upper = self.upper.state_size
+        waiting = self.waits and self.context.changes
+        return DecoderState(
+            first_BU,
+            first_BU.new_zeros(len(first_BU), upper) if upper else None,
+            first_BU.new_zeros(len(first_BU), self.cell.input_size) if waiting else None,
+        )
+
+    def step(
+        self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None, addition: Addition | None = None
+    ) -> Step:
+        """Advance by one word."""
+        assert isinstance(state, DecoderState)
+        inputs_NG, *word_part = self.embedding.apply_once(previous_N, self._parts_of_word)
+        view = self.context.over(memory, layout, len(previous_N))
+        if self.waits and not (layout is not None and layout.beginning):
+            updated = self._updated(state, inputs_NG, view.told(state.context_NG))
+            state = _where(previous_N == NO_WORD, state, updated)
+        sight = view.look(self.cell.hidden_part(state.hidden_NU))
+        if not self.waits:
+            state = self._updated(state, inputs_NG, sight.gates_NG)
+        top_NH = self._top(state)
+        context_part = sight.readout_NX
+        if addition is not None:
+            context_part = addition(top_NH) if context_part is None else context_part + addition(top_NH)
+        readout_NL = self.readout.join(top_NH, word_part[0] if word_part else None, context_part)
+        kept_NG = sight.gates_NG if state.context_NG is not None else None
+        return Step(readout_NL, DecoderState(state.hidden_NU, state.upper_NU, kept_NG), sight.weights_NS)
+
+    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
+        """As ``step``, with all that does not depend on the recurrence outside the loop."""
+        shifted_BTE = self.embedding.shifted(words_BT)
+        inputs_BTG = self.inputs(self.variational(shifted_BTE))
+        view = self.context.over_all(memory)
+        first_BU = self._first(memory).to(inputs_BTG.dtype)
+        cell = self.cell.recurrence(self.variational.kept(self.cell.hidden_part(first_BU)))
+        state_BU, hiddens = first_BU, []
+        for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
+            if self.waits and position > 0:
+                state_BU = cell(inputs_BG, state_BU, view.gates())
+            view.look(self.cell.hidden_part(state_BU))
+            if not self.waits:
+                state_BU = cell(inputs_BG, state_BU, view.gates())
+            hiddens.append(self.cell.hidden_part(state_BU))
+        top_BTH, _ = self.upper.run(torch.stack(hiddens, dim=1), self._run_upper)
+        context_part = view.readouts()
+        if addition is not None:
+            context_part = addition(top_BTH) if context_part is None else context_part + addition(top_BTH)
+        readouts_BTL: Tensor = self.readout(top_BTH, shifted_BTE, context_part)
+        return readouts_BTL if self.dropout is None else self.dropout(readouts_BTL)
+
+    def _first(self, memory: Memory) -> Tensor:
+        """s_0 = tanh(W_s x + b_s), or zeros."""
+        told_BH = self.context.first(memory)
+        if self.initial is None:
+            return told_BH.new_zeros(len(told_BH), self.cell.state_size)
+        return self.cell.state_of(torch.tanh(self.initial(told_BH)))
+
+    def _parts_of_word(self, embedded: Tensor) -> list[Tensor]:
+        part = self.readout.of_word(embedded)
+        return [self.inputs(embedded), *([] if part is None else [part])]
+
+    def _updated(self, state: DecoderState, inputs_NG: Tensor, context_NG: Tensor | None) -> DecoderState:
+        hidden_NU = self.cell(inputs_NG, state.hidden_NU, context_NG)
+        upper_NU = state.upper_NU
+        if upper_NU is not None:
+            upper_NU = self.upper.step(self.cell.hidden_part(hidden_NU), upper_NU)
+        return DecoderState(hidden_NU, upper_NU, state.context_NG)
+
+    def _top(self, state: DecoderState) -> Tensor:
+        hidden_NH = self.cell.hidden_part(state.hidden_NU)
+        return hidden_NH if state.upper_NU is None else self.upper.top(hidden_NH, state.upper_NU)
+
+    def _run_upper(self, recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
+        """The states of a further layer at every position; the first is its first where updates wait."""
+        states = []
+        for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
+            if position > 0 or not self.waits:
+                state_BU = recurrence(inputs_BG, state_BU, None)
+            states.append(state_BU)
+        return torch.stack(states, dim=1)
+
+
+def _where(chosen_N: Tensor, those: DecoderState, others: DecoderState) -> DecoderState:
+    """``those`` states in the chosen rows, the others elsewhere."""
+    chosen_N1 = chosen_N.unsqueeze(1)
+    upper_NU = others.upper_NU
+    if upper_NU is not None and those.upper_NU is not None:
+        upper_NU = torch.where(chosen_N1, those.upper_NU, upper_NU)
+    return DecoderState(torch.where(chosen_N1, those.hidden_NU, others.hidden_NU), upper_NU, others.context_NG)
