@@ -236,5 +236,5 @@ def test_development_bleu_is_of_words(model_of: Callable[[str], Path], monkeypat
     references = ["d@@ er Aktion @s@ plan ist gut ."]
     of_words = validation.DevelopmentSet(["the plan"], references, words.undo)
     of_pieces = validation.DevelopmentSet(["the plan"], references)
-    assert of_words.validate(loaded, update=1, beam=2).bleu == pytest.approx(100.0)
-    assert (of_pieces.validate(loaded, update=1, beam=2).bleu or 0.0) < 50.0
+    assert of_words.measure(loaded, beam=2).bleu == pytest.approx(100.0)
+    assert (of_pieces.measure(loaded, beam=2).bleu or 0.0) < 50.0
