@@ -20,7 +20,6 @@ skips, gets 1 everywhere; one without target words is a deletion and scored like
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -28,8 +27,9 @@ from typing import NamedTuple
 
 from nmt_core.escapes import unescape
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.errors import BridgeError
+from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
+from smt_bridge.formats.factors import Factors, pick_factor
 from smt_bridge.formats.phrase_table import Window, append_scores, split_window
 
 FLOOR = 1e-43
@@ -47,13 +47,15 @@ class Scorers:
     """What scores a table.
 
     ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
-    escapes are undone before scoring, for models that were trained on text without them.
+    escapes are undone before scoring, for models that were trained on text without them. ``factors`` says which
+    factor of each word (``das|ART``) the models know.
     """
 
     direct: PairScorer
     reverse: PairScorer | None = None
     unknown_count: bool = False
     unescape: bool = False
+    factors: Factors | None = None
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -125,8 +127,9 @@ def format_probability(log_prob: float) -> bytes:
 
 def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
     """The answers for every distinct pair; none for a pair without source words."""
-    texts = {field: _text_of(field, scorers.unescape) for field in set(itertools.chain.from_iterable(phrases))}
-    pairs = {key: SentencePair(texts[key[0]], texts[key[1]]) for key in dict.fromkeys(phrases)}
+    factors = scorers.factors or (None, None)
+    sources, targets = (_texts(phrases, side, factors[side], scorers, window) for side in (0, 1))
+    pairs = {key: SentencePair(sources[key[0]], targets[key[1]]) for key in dict.fromkeys(phrases)}
     asked = [(key, pair) for key, pair in pairs.items() if pair.source]
     answers = [_ask(scorers.direct, [pair for _, pair in asked])]
     if scorers.reverse is not None:
@@ -138,8 +141,20 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
     return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
 
 
-def _text_of(field: bytes, unescaped: bool) -> str:
-    return unescape(text_of(field)) if unescaped else text_of(field)
+def _texts(
+    phrases: Sequence[_Phrases], side: int, factor: int | None, scorers: Scorers, window: Window
+) -> dict[bytes, str]:
+    """The words of every distinct field of one side, as the models know them."""
+    texts: dict[bytes, str] = {}
+    for number, pair in enumerate(phrases, start=window.first):
+        field = pair[side]
+        if field not in texts:
+            try:
+                text = text_of(field if factor is None else pick_factor(field, factor))
+            except ValueError as error:
+                raise FormatError(window.path, str(error), line=number) from error
+            texts[field] = unescape(text) if scorers.unescape else text
+    return texts
 
 
 def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
+_LOOKED_AT = 500  # lines that tell whether words have factors
 HELP = "add neural and language model scores to a Moses n-best list"
 _EXAMPLE = """example:
   smt-bridge add-features --source test.tok.en --nbest test.nbest.gz --scorer runs/search --lm lm.fr.arpa.gz \\
@@ -71,6 +72,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"
     )
+    parser.add_argument(
+        "--factor", metavar="N", help="of words with factors (das|ART) take this one, from 0; or SOURCE,TARGET"
+    )
     parser.add_argument("--word-count", action="store_true", help="add the number of words")
     parser.add_argument(
         "--feature", action="append", default=[], metavar="NAME[:ARG]", help="any feature by its name; may be repeated"
@@ -95,6 +99,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
+    _dialect(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
     in_parts = may_be_done_in_parts(args.nbest, args.output)
@@ -105,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
     before = _columns_before(args.nbest) if sidecar else {}
     with readable_again(args.source) as args.source_text:  # every worker reads it
         if in_parts:
+            next(_windows(args), None)  # a list that is refused leaves no job behind
             return _annotate_file(args, sidecar, before, jobs=jobs)
         with Workers(functools.partial(_open_worker, args, ""), jobs=jobs) as workers:
             pieces = _stream(args, workers, sidecar)
@@ -164,8 +170,55 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> FeatureW
     from smt_bridge.formats.nbest import words_as_text
 
     keep_freed_memory()
-    sources = [words_as_text(line.removesuffix(b"\r")) for line in read_lines(args.source_text, shown=args.source)]
+    lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
+    sources = [words_as_text(line) for line in _source_words(lines, args)]
     return FeatureWorker(build_features(args, number), sources, path=args.nbest, suffix=suffix)
+
+
+_FACTORS = "the words have factors (das|ART), which no model knows whole; say with --factor which one to take"
+
+
+def _source_words(lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[bytes]:
+    """The source as the models know it; refused where its words have factors and nobody says which one counts."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.factors import look_factored, parse_factors, pick_factor
+
+    if args.factor is None:
+        if look_factored(lines[:_LOOKED_AT]):
+            raise FormatError(args.source, _FACTORS, line=1)
+        return lines
+    factor, found = parse_factors(args.factor).source, []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append(pick_factor(line, factor))
+        except ValueError as error:
+            raise FormatError(args.source, str(error), line=number) from error
+    return found
+
+
+def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
+    """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.formats.nbest_moses import clean_words
+
+    told = args.factor is not None or args.nbest_format.lower().startswith("factors")
+    for number, window in enumerate(_read_windows(args.nbest, args.window, _dialect(args))):
+        entries = [entry for group in window for entry in group.entries if not entry.json]
+        if number == 0 and not told and look_factored(clean_words(entry.fields[1]) for entry in entries):
+            raise FormatError(args.nbest, _FACTORS, line=entries[0].line)
+        yield window
+
+
+def _dialect(args: argparse.Namespace) -> str:
+    """How the list is to be read: ``--factor`` is short for ``--nbest-format factors:N``."""
+    from smt_bridge.formats.factors import parse_factors
+
+    if args.factor is None:
+        return str(args.nbest_format)
+    if args.nbest_format != "auto":
+        raise ConfigError("--factor reads lists of Moses: leave out --nbest-format")
+    return f"factors:{parse_factors(args.factor).target}"
 
 
 def _open_part_maker(args: argparse.Namespace, number: int) -> PartMaker[list[NbestList]]:
@@ -177,12 +230,23 @@ def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
 
-    options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
+    options = (
+        "source",
+        "scorer",
+        "reverse_scorer",
+        "rnnlm",
+        "lm",
+        "word_count",
+        "feature",
+        "factor",
+        "names",
+        "window",
+    )
     description = {
         "input": args.nbest,
         "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax", "nbest_format")},
     }
-    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, args.nbest_format), _shard_of)
+    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, _dialect(args)), _shard_of)
     record, files = sidecar or args.output + ".json", {args.nbest: args.nbest, args.source: args.source_text}
     return Job(args.output, description, source, progress=tell, record=record, files=files)
 
@@ -211,7 +275,7 @@ def _stream(
 
     pieces = []
     with open_output(args.output) as stream, _progress(quiet=args.quiet) as progress:
-        for piece in workers.map(_read_windows(args.nbest, args.window, args.nbest_format)):
+        for piece in workers.map(_windows(args)):
             stream.write(piece.content)
             pieces.append(piece.counts)
             progress.update(int(piece.counts["hypotheses"]))
@@ -232,7 +296,18 @@ def _write_record(
     if not sidecar:
         return
     new = {name: Signature.parse(text) for name, text in signatures.items()}
-    options = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "names", "window")
+    options = (
+        "source",
+        "scorer",
+        "reverse_scorer",
+        "rnnlm",
+        "lm",
+        "word_count",
+        "feature",
+        "factor",
+        "names",
+        "window",
+    )
     given = {name: getattr(args, name) for name in (*options, "dtype", "softmax")}
     counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
     write_sidecar(sidecar, Sidecar(args.nbest, {**before, **new}, counts, given))

@@ -11,5 +11,5 @@ def add_format_argument(parser: argparse.ArgumentParser) -> None:
         "--nbest-format",
         default="auto",
         metavar="NAME",
-        help="moses, factors, scored, fairseq, json, tabs or lines:N (auto: by the first lines, but for lines:N)",
+        help="moses, factors:N, scored, fairseq, json, tabs or lines:N (auto: by the first lines, but for lines:N)",
     )

@@ -35,6 +35,7 @@ NAME = "rescore-table"
 HELP = "add neural scores to a Moses phrase table"
 SIDECAR = ".json"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
+_LOOKED_AT = 500  # lines that tell whether words have factors
 _EXAMPLE = """example:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --reverse-scorer runs/fr-en --output nmt-table.gz
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -63,6 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument(
+        "--factor", metavar="N", help="of words with factors (das|ART) score this one, from 0; or SOURCE,TARGET"
+    )
+    parser.add_argument(
         "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
@@ -81,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
         check_record(output + SIDECAR)
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
+    _check_factors(first, args.factor)
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
@@ -127,6 +132,7 @@ class RescoreWorker:
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[Window, Piece]:
     from nmt_core.memory import keep_freed_memory
     from smt_bridge import scorers as opening
+    from smt_bridge.formats.factors import parse_factors
     from smt_bridge.phrase_scoring import Scorers
 
     keep_freed_memory()
@@ -136,6 +142,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
         reverse=opening.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
         unknown_count=args.unknown_count,
         unescape=args.unescape,
+        factors=parse_factors(args.factor) if args.factor else None,
     )
     return RescoreWorker(scorers, suffix=suffix)
 
@@ -170,7 +177,7 @@ def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
 
-    options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "dtype", "softmax")
+    options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
     record, files = output + SIDECAR, {args.input: args.input}
@@ -257,12 +264,27 @@ def _columns(args: argparse.Namespace) -> tuple[str, ...]:
 
 def _record(args: argparse.Namespace, scores_before: int) -> dict[str, Any]:
     """What the new table is: names and options, so that `wire` and a reader of next year know."""
-    options = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "dtype", "softmax")
+    options = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
     return {
         "scores_before": scores_before,
         "added": list(_columns(args)),
         "options": {name: getattr(args, name) for name in options},
     }
+
+
+def _check_factors(window: Window, option: str | None) -> None:
+    """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.factors import look_factored, parse_factors
+    from smt_bridge.formats.phrase_table import split_window
+
+    if option is not None:
+        parse_factors(option)
+        return
+    columns = split_window(window.beginning(_LOOKED_AT))
+    if look_factored(columns.sources) or look_factored(columns.targets):
+        problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
+        raise FormatError(window.path, problem, line=window.first)
 
 
 def _remark_on(window: Window, *, quiet: bool) -> None:

@@ -4,7 +4,7 @@
 name       the lines                                                    written by
 ========== ============================================================ ================================================
 moses      ``id ||| text ||| labels and numbers ||| total ||| ...``     Moses, Marian, amun, Joshua, cdec, SGNMT
-factors    the same, every word with factors between ``|``              Moses with several output factors
+factors:N  the same, every word with factors, N is the word (0)         Moses with several output factors
 scored     ``id ||| text ||| number``                                   Nematus, GroundHog
 fairseq    ``H-id TAB score TAB text`` among others                     fairseq-generate, fairseq-interactive
 json       an object per hypothesis, or per sentence                    anybody, Sockeye
@@ -26,12 +26,14 @@ from typing import NamedTuple
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
+from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.nbest_entry import SEPARATOR, NbestEntry
 from smt_bridge.formats.nbest_fairseq import MARK, fairseq_ids, read_fairseq_entries
 from smt_bridge.formats.nbest_jsonl import read_json_entries
-from smt_bridge.formats.nbest_moses import count_factors, is_row_of_numbers, parse_entry, parse_id
+from smt_bridge.formats.nbest_moses import clean_words, is_row_of_numbers, parse_entry, parse_id
 from smt_bridge.formats.nbest_plain import (
     line_ids,
+    numbered,
     read_line_entries,
     read_scored_entries,
     read_tabbed_entries,
@@ -40,7 +42,6 @@ from smt_bridge.formats.nbest_plain import (
 
 AUTO = "auto"
 _HEAD = 500  # lines looked at
-_FEWEST_WORDS = 3  # with factors, before they are believed to be factors
 _TABBED = re.compile(rb"[ ]*[0-9]+[ ]*\t")
 _WRITERS = {
     "marian": "moses",
@@ -90,6 +91,8 @@ def check_dialect(name: str) -> str:
         if not size.isascii() or not size.isdigit() or int(size) < 1:
             raise ConfigError(f"--nbest-format {name} needs the number of hypotheses of a sentence, such as {kind}:5")
         return f"lines:{int(size)}"
+    if kind == "factors" and size.isascii() and size.isdigit() and len(size) < 3:
+        return f"factors:{int(size)}"
     if colon or (kind != AUTO and kind not in _SIMPLE):
         known = ", ".join((AUTO, *_SIMPLE, "lines:N", *_WRITERS))
         raise ConfigError(f"--nbest-format knows {known}, not '{name}'")
@@ -102,8 +105,14 @@ def choose_dialect(name: str, head: Sequence[bytes], *, path: str) -> Dialect:
     if kind.startswith("lines:"):
         size = int(kind.partition(":")[2])
         return Dialect(kind, functools.partial(read_line_entries, size=size), functools.partial(line_ids, size=size))
+    if kind.startswith("factors:"):
+        factor = int(kind.partition(":")[2])
+        return Dialect(kind, functools.partial(_moses_entries, factor=factor), _moses_ids)
     if kind == AUTO:
-        kind = _detect(head, path)
+        filled = [line for line in head if line.strip(b"\r")]
+        if not filled:
+            raise FormatError(path, "begins with blank lines only; expected an n-best list", line=1)
+        kind = _detect(filled, path)
     if kind == "scored":
         return Dialect(kind, functools.partial(read_scored_entries, costs=_are_costs(head)), _moses_ids)
     return _SIMPLE[kind]
@@ -132,8 +141,7 @@ def _detect_moses(head: Sequence[bytes]) -> str:
     if all(len(row) == 3 and is_row_of_numbers(row[2], size=1) for row in rows):
         return "scored"
     texts = [row[1] for row in rows if len(row) > 1 and row[1].strip(b" \t")]
-    words = sum(len(text.split(b" ")) for text in texts)
-    return "factors" if words >= _FEWEST_WORDS and all(count_factors(text) > 1 for text in texts) else "moses"
+    return "factors" if look_factored([clean_words(text) for text in texts]) else "moses"
 
 
 def _are_costs(head: Sequence[bytes]) -> bool:
@@ -142,13 +150,13 @@ def _are_costs(head: Sequence[bytes]) -> bool:
     return any(not number.startswith(b"-") for number in numbers if number.strip(b"0."))
 
 
-def _moses_entries(lines: Lines, path: str, *, factors: bool = False) -> Iterator[NbestEntry]:
-    for number, line in enumerate(lines, start=1):
-        yield parse_entry(line, path=path, number=number, factors=factors)
+def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Iterator[NbestEntry]:
+    for number, line in numbered(lines):
+        yield parse_entry(line, path=path, number=number, factor=factor)
 
 
 def _moses_ids(lines: Lines, path: str) -> Iterator[int]:
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered(lines):
         yield parse_id(line.split(SEPARATOR, 1)[0], path=path, number=number)
 
 
@@ -159,7 +167,7 @@ def _json_ids(lines: Lines, path: str) -> Iterator[int]:
 
 _SIMPLE = {
     "moses": Dialect("moses", _moses_entries, _moses_ids),
-    "factors": Dialect("factors", functools.partial(_moses_entries, factors=True), _moses_ids),
+    "factors": Dialect("factors", functools.partial(_moses_entries, factor=0), _moses_ids),
     "scored": Dialect("scored", functools.partial(read_scored_entries, costs=True), _moses_ids),
     "fairseq": Dialect("fairseq", read_fairseq_entries, fairseq_ids),
     "json": Dialect("json", read_json_entries, _json_ids),

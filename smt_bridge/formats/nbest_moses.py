@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from math import isfinite
 
 from smt_bridge.errors import FormatError
+from smt_bridge.formats.factors import pick_factor
 from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, UNLABELLED, NbestEntry, checked_features
 
 RESCORED = "Rescored0"
@@ -41,8 +42,8 @@ def parse_id(field: bytes, *, path: str, number: int) -> int:
     return int(identifier)
 
 
-def parse_entry(line: bytes, *, path: str, number: int, factors: bool = False) -> NbestEntry:
-    """Understand one line; with ``factors`` the words are the first of the factors between ``|``.
+def parse_entry(line: bytes, *, path: str, number: int, factor: int | None = None) -> NbestEntry:
+    """Understand one line; with ``factor`` the words are that one of the factors between ``|``.
 
     Raises FormatError, naming the line, for fewer than two fields, an id that is not a whole number,
     a feature field with something else than labels and numbers, and values that are not finite.
@@ -62,27 +63,24 @@ def parse_entry(line: bytes, *, path: str, number: int, factors: bool = False) -
         raise FormatError(path, "the total is not a finite number", line=number)
     if more:
         features[RESCORED] = more
-    hypothesis = clean_words(fields[1], factors=factors)
+    try:
+        hypothesis = clean_words(fields[1], factor=factor)
+    except ValueError as error:
+        raise FormatError(path, str(error), line=number) from None
     return NbestEntry(sentence, hypothesis, features, total, number, fields, feature_place, total_place, ending)
 
 
-def clean_words(field: bytes, *, factors: bool = False) -> bytes:
-    """The words of a text field: without the marks of ``-report-segmentation`` and, if asked, without factors."""
+def clean_words(field: bytes, *, factor: int | None = None) -> bytes:
+    """The words of a text field: without the marks of ``-report-segmentation`` and, if asked, one factor of each.
+
+    Raises ValueError for a word without that factor.
+    """
     words = field.strip(BLANKS)
-    if b"|" not in words:
+    if b"|" not in words and not factor:
         return words
     if _SEGMENT.search(words):
         words = b" ".join(_split(_SEGMENT.sub(b" ", words)))
-    if factors:
-        words = b" ".join(word.partition(b"|")[0] for word in _split(words))
-    return words
-
-
-def count_factors(field: bytes) -> int:
-    """How many factors each word of a text field has; 0 where they do not agree, and for no words."""
-    words = _split(clean_words(field))
-    counts = {word.count(b"|") + 1 if all(word.split(b"|")) else 0 for word in words}
-    return counts.pop() if len(counts) == 1 else 0
+    return words if factor is None else pick_factor(words, factor)
 
 
 def _find_places(fields: Sequence[bytes]) -> tuple[int, int]:

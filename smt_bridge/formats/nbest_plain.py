@@ -20,9 +20,14 @@ from smt_bridge.formats.nbest_moses import parse_entry, parse_id
 SCORE = "Score0"
 
 
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, without blank ones, which Moses' tools pass over."""
+    return ((number, line) for number, line in enumerate(lines, start=1) if line not in (b"", b"\r"))
+
+
 def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> Iterator[NbestEntry]:
     """Lists whose third and last field is a number; ``costs`` are better the lower they are."""
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered(lines):
         entry = parse_entry(line, path=path, number=number)
         if len(entry.fields) != 3 or entry.total is None or entry.features:
             raise FormatError(path, "expected 'id ||| text ||| score' as in the lines before", line=number)
@@ -42,7 +47,7 @@ def _with_score(entry: NbestEntry, *, costs: bool) -> NbestEntry:
 
 def read_tabbed_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
     """``id TAB text``."""
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered(lines):
         identifier, tab, text = line.partition(b"\t")
         if not tab:
             raise FormatError(path, "expected an id, a tab and the text, but there is no tab", line=number)
@@ -51,7 +56,7 @@ def read_tabbed_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntr
 
 def tabbed_ids(lines: Iterable[bytes], path: str) -> Iterator[int]:
     """The ids of ``id TAB text``."""
-    for number, line in enumerate(lines, start=1):
+    for number, line in numbered(lines):
         yield parse_id(line.partition(b"\t")[0], path=path, number=number)
 
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
-from math import isfinite
+from math import fsum, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +38,8 @@ _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so
 SOURCE, TARGET, SCORES = 0, 1, 2
 _FIELDS = 4  # source, target, scores, and the rest of the line as one
 _LOOKED_AT = 100  # lines that tell what kind of table it is
+_FEWEST_LINES = 5  # of orientations, before they are believed to be such
+_ROUNDING = 0.01  # of probabilities with six digits
 
 _BAR, _NEWLINE = b"|\n"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -153,7 +155,27 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> int:
     beginning = [split_fields(line, at_most=_FIELDS) for line in lines]
     if all(len(row) > SCORES and _ends_in_label(row[SOURCE]) and _ends_in_label(row[TARGET]) for row in beginning):
         raise FormatError(path, _RULES.format("phrases end in a label such as [X]"), line=1)
-    return count_scores(path, lines[0])
+    scores = count_scores(path, lines[0])
+    if len(beginning) >= _FEWEST_LINES and all(_is_reordering(row) for row in beginning):
+        problem = (
+            "this looks like a lexical reordering table: source ||| target ||| probabilities of orientations, which"
+            " add up to 1; give the phrase table"
+        )
+        raise FormatError(path, problem, line=1)
+    return scores
+
+
+def _is_reordering(row: Row) -> bool:
+    """Whether a line has orientations alone: msd (3) or mslr (4) of one or two directions, or of both as one (6, 8)."""
+    if len(row) != SCORES + 1:
+        return False
+    tokens = row[SCORES].split()
+    if len(tokens) not in (3, 4, 6, 8) or not all(map(_NUMBER.fullmatch, tokens)):
+        return False
+    numbers = [float(token) for token in tokens]
+    size = len(numbers) if len(numbers) < 6 else len(numbers) // 2
+    sums = [fsum(numbers[begin : begin + size]) for begin in range(0, len(numbers), size)]
+    return all(abs(one - 1.0) < _ROUNDING for one in sums)
 
 
 _RULES = "this is a table of hierarchical or syntax rules ({}); only phrase tables can be scored"

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from nmt_core.errors import NmtError
 from nmt_core.interfaces import PairScore
+from smt_bridge.formats.factors import Factors
 from smt_bridge.formats.phrase_table import Window
 from smt_bridge.phrase_scoring import FLOOR, Counts, Scorers, format_probability, rescore_chunk
 from tests.fakes import LengthPairScorer, TablePairScorer
@@ -101,3 +102,13 @@ def test_lines_do_not_depend_on_the_window(phrases: list[tuple[str, str]], data:
     parts = [rescore_chunk(window(*part), scorers) for part in (lines[:cut], lines[cut:])]
     assert parts[0].content + parts[1].content == whole.content
     assert parts[0].counts.plus(parts[1].counts).lines == whole.counts.lines
+
+
+def test_one_factor_is_scored_and_all_bytes_pass() -> None:
+    line = b"das|ART Haus|NN ||| the|DT house|NN ||| 0.1 ||| 0-0"
+    scorer = TablePairScorer({("das Haus", "DT NN"): math.log(0.25)})
+    rescored = rescore_chunk(window(line), Scorers(scorer, factors=Factors(0, 1)))
+    assert rescored.content == joined(line.replace(b"0.1", b"0.1 0.25"))
+    bare = window(line, b"das|ART ||| the ||| 1", first=7)
+    with pytest.raises(NmtError, match=r"table.gz:8: the word 'the' has no factor 1"):
+        rescore_chunk(bare, Scorers(LengthPairScorer(1.0), factors=Factors(0, 1)))

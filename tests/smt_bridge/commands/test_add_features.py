@@ -122,3 +122,35 @@ def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path) -> None
     assert len({*found, third.read_bytes()}) == 1
     assert len(found[0].splitlines()) == 75
     assert not list(tmp_path.glob("*.parts"))
+
+
+FACTORED = b"0 ||| la|DT maison|NN |0-1| ||| A= 1 ||| -1\n\n2 ||| la|DT |0-0| ||| A= 3 ||| -3\n"
+
+
+def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> None:
+    (files / "nbest").write_bytes(FACTORED)
+    (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
+    options = ("--feature", f"model1:{files / 'lex.f2e'}", "--word-count", "--output", files / "out")
+    with pytest.raises(NmtError, match=r"nbest:1: the words have factors .* --factor"):
+        call(files, *options)
+    assert not (files / "out").exists()
+    assert call(files, *options, "--factor", "0") == 0
+    (files / "plain").mkdir()
+    (files / "plain" / "nbest").write_bytes(NBEST.replace(b"0 ||| maison la ||| A= 2 ||| -2\n", b""))
+    (files / "plain" / "source").write_text("the house\nno\nthe\n")
+    assert call(files / "plain", *options[:-1], files / "plain" / "out") == 0
+    found, plain = (list(read_entries(str(path))) for path in (files / "out", files / "plain" / "out"))
+    assert [entry.features for entry in found] == [entry.features for entry in plain]
+    assert (files / "out").read_bytes().startswith(b"0 ||| la|DT maison|NN |0-1| ||| A= 1 WordCount0= 2 ")
+    (files / "source").write_text("the house\nno\nthe\n")
+    options = (*options[:-1], files / "again")
+    with pytest.raises(NmtError, match=r"nbest:1: the words have factors"):
+        call(files, *options)
+    assert not (files / "again.parts").exists()
+    assert call(files, *options, "--factor", "0,1") == 0
+    with pytest.raises(NmtError, match="no factor 2"):
+        call(files, *options, "--factor", "0,2")
+    (files / "nbest").write_bytes(NBEST)
+    (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
+    with pytest.raises(NmtError, match=r"source:1: the words have factors"):
+        call(files, *options[:-1], files / "third")

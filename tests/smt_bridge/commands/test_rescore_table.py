@@ -179,3 +179,49 @@ def test_malformed_scorer_is_refused(spec: str, words: str, tmp_path: Path, monk
     (tmp_path / "tests").mkdir()
     with pytest.raises(ConfigError, match=words):
         open_scorer(spec)
+
+
+@pytest.mark.parametrize("field", ["source", "target", "both"])
+def test_a_table_with_factors_needs_to_be_told_which_one_counts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, field: str
+) -> None:
+    source = b"das|ART Haus|NN" if field != "target" else b"das Haus"
+    target = b"the|DT big|JJ house|NN" if field != "source" else b"the big house"
+    (tmp_path / "table").write_bytes((source + b" ||| " + target + b" ||| 1 2 ||| 0-0\n") * 3)
+    output = tmp_path / "new"
+    options = (str(tmp_path / "table"), "--scorer", "0.5", "--output", str(output), "--quiet")
+    with pytest.raises(FormatError, match=r"table:1: the words have factors .* --factor"):
+        run_with(monkeypatch, *options)
+    assert not output.exists()
+    assert run_with(monkeypatch, *options, "--factor", "0") == 0
+    lines = output.read_bytes().splitlines()
+    assert all(line.startswith(source + b" ||| " + target + b" ||| 1 2 0.") for line in lines)
+    assert json.loads((tmp_path / "new.json").read_bytes())["options"]["factor"] == "0"
+    with pytest.raises(ConfigError, match="--factor must be"):
+        run_with(monkeypatch, *options, "--factor", "word")
+
+
+def test_words_with_some_bars_are_no_factors(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "table").write_bytes(b"a|b c ||| x|y z ||| 1 |||\n" * 3)
+    assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "1", "--output", str(tmp_path / "new")) == 0
+
+
+def test_a_reordering_table_is_no_phrase_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    lines = b"".join(b"a%d ||| x ||| 0.6 0.2 0.2 0.846154 0.0769231 0.0769231\n" % number for number in range(6))
+    (tmp_path / "table").write_bytes(lines)
+    with pytest.raises(FormatError, match="looks like a lexical reordering table"):
+        run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "1", "--output", str(tmp_path / "new"))
+    assert not (tmp_path / "new").exists()
+    (tmp_path / "table").write_bytes(lines.replace(b"0.6 ", b"0.7 "))
+    assert run_with(monkeypatch, str(tmp_path / "table"), "--scorer", "1", "--output", str(tmp_path / "new")) == 0
+
+
+def test_the_real_reordering_table_is_refused_and_the_phrase_table_is_not(
+    monkeypatch: pytest.MonkeyPatch, shared: Path
+) -> None:
+    folder = shared / "moses" / "en-fr"
+    with pytest.raises(FormatError, match="reordering"):
+        run_with(
+            monkeypatch, str(folder / "reordering-table.wbe-msd-bidirectional-fe.gz"), "--scorer", "1", "--dry-run", "1"
+        )
+    assert run_with(monkeypatch, str(folder / "phrase-table.gz"), "--scorer", "1", "--dry-run", "1") == 0

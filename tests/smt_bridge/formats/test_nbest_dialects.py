@@ -251,3 +251,35 @@ def test_any_bytes_are_read_or_refused_in_one_line(tmp_path: Path, lines: list[b
 def test_absurd_numbers_are_refused(tmp_path: Path, content: bytes) -> None:
     with pytest.raises(FormatError, match="list:1: "):
         read(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "0 ||| a ||| LM0= 1 ||| -1\n{0}1 ||| b ||| LM0= 2 ||| -2\n",
+        "0 ||| a ||| 1.5\n{0}1 ||| b ||| 2.5\n",
+        "{0}0 ||| a|X b|Y c|Z ||| LM0= 1 ||| -1\n1 ||| d|X ||| LM0= 2 ||| -2\n",
+        "0\ta\n{0}1\tb\n",
+    ],
+)
+@pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n\n"])
+def test_blank_lines_are_passed_over_as_by_moses_tools(tmp_path: Path, lines: str, blank: str) -> None:
+    for name, put in (("with", blank), ("without", "")):
+        (tmp_path / name).write_text(lines.format(put) + put, newline="")
+    found, expected = (list(read_entries(str(tmp_path / name))) for name in ("with", "without"))
+    assert [entry._replace(line=0) for entry in found] == [entry._replace(line=0) for entry in expected]
+    with ordered_lists(str(tmp_path / "with")) as ordered:
+        assert ordered.sentences == 2
+
+
+def test_a_list_of_blank_lines_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("\n\n")
+    with pytest.raises(FormatError):
+        list(read_entries(str(tmp_path / "list")))
+
+
+def test_any_factor_may_be_the_word(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("0 ||| the|DT house|NN ||| LM0= 1 ||| -1\n")
+    assert [entry.text for entry in read_entries(str(tmp_path / "list"), dialect="factors:1")] == ["DT NN"]
+    with pytest.raises(FormatError, match=r"list:1: the word 'the\|DT' has no factor 2"):
+        list(read_entries(str(tmp_path / "list"), dialect="factors:2"))

@@ -1,0 +1,66 @@
+"""Words with factors, as factored models of Moses have them: ``das|ART Haus|NN``.
+
+>>> pick_factor(b"das|ART Haus|NN", 1)
+b'ART NN'
+>>> look_factored([b"das|ART Haus|NN", b"ein|ART"]), look_factored([b"das|ART Haus|NN", b"ein"])
+(True, False)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from nmt_core.errors import ConfigError
+from smt_bridge.fields import split_tokens
+
+_BAR = b"|"
+_FEWEST_WORDS = 3  # before they are believed to have factors
+
+
+class Factors(NamedTuple):
+    """Which factor is the word: of the source and of the target, counted from 0."""
+
+    source: int
+    target: int
+
+
+def parse_factors(option: str) -> Factors:
+    """``N``, or ``SOURCE,TARGET``; raises ConfigError for anything else.
+
+    >>> parse_factors("0"), parse_factors("1,0")
+    (Factors(source=0, target=0), Factors(source=1, target=0))
+    """
+    numbers = option.split(",")
+    if len(numbers) > 2 or not all(number.isascii() and number.isdigit() and len(number) < 3 for number in numbers):
+        raise ConfigError(f"--factor must be a number from 0, or SOURCE,TARGET such as 1,0, not '{option}'")
+    return Factors(int(numbers[0]), int(numbers[-1]))
+
+
+def pick_factor(words: bytes, factor: int) -> bytes:
+    """That factor of every word, single blanks between; raises ValueError, saying which, for a word without it."""
+    found = []
+    for word in split_tokens(words):
+        parts = word.split(_BAR, factor + 1)
+        if len(parts) <= factor:
+            shown = word[:40].decode("utf-8", "replace")
+            raise ValueError(f"the word '{shown}' has no factor {factor} (counted from 0)")
+        found.append(parts[factor])
+    return b" ".join(found)
+
+
+def factors_of(words: bytes) -> int:
+    """How many factors each word has; 0 where they do not agree, and for no words."""
+    counts = {word.count(_BAR) + 1 if all(word.split(_BAR)) else 0 for word in split_tokens(words)}
+    return counts.pop() if len(counts) == 1 else 0
+
+
+def look_factored(texts: Iterable[bytes]) -> bool:
+    """Whether every text that has words has several factors, and there are words enough to believe it."""
+    words = 0
+    for text in texts:
+        tokens = split_tokens(text)
+        if tokens and factors_of(text) < 2:
+            return False
+        words += len(tokens)
+    return words >= _FEWEST_WORDS
