@@ -88,6 +88,13 @@ class DataConfig(Config):
         return self
 
 
+class MinimumRiskConfig(Config):
+    """Minimum risk training (Shen et al. 2016): samples of each source, and the sharpness alpha."""
+
+    samples: int = Field(default=100, ge=1)
+    sharpness: float = Field(default=0.005, gt=0, allow_inf_nan=False)
+
+
 class TrainingConfig(Config):
     """How to train.
 
@@ -112,6 +119,7 @@ class TrainingConfig(Config):
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
     ema: float | None = Field(default=None, gt=0, lt=1)
+    minimum_risk: MinimumRiskConfig | None = None
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     self_normalization: float = Field(default=0.0, ge=0)
@@ -152,6 +160,13 @@ class TrainingConfig(Config):
             group=self.update_every,
             once=self.shuffle == "once",
         )
+
+    @model_validator(mode="after")
+    def _risk_stands_alone(self) -> TrainingConfig:
+        for key in ("label_smoothing", "self_normalization", "partition_words") if self.minimum_risk else ():
+            if getattr(self, key):
+                raise ValueError(f"{key} is about likelihood and does not go with minimum_risk")
+        return self
 
     @model_validator(mode="after")
     def _schedule_has_its_keys(self) -> TrainingConfig:

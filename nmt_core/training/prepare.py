@@ -126,6 +126,8 @@ def _check_kind_of_text(run: RunConfig) -> None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
         )
+    if language_model and run.training.minimum_risk is not None:
+        raise ConfigError("training.minimum_risk is about translations; a language model makes none")
     if run.data.text is not None and not language_model:
         raise ConfigError(f"data.text is for models of type rnnlm; {run.model.type} needs data.source and data.target")
     if run.data.text is not None and run.training.select_by == "bleu":

@@ -29,6 +29,7 @@ from nmt_core.training.identity import RunIdentity
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
+from nmt_core.training.risk import backpropagate_risk
 from nmt_core.training.schedule import rate_factor
 from nmt_core.training.snapshots import Snapshots, average_into
 from nmt_core.training.state import Progress, restore_state, save_state
@@ -146,12 +147,16 @@ class Trainer:
             "sentence": sum(batch.target.rows for batch in work.batches),
             "word": sum(int(batch.target.mask_BL.sum()) for batch in work.batches),
         }[self.config.gradient]
-        options = LossOptions(self.config.label_smoothing, self.config.self_normalization)
-        autocast = self.config.precision == "bfloat16"
-        return [
-            backpropagate(task.loaded.model, batch, options, scale=1.0 / divisor, autocast=autocast)
-            for batch in work.batches
-        ]
+        config, model = self.config, task.loaded.model
+        common: dict[str, Any] = {"scale": 1.0 / divisor, "autocast": config.precision == "bfloat16"}
+        if config.minimum_risk is not None:
+            first = self.progress.update * config.update_every
+            return [
+                backpropagate_risk(model, batch, config.minimum_risk, seed=config.seed, number=first + place, **common)
+                for place, batch in enumerate(work.batches)
+            ]
+        options = LossOptions(config.label_smoothing, config.self_normalization)
+        return [backpropagate(model, batch, options, **common) for batch in work.batches]
 
     def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
