@@ -5,18 +5,21 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import check_feature_name, nbest_line
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
+from nmt_core.commands.source_lines import add_constraint_options, read_source_lines
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
+    from nmt_core.inference.source_line import SourceLine
     from nmt_core.inference.translator import Translation, Translator
     from nmt_core.models.checkpoint import LoadedModel
 
@@ -29,6 +32,8 @@ examples:
   nmt-core decode --model runs/a --model runs/b --raw --input test.en.gz > test.fr
   nmt-core decode --model runs/en-fr --nbest 100 --beam 100 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --replace-unk lexicon --lexicon lex.f2e.gz < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --no-repeat-ngram 4 < test.tok.en > test.tok.fr
+  echo 'a <np translation="chat noir">black cat</np> .' | nmt-core decode --model runs/en-fr --xml-input exclusive
   nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
 
 Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
@@ -53,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_sampling_options(parser.add_argument_group("sampling"))
     add_language_model_options(parser.add_argument_group("language models"))
     add_unknown_options(parser.add_argument_group("unknown words"))
+    add_constraint_options(parser.add_argument_group("what translations must have"))
     _add_file_options(parser.add_argument_group("input and output"))
 
 
@@ -72,6 +78,7 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
     add("--raw", action="store_true", help="raw text in, raw text out, through the preparation that the model carries")
     add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
+    add("--distinct", action="store_true", help="of N-best translations, or samples, of the same text only the first")
     add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
     add(
@@ -86,7 +93,7 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate."""
-    from nmt_core.files import open_output, read_text_lines
+    from nmt_core.files import open_output
     from nmt_core.inference.alignment import hard_alignment_line, soft_alignment_line
 
     write = _writer(args)
@@ -100,10 +107,13 @@ def run(args: argparse.Namespace) -> int:
             sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
         if args.heatmaps:
             os.makedirs(args.heatmaps, exist_ok=True)
-        lines = _counted(read_text_lines(args.input), quiet=args.quiet)
+        lines = _counted(read_source_lines(args), quiet=args.quiet)
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
-            stream = reranker.rerank_stream(stream, keep=args.nbest, warn=_warn)
+            keep = sys.maxsize if args.distinct else args.nbest
+            stream = reranker.rerank_stream(stream, keep=keep, warn=_warn)
+        if args.distinct:
+            stream = (_distinct(found)[: args.sample or args.nbest] for found in stream)
         stream = with_counts_reported(stream, asked=args.replace_unk is not None)
         for number, found in enumerate(stream):
             for sink in sinks:
@@ -113,6 +123,14 @@ def run(args: argparse.Namespace) -> int:
             if args.heatmaps and found[0].source_words:
                 _draw(args.heatmaps, number, found[0])
     return 0
+
+
+def _distinct(found: Sequence[Translation]) -> list[Translation]:
+    """Of translations with the same text the first."""
+    texts: dict[str, Translation] = {}
+    for translation in found:
+        texts.setdefault(translation.text, translation)
+    return list(texts.values())
 
 
 class Sink(NamedTuple):
@@ -134,6 +152,8 @@ def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iter
         raise ConfigError("--sample and --nbest exclude one another; --sample N writes N translations a line")
     if many and args.scores:
         raise ConfigError("n-best lists hold the scores already; leave out --scores")
+    if args.distinct and not many:
+        raise ConfigError("--distinct is for --nbest and --sample")
     check_feature_name(args.feature_name)
     if many:
         return lambda number, found: (_nbest_line(number, one, name=args.feature_name) for one in found)
@@ -180,7 +200,7 @@ def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
     )
 
 
-def _counted(lines: Iterable[str], *, quiet: bool) -> Iterator[str]:
+def _counted(lines: Iterable[str | SourceLine], *, quiet: bool) -> Iterator[str | SourceLine]:
     """The lines, counted on standard error where that is a terminal."""
     from tqdm import tqdm
 

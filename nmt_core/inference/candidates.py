@@ -57,15 +57,15 @@ class _Scores(NamedTuple):
         scores_M = self.scores_NV[rows_M, words_M].to(self.normalizer_N.dtype)
         return (scores_M - self.normalizer_N[rows_M]).clamp(min=_BARELY)
 
-    def allow_only(self, rows_M: Tensor, words_M: Tensor) -> None:
+    def allow_only(self, rows_M: Tensor, words_M: Tensor, log_probs_M: Tensor) -> None:
         """One word for each of some rows, whatever it costs."""
-        scores_M = (self.log_probs(rows_M, words_M) + self.normalizer_N[rows_M]).to(self.scores_NV.dtype)
+        scores_M = (log_probs_M + self.normalizer_N[rows_M]).to(self.scores_NV.dtype)
         self.scores_NV[rows_M], self.tops_NG[rows_M] = -torch.inf, -torch.inf
         self.scores_NV[rows_M, words_M] = self.tops_NG[rows_M, words_M // BLOCK] = scores_M
 
 
 class _Offers(NamedTuple):
-    """Continuations that constraints ask for, with log-probabilities from before any rule."""
+    """(row, word) that a prefix or a constraint asks for, with log-probabilities from before any rule."""
 
     pairs_M2: Integers
     log_probs_M: Tensor
@@ -82,10 +82,11 @@ def choose(
     scores = _Scores(*(part[:count] for part in advance[:3]))
     owners_N = np.searchsorted(sentences.slots_A, rows.slots_N)
     constrained = [one for one in ruled if one.rules.constraints]
-    offers = _offers(scores, constrained) if constrained else None
+    offers = _offers(scores, [pair for one in constrained for pair in one.wanted()]) if constrained else None
+    forced = _offers(scores, [pair for one in ruled for pair in one.forced()]) if ruled else None
     _restrict(scores, sentences, owners_N, time)
-    if ruled:
-        _apply_rules(scores, ruled)
+    if forced is not None:
+        _apply_rules(scores, ruled, forced)
     chosen = _best(scores, sentences, rows, owners_N)
     if offers is not None:
         _choose_constrained(chosen, scores, constrained, offers, (sentences, rows, time))
@@ -143,31 +144,24 @@ def _restrict(scores: _Scores, sentences: SentenceTable, owners_N: Integers, tim
         scores.tops_NG[:, 0] = scores.scores_NV[:, :BLOCK].amax(dim=1)  # special words come first
     if full_A.any():
         full = scores.on(np.flatnonzero(full_A[owners_N]))
-        scores.allow_only(full, torch.full_like(full, END_ID))
+        ends = torch.full_like(full, END_ID)
+        scores.allow_only(full, ends, scores.log_probs(full, ends))
 
 
-def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence]) -> None:
+def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence], forced: _Offers) -> None:
     """Prefixes, repeated n-grams, and ``</s>`` while a constraint is open."""
-    forced, blocked = [], []
-    for sentence in ruled:
-        for row, progress in enumerate(sentence.progress, start=sentence.first):
-            word = sentence.rules.forced(progress)
-            if word is not None:
-                forced.append((row, word))
-            else:
-                blocked += [(row, other) for other in sorted(sentence.rules.blocked(progress))]
+    blocked = [pair for sentence in ruled for pair in sentence.blocked()]
     if blocked:
         rows_M, words_M = scores.on(np.array(blocked, dtype=np.int64).T.copy())
         scores.scores_NV[rows_M, words_M] = -torch.inf
         changed = scores.on(np.unique([row for row, _ in blocked]))
         scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
-    if forced:
-        scores.allow_only(*scores.on(np.array(forced, dtype=np.int64).T.copy()))
+    if len(forced.pairs_M2):
+        scores.allow_only(*scores.on(forced.pairs_M2.T.copy()), forced.log_probs_M)
 
 
-def _offers(scores: _Scores, constrained: Sequence[RuledSentence]) -> _Offers:
-    wanted = [pair for sentence in constrained for pair in sentence.wanted()]
-    pairs_M2 = np.array(wanted, dtype=np.int64).reshape(-1, 2)
+def _offers(scores: _Scores, pairs: Sequence[tuple[int, int]]) -> _Offers:
+    pairs_M2 = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return _Offers(pairs_M2, scores.log_probs(*scores.on(pairs_M2.T.copy())))
 
 

@@ -27,6 +27,19 @@ class RuledSentence(NamedTuple):
     rules: Rules
     progress: Sequence[Progress]
 
+    def forced(self) -> list[tuple[int, int]]:
+        """(row, word) of the only continuations that a prefix allows."""
+        words = map(self.rules.forced, self.progress)
+        return [(row, word) for row, word in enumerate(words, start=self.first) if word is not None]
+
+    def blocked(self) -> list[tuple[int, int]]:
+        """(row, word) of all continuations that rules forbid."""
+        return [
+            (row, word)
+            for row, progress in enumerate(self.progress, start=self.first)
+            for word in sorted(self.rules.blocked(progress))
+        ]
+
     def wanted(self) -> list[tuple[int, int]]:
         """(row, word) of all continuations that begin or continue a constraint."""
         return [

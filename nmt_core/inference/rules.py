@@ -4,14 +4,16 @@ Lexical constraints are phrases that a translation must contain (Hokamp and Liu 
 constraint has one phrase, or several of which one is taken, each with a log-probability that is added to the
 hypothesis that takes it (0 unless given). A constraint that is not ``required`` is an offer: hypotheses that take
 it keep places in the beam, and the best score decides. Every word of a translation serves one constraint at most;
-where several could have it, that of which most words have come.
+where words can be read as phrases in several ways, all are followed.
 
 Words are ids of the target vocabulary. Prefix and constraints go before ``forbid_unknown`` and ``no_repeat_ngram``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,19 +45,31 @@ class Constraint:
         return min(map(len, self.phrases))
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far one hypothesis has come.
+class Reading(NamedTuple):
+    """One way to see a hypothesis: the constraints that its words have met.
 
-    ``taken`` has for each constraint met its number, the phrase taken, and the place of its first word; no later
-    constraint may use words before ``since``. ``begun`` counts the words at the end that begin an open constraint's
-    phrase. ``coverage_S`` is the attention that each source position has had, where it is asked for.
+    No later constraint may use words before ``since``; the last ``begun`` words begin a phrase of an open one.
     """
 
-    words: Words = ()
     taken: tuple[Placed, ...] = ()
     since: int = 0
     begun: int = 0
+
+    @property
+    def met(self) -> frozenset[int]:
+        """The numbers of the constraints met."""
+        return frozenset(one.constraint for one in self.taken)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far one hypothesis has come: its words, and in how many ways they may be read as phrases of constraints.
+
+    ``coverage_S`` is the attention that each source position has had, where it is asked for.
+    """
+
+    words: Words = ()
+    readings: tuple[Reading, ...] = (Reading(),)
     coverage_S: Matrix | None = field(default=None, compare=False)
 
 
@@ -93,19 +107,25 @@ class Rules:
         words = (*progress.words, word)
         if not self.constraints:
             return replace(progress, words=words)
-        tail = words[progress.since :]
-        phrases = [
-            (number, place, phrase)
-            for number in self._open(progress)
-            for place, phrase in enumerate(self.constraints[number].phrases)
+        readings: dict[frozenset[int], Reading] = {}
+        for reading in (new for old in progress.readings for new in self._readings(old, words)):
+            other = readings.get(reading.met)
+            if other is None or reading.since < other.since:
+                readings[reading.met] = reading
+        useful = [
+            one for one in readings.values() if one.begun or not any(one.met < other.met for other in readings.values())
         ]
-        begun = _longest_beginning(tail, [phrase for _, _, phrase in phrases])
-        ended = [one for one in phrases if len(one[2]) >= begun and tail[-len(one[2]) :] == one[2]]
-        if not ended:
-            return replace(progress, words=words, begun=begun)
-        number, place, phrase = max(ended, key=lambda one: len(one[2]))
-        placed = Placed(number, place, len(words) - len(phrase), len(phrase))
-        return replace(progress, words=words, taken=(*progress.taken, placed), since=len(words), begun=0)
+        return replace(progress, words=words, readings=tuple(useful))
+
+    def _readings(self, old: Reading, words: Words) -> Iterator[Reading]:
+        """The last word is not the end of a phrase, or that of any phrase that fits."""
+        tail = words[old.since :]
+        phrases = self._open_phrases(old)
+        yield old._replace(begun=max((_begun(tail, phrase) for _, _, phrase in phrases), default=0))
+        for number, place, phrase in phrases:
+            if tail[-len(phrase) :] == phrase:
+                placed = Placed(number, place, len(words) - len(phrase), len(phrase))
+                yield Reading((*old.taken, placed), len(words))
 
     def forced(self, progress: Progress) -> int | None:
         """The only word that may follow, if there is one."""
@@ -114,10 +134,10 @@ class Rules:
 
     def wanted(self, progress: Progress) -> set[int]:
         """The words that begin an open constraint, or continue one that is begun."""
-        tail = progress.words[progress.since :]
         found = set()
-        for number in self._open(progress):
-            for phrase in self.constraints[number].phrases:
+        for reading in progress.readings:
+            tail = progress.words[reading.since :]
+            for _, _, phrase in self._open_phrases(reading):
                 found.add(phrase[0])
                 found.update(phrase[size] for size in range(1, len(phrase)) if tail[-size:] == phrase[:size])
         return found
@@ -137,35 +157,54 @@ class Rules:
 
     def missing(self, progress: Progress) -> int:
         """The fewest words after which all required constraints can be met."""
-        tail = progress.words[progress.since :]
-        least, most_begun = 0, 0
-        for number in self._open(progress):
-            constraint = self.constraints[number]
-            if constraint.required:
-                remaining = min(len(phrase) - _longest_beginning(tail, [phrase]) for phrase in constraint.phrases)
-                least, most_begun = least + constraint.least, max(most_begun, constraint.least - remaining)
-        return least - most_begun
+        return min(self._missing(reading, progress.words) for reading in progress.readings)
 
     def bank(self, progress: Progress) -> int:
         """The words of constraints that a hypothesis has: those met, and those of the one that is begun."""
-        met = sum(max(map(len, self.constraints[one.constraint].phrases)) for one in progress.taken)
-        return met + progress.begun
+        return max(
+            reading.begun + sum(max(map(len, self.constraints[number].phrases)) for number in reading.met)
+            for reading in progress.readings
+        )
+
+    def best(self, progress: Progress) -> Reading:
+        """The reading that counts: with the fewest words missing, then most constraints, then the likeliest phrases."""
+        if len(progress.readings) == 1:
+            return progress.readings[0]
+        return max(
+            progress.readings,
+            key=lambda one: (-self._missing(one, progress.words), len(one.taken), self._log_prob(one)),
+        )
 
     def log_prob(self, progress: Progress) -> float:
         """The sum of the log-probabilities of the phrases taken."""
-        return sum(self.constraints[one.constraint].log_probs[one.phrase] for one in progress.taken)
+        return self._log_prob(self.best(progress))
 
-    def _open(self, progress: Progress) -> list[int]:
-        met = {one.constraint for one in progress.taken}
-        return [number for number in range(len(self.constraints)) if number not in met]
+    def _log_prob(self, reading: Reading) -> float:
+        return sum(self.constraints[one.constraint].log_probs[one.phrase] for one in reading.taken)
+
+    def _missing(self, reading: Reading, words: Words) -> int:
+        tail = words[reading.since :]
+        least = most_begun = 0
+        for number, constraint in enumerate(self.constraints):
+            if constraint.required and number not in reading.met:
+                remaining = min(len(phrase) - _begun(tail, phrase) for phrase in constraint.phrases)
+                least, most_begun = least + constraint.least, max(most_begun, constraint.least - remaining)
+        return least - most_begun
+
+    def _open_phrases(self, reading: Reading) -> list[tuple[int, int, Words]]:
+        """(constraint, number of the phrase, phrase) of the constraints that are not met."""
+        met = reading.met
+        return [
+            (number, place, phrase)
+            for number, constraint in enumerate(self.constraints)
+            if number not in met
+            for place, phrase in enumerate(constraint.phrases)
+        ]
 
 
-def _longest_beginning(tail: Words, phrases: list[Words]) -> int:
-    """The most words at the end of ``tail`` that a phrase begins with (not all of it)."""
-    return max(
-        (size for phrase in phrases for size in range(1, len(phrase)) if tail[-size:] == phrase[:size]),
-        default=0,
-    )
+def _begun(tail: Words, phrase: Words) -> int:
+    """The most words at the end of ``tail`` that the phrase begins with (not all of it)."""
+    return max((size for size in range(1, len(phrase)) if tail[-size:] == phrase[:size]), default=0)
 
 
 def covered(progress: Progress, attention_S: Matrix) -> Progress:

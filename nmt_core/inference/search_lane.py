@@ -327,7 +327,7 @@ def _extra(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:
     """What the rules add to the score of the finished hypothesis that had a row."""
     progress = sentence.progress[row - sentence.first]
     coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-    return Extra(sentence.rules.log_prob(progress), coverage, progress.taken)
+    return Extra(sentence.rules.log_prob(progress), coverage, sentence.rules.best(progress).taken)
 
 
 def _finished(sentence: _Sentence[Key], paths: Sequence[Path]) -> Finished[Key]:
@@ -340,5 +340,4 @@ def _finished(sentence: _Sentence[Key], paths: Sequence[Path]) -> Finished[Key]:
         for path, extra in zip(paths, sentence.extras, strict=True)
     ]
     hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
-    constrained = bool(sentence.rules.prefix or sentence.rules.constraints)
-    return Finished(sentence.request.key, hypotheses[: config.nbest], constrained)
+    return Finished(sentence.request.key, hypotheses[: config.nbest], constrained=bool(sentence.rules))

@@ -96,7 +96,7 @@ class Encoded(NamedTuple, Generic[Key]):
 class Finished(NamedTuple, Generic[Key]):
     """The best hypotheses of a sentence, best first: at most ``nbest``.
 
-    None at all means that the model's numbers are not probabilities, or that no translation obeys the constraints.
+    None at all means that the model's numbers are not probabilities, or that none obeys the rules.
     """
 
     key: Key
@@ -108,6 +108,8 @@ def checked(done: Finished[Key]) -> list[Hypothesis]:
     """The hypotheses of a sentence. Raises ModelError, or with constraints ConfigError, when there are none."""
     if not done.hypotheses:
         if done.constrained:
-            raise ConfigError("no translation was found that has prefix and constraints; try a larger beam")
+            raise ConfigError(
+                "no translation was found that obeys prefix, constraints, lengths and no_repeat_ngram together"
+            )
         raise ModelError("the model's probabilities are not numbers: its training diverged or its files are damaged")
     return done.hypotheses

@@ -77,3 +77,19 @@ def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded)
     bound = sample(predictor, sources, config=SamplingConfig(samples=20, forbid_unknown=True))
     assert any(UNKNOWN_ID in h.words for drawn in free for h in drawn)
     assert not any(UNKNOWN_ID in h.words for drawn in bound for h in drawn)
+
+
+def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
+    model = tiny(words=20, seed=6)
+    first = model(pad_pairs([([2, 3], [word]) for word in range(1, 20)]))[:, 0]
+    likeliest = {int(word) + 1 for word in first.topk(3).indices}
+    config = SamplingConfig(samples=200, top_k=3, temperature=3.0)
+    drawn = sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]
+    assert {h.words[0] for h in drawn if h.words} <= likeliest
+    greedy = sample(ModelPredictor(model), pad([[2, 3]]), config=SamplingConfig(samples=3, top_k=1))[0]
+    assert len(set(greedy)) == 1
+
+
+def test_samples_keep_the_least_length(tiny: MakeModel, sources: Padded) -> None:
+    drawn = sample(ModelPredictor(tiny(words=4, seed=7)), sources, config=SamplingConfig(samples=9, min_length=6))
+    assert all(len(h.words) >= 6 for hypotheses in drawn for h in hypotheses)

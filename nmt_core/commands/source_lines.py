@@ -1,0 +1,100 @@
+"""The options of ``nmt-core decode`` about what translations must have, and the lines they make."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from nmt_core.files import InputFile
+
+if TYPE_CHECKING:
+    from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+
+_XML_MODES = ("exclusive", "inclusive", "ignore", "pass-through")
+
+
+def add_constraint_options(group: argparse._ArgumentGroup) -> None:
+    """Define them."""
+    add = group.add_argument
+    add(
+        "--prefix",
+        type=InputFile,
+        metavar="F",
+        help="a line for each source line: the words that its translation begins with",
+    )
+    add(
+        "--constraints",
+        type=InputFile,
+        metavar="F",
+        help="a line for each source line: phrases that its translation contains, separated by tabs;"
+        " ' || ' separates alternatives",
+    )
+    add(
+        "--xml-input",
+        choices=_XML_MODES,
+        default="pass-through",
+        help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
+        " translations is used, competes, markup is taken out, or is text (default: pass-through)",
+    )
+
+
+def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
+    """The lines of ``--input`` with what is asked of them. Raises ConfigError, or InputError for a bad line."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.files import read_parallel_lines, read_text_lines
+
+    if args.prefix is None and args.constraints is None and args.xml_input == "pass-through":
+        yield from read_text_lines(args.input)
+        return
+    _check(args)
+    extra = [path for path in (args.prefix, args.constraints) if path is not None]
+    if [args.input, *extra].count("-") > 1:
+        raise ConfigError("standard input can be one of --input, --prefix and --constraints only")
+    for number, fields in enumerate(read_parallel_lines([args.input, *extra]), start=1):
+        others = iter(fields[1:])
+        prefix = next(others) if args.prefix is not None else ""
+        phrases = next(others) if args.constraints is not None else ""
+        yield _line(args, number, fields[0], prefix, phrases)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from nmt_core.errors import ConfigError
+
+    asked = next(
+        option
+        for option, given in (
+            ("--prefix", args.prefix is not None),
+            ("--constraints", args.constraints is not None),
+            ("--xml-input", True),
+        )
+        if given
+    )
+    if args.raw:
+        raise ConfigError(f"{asked} is for tokenised text, in the words of the model; leave out --raw")
+    if args.sample is not None and args.xml_input != "ignore":
+        raise ConfigError(f"{asked} is for search; leave out --sample")
+
+
+def _line(args: argparse.Namespace, number: int, text: str, prefix: str, phrases: str) -> SourceLine:
+    from nmt_core.errors import InputError
+    from nmt_core.inference.moses_xml import parse_xml_line
+    from nmt_core.inference.source_line import SourceLine
+
+    try:
+        line = parse_xml_line(text, mode=args.xml_input)
+    except ValueError as error:
+        raise InputError(args.input, str(error), line=number) from error
+    asked = [_constraint(args.constraints, number, phrase) for phrase in phrases.split("\t") if phrase.strip()]
+    return SourceLine(line.text, prefix, tuple(itertools.chain(line.constraints, asked)))
+
+
+def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
+    from nmt_core.errors import InputError
+    from nmt_core.inference.source_line import PhraseConstraint
+
+    phrases = tuple(phrase.strip(" ") for phrase in text.split("||"))
+    if not all(phrases):
+        raise InputError(path, f"an alternative without words in {text.strip()!r}", line=number)
+    return PhraseConstraint(phrases)

@@ -1,0 +1,98 @@
+"""``decode`` with prefixes, constraints, Moses' markup and penalties."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import ConfigError, InputError
+from tests.nmt_core.commands.test_decode import folder, run
+
+__all__ = ["folder"]
+
+
+def put(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+def test_prefixes_are_written_as_given(folder: Path) -> None:
+    lines = run(folder, "--prefix", put(folder, "prefix", "un Zanzibar\n\nhommes\n"), "--nbest", "3")
+    texts = [line.split(" ||| ")[1] for line in lines]
+    assert all(text.startswith("un Zanzibar") for text in texts[:3])
+    assert all(text.startswith("hommes") for text in texts[-3:])
+
+
+def test_constraints_are_met_in_their_own_words(folder: Path) -> None:
+    asked = put(folder, "asked", "groupe Zanzibar\tun || hommes hommes\n\n\n")
+    alone = ("--candidates", "3", "--batch-tokens", "1")
+    lines = run(folder, "--constraints", asked, *alone)
+    assert "groupe Zanzibar" in lines[0]
+    assert " un " in f" {lines[0]} " or "hommes hommes" in lines[0]
+    assert lines[2] == run(folder, *alone)[2]  # the others are as ever
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "inclusive"])
+def test_markup_is_followed(folder: Path, mode: str) -> None:
+    put(folder, "marked", 'a <np translation="d&apos; hommes||Zanzibar" prob="0.9||0.1">group</np> of men\n')
+    (line,) = run(folder, "--xml-input", mode, source="marked")
+    assert mode == "inclusive" or "d&apos; hommes" in line or "Zanzibar" in line
+    assert run(folder, "--xml-input", "ignore", source="marked") == run(folder)[:1]
+
+
+def test_bad_markup_is_told_with_its_line(folder: Path) -> None:
+    put(folder, "bad", 'a\n<np translation="un">b\n')
+    with pytest.raises(InputError, match="bad:2: <np> is never closed"):
+        run(folder, "--xml-input", "exclusive", source="bad")
+
+
+def test_what_cannot_be_met_is_told_with_its_line(folder: Path) -> None:
+    asked = put(folder, "long", "\n\n" + "un " * 40 + "\n")
+    with pytest.raises(ConfigError, match="line 3: prefix and constraints need 40 words"):
+        run(folder, "--constraints", asked)
+    with pytest.raises(ConfigError, match="line 2: has a prefix or constraints, but no words"):
+        run(folder, "--prefix", put(folder, "empty", "\nun\n\n"))
+    with pytest.raises(InputError, match="alternative without words"):
+        run(folder, "--constraints", put(folder, "hole", "un || \n\n\n"))
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--prefix", "p", "--raw"], "--prefix is for tokenised text"),
+        (["--xml-input", "exclusive", "--sample", "2"], "--xml-input is for search"),
+        (["--sample", "2", "--beam", "3"], "--beam is for search"),
+        (["--temperature", "2"], "--temperature is for --sample"),
+        (["--top-k", "2"], "--top-k is for --sample"),
+        (["--length-normalization", "400"], "'length_normalization'"),
+        (["--max-length-ratio", "inf"], "'max_length_ratio'"),
+        (["--beam", "0"], "'beam'"),
+        (["--length-normalization", "0.5", "--length-penalty", "0.6"], "takes the place"),
+        (["--distinct"], "--distinct is for"),
+    ],
+)
+def test_options_that_make_no_sense_are_refused(folder: Path, options: list[str], problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        run(folder, *options)
+
+
+def test_coverage_needs_attention(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="a coverage penalty needs a model with attention"):
+        run(folder, "--coverage-penalty", "0.2", model="encdec")
+    assert len(run(folder, "--coverage-penalty", "0.2", "--length-penalty", "0.2")) == 3
+
+
+def test_distinct_texts(folder: Path) -> None:
+    drawn = run(folder, "--sample", "60", "--distinct", "--top-k", "2", "--max-length-ratio", "0.5")
+    texts = [line.split(" ||| ")[1] for line in drawn if line.startswith("0 ")]
+    assert len(set(texts)) == len(texts) < 60
+    listed = run(folder, "--nbest", "5", "--distinct", "--replace-unk", "copy", "--beam", "40")
+    texts = [line.split(" ||| ")[1] for line in listed if line.startswith("0 ")]
+    assert len(set(texts)) == len(texts) == 5
+
+
+def test_lengths_and_repetition(folder: Path) -> None:
+    assert all(len(line.split()) >= 7 for line in run(folder, "--min-length", "7") if line)
+    for line in run(folder, "--no-repeat-ngram", "1"):
+        assert len(set(line.split())) == len(line.split())

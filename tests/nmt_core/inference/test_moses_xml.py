@@ -1,0 +1,88 @@
+"""Moses' XML input: what its user guide shows, what is refused, and arbitrary text."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.inference.moses_xml import XML_MODES, parse_xml_line
+from nmt_core.inference.source_line import SourceLine
+
+# The examples of Moses' user guide, "Advanced Features", section "Plugging in translations".
+GUIDE = 'das ist <np translation="a cute place">ein kleines haus</np> .'
+ALTERNATIVES = 'das ist <n english="dwelling||house" prob="0.8||0.2">haus</n> .'
+
+
+def test_a_span_gets_its_translation() -> None:
+    line = parse_xml_line(GUIDE, mode="exclusive")
+    assert line.text == "das ist ein kleines haus ."
+    (constraint,) = line.constraints
+    assert (constraint.phrases, constraint.log_probs, constraint.required) == (("a cute place",), (), True)
+    assert not parse_xml_line(GUIDE, mode="inclusive").constraints[0].required
+    assert parse_xml_line(GUIDE, mode="ignore") == SourceLine("das ist ein kleines haus .")
+    assert parse_xml_line(GUIDE, mode="pass-through") == SourceLine(GUIDE)
+
+
+def test_alternatives_have_probabilities() -> None:
+    (constraint,) = parse_xml_line(ALTERNATIVES, mode="exclusive").constraints
+    assert constraint.phrases == ("dwelling", "house")
+    assert constraint.log_probs == pytest.approx((math.log(0.8), math.log(0.2)))
+
+
+def test_elements_without_a_translation_are_taken_out() -> None:
+    text = 'a <s id="1"><np  translation = "x  y" >b</np> c</s> <br/> d'
+    line = parse_xml_line(text, mode="exclusive")
+    assert line.text == "a b c d"
+    assert [one.phrases for one in line.constraints] == [("x y",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('a <np translation="x">b', "<np> is never closed"),
+        ("a b</np>", "</np> closes what was not opened"),
+        ('<np translation="x">b</n>', "</n> closes <np>"),
+        ("a < b", "in text write &lt;"),
+        ("a > b", "in text write &gt;"),
+        ('<np translation=x>b</np>', "was expected"),
+        ('<np translation="x" translation="y">b</np>', "an attribute twice"),
+        ('<np translation="">b</np>', "a translation without words"),
+        ('<np translation="x||">b</np>', "a translation without words"),
+        ('<np translation="x||y" prob="0.5">b</np>', "2 translations and 1 probabilities"),
+        ('<np translation="x" prob="1.5">b</np>', "at most 1"),
+        ('<np translation="x" prob="nan">b</np>', "at most 1"),
+        ('<np translation="x"></np> b', "has no words"),
+        ('<np translation="x"/> b', "has no words"),
+        ('<np translation="x"><n translation="y">b</n></np>', "inside of another"),
+        ("a <wall/> b", "<wall> limits reordering"),
+        ("<zone>a b</zone>", "<zone> limits reordering"),
+        ('<np translation="x" span="0-1">b</np>', "has a span"),
+        ('<np translation="x">b</np translation="y">', "has attributes"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_told(text: str, problem: str) -> None:
+    with pytest.raises(ValueError, match="(?s)" + problem.replace("|", r"\|").replace("&", "&")):
+        parse_xml_line(text, mode="exclusive")
+
+
+@given(
+    text=st.text(alphabet='<>/ab="| .np', max_size=40)
+    | st.lists(st.sampled_from(["a", " ", '<np translation="x||y">', "</np>", "<n>", "</n>", "<"]), max_size=12).map(
+        "".join
+    ),
+    mode=st.sampled_from(XML_MODES),
+)
+def test_any_text_is_a_line_or_an_error(text: str, mode: str) -> None:
+    try:
+        line = parse_xml_line(text, mode=mode)  # type: ignore[arg-type]
+    except ValueError:
+        return
+    if mode == "pass-through":
+        assert line.text == text
+    else:
+        assert "<" not in line.text
+        assert ">" not in line.text
+    assert all(phrase for one in line.constraints for phrase in one.words)
