@@ -157,7 +157,8 @@ def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence], forced: _Offer
         changed = scores.on(np.unique([row for row, _ in blocked]))
         scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
     if len(forced.pairs_M2):
-        scores.allow_only(*scores.on(forced.pairs_M2.T.copy()), forced.log_probs_M)
+        rows_M, words_M = scores.on(forced.pairs_M2.T.copy())
+        scores.allow_only(rows_M, words_M, forced.log_probs_M)
 
 
 def _offers(scores: _Scores, pairs: Sequence[tuple[int, int]]) -> _Offers:
