@@ -45,6 +45,7 @@ def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]
     for feature in features.values():
         yield from _examine_members(ini, feature, features)
     yield from _examine_mapping(ini)
+    yield from _examine_factors(ini)
     yield from _examine_weights(ini)
 
 
@@ -105,6 +106,17 @@ def _examine_mapping(ini: MosesIni) -> Iterator[Finding]:
         if len(words) == 3 and words[1] == b"T" and words[2].isdigit() and int(words[2]) >= tables:
             problem = f"[mapping] asks for table {int(words[2])}, but there are {tables} (counted from 0)"
             yield error(f"{ini.path}:{number}", problem, "correct the number")
+
+
+def _examine_factors(ini: MosesIni) -> Iterator[Finding]:
+    """Whether the input is said to have the factors that tables ask for (0 alone where nothing is said)."""
+    said = {code.decode("utf-8", "surrogateescape") for _, code in section_lines(ini.lines, "input-factors")} or {"0"}
+    for feature in ini.features:
+        wanted = feature.options.get("input-factor", "") if feature.facts.is_table else ""
+        missing = [factor for factor in wanted.split(",") if factor and factor not in said]
+        if missing:
+            problem = f"{feature.name} asks for input factor {', '.join(missing)}, which [input-factors] does not have"
+            yield warning(f"{ini.path}:{feature.line}", problem, "add a line, or correct input-factor=")
 
 
 def _examine_weights(ini: MosesIni) -> Iterator[Finding]:

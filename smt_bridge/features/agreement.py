@@ -11,6 +11,7 @@ from nmt_core.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.ngram_overlap import Floats
+from smt_bridge.ordered_sum import ordered_sum
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Weighting:
 
 def _posterior(scaled: Floats) -> Floats:
     counts = np.exp(scaled - scaled.max())
-    weights: Floats = counts / counts.sum()
+    weights: Floats = counts / ordered_sum(counts)
     return weights
 
 
@@ -76,7 +77,7 @@ def _mean_of_systems(group: Candidates, scale: float) -> Floats:
         if listed.any():
             totals = np.array([row[f"Total{system}0"][0] for row in columns])
             found.append(_posterior(np.where(listed, scale * totals, -np.inf)))
-    weights: Floats = np.mean(found, axis=0)
+    weights: Floats = ordered_sum(np.stack(found, axis=-1)) / len(found)
     return weights
 
 
@@ -92,5 +93,5 @@ def agreement_with_list(
     numbers = {text: number for number, text in enumerate(dict.fromkeys(group.hypotheses))}
     of_line = np.array([numbers[text] for text in group.hypotheses])
     weights = np.bincount(of_line, weights=weighting.of(group), minlength=len(numbers))
-    expected = metric(list(numbers)) @ weights
+    expected = ordered_sum(metric(list(numbers)) * weights)
     return [(value,) for value in expected[of_line].tolist()]

@@ -24,23 +24,23 @@ def attention_shape(pair: SentencePair, score: PairScore) -> tuple[float, float,
     backward where the word most looked at lies left of the one before; given is their fraction.
     """
     rows = score.attention or ()
-    entropy = sum(map(_entropy, rows)) / max(len(rows), 1)
+    entropy = math.fsum(map(_entropy, rows)) / max(len(rows), 1)
     words = rows[:-1]
     if not words:
         return entropy, 0.0, 0.0
     places = [-1.0, *map(_mean_position, words)]
-    distortion = sum(abs(here - before - 1.0) for before, here in pairwise(places)) / len(words)
+    distortion = math.fsum(abs(here - before - 1.0) for before, here in pairwise(places)) / len(words)
     best = [max(range(len(row)), key=row.__getitem__) for row in words]
     backward = sum(here < before for before, here in pairwise(best)) / len(words)
     return entropy, distortion, backward
 
 
 def _entropy(row: Sequence[float]) -> float:
-    return -sum(weight * math.log(weight) for weight in row if weight > 0.0)
+    return -math.fsum(weight * math.log(weight) for weight in row if weight > 0.0)
 
 
 def _mean_position(row: Sequence[float]) -> float:
-    return sum(place * weight for place, weight in enumerate(row))
+    return math.fsum(place * weight for place, weight in enumerate(row))
 
 
 ATTENTION_SHAPE = PairMeasure(

@@ -23,7 +23,7 @@ def coverage(pair: SentencePair, score: PairScore) -> tuple[float, float]:
     looked = attention_of_words(score)
     if not looked:
         return 0.0, 0.0
-    penalty = sum(math.log(min(max(total, FLOOR), 1.0)) for total in looked)
+    penalty = math.fsum(math.log(min(max(total, FLOOR), 1.0)) for total in looked)
     return penalty, sum(total < _COVERED for total in looked) / len(looked)
 
 

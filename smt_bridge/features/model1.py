@@ -18,6 +18,7 @@ from nmt_core.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.lexicon import Lexicon
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.signature import Signature, file_fingerprint
 
 FLOOR = 1e-7  # of a word's sum: the last digit of Moses' lexicons
@@ -58,13 +59,13 @@ class Model1:
     def _scores(self, group: Candidates) -> Floats:
         source = _words(group.source)
         words, counts_NW = _counts(group.hypotheses)
-        lengths_N = counts_NW.sum(axis=1)
+        lengths_N = ordered_sum(counts_NW)
         if self._reverse:
-            sums_NS = counts_NW @ self._lexicon.table(source, words).T + self._lexicon.table(source, [NULL]).T
-            logs: Floats = np.log(np.maximum(sums_NS, FLOOR)).sum(axis=1) - len(source) * np.log(lengths_N + 1.0)
+            sums_NS = _products(counts_NW, self._lexicon.table(source, words)) + self._lexicon.table(source, [NULL]).T
+            logs: Floats = ordered_sum(np.log(np.maximum(sums_NS, FLOOR))) - len(source) * np.log(lengths_N + 1.0)
         else:
-            sums_W = self._lexicon.table(words, [*source, NULL]).sum(axis=1)
-            logs = counts_NW @ np.log(np.maximum(sums_W, FLOOR)) - lengths_N * np.log(len(source) + 1.0)
+            sums_W = ordered_sum(self._lexicon.table(words, [*source, NULL]))
+            logs = ordered_sum(counts_NW * np.log(np.maximum(sums_W, FLOOR))) - lengths_N * np.log(len(source) + 1.0)
         return logs
 
     def _check_direction(self, groups: Sequence[Candidates]) -> None:
@@ -81,6 +82,14 @@ class Model1:
                 f"{right} this way); use it with {other}"
             )
         self._checked = bool(sources and targets)
+
+
+def _products(counts_NW: Floats, table_SW: Floats) -> Floats:
+    """The product (N, S) of the first with the second transposed, word by word, without BLAS."""
+    sums_NS = np.zeros((len(counts_NW), len(table_SW)))
+    for word in range(counts_NW.shape[1]):
+        sums_NS += counts_NW[:, word, None] * table_SW[:, word]
+    return sums_NS
 
 
 def _words(text: str) -> list[str]:

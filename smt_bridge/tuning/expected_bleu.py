@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
-from smt_bridge.tuning.ordered_sum import ordered_sum
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats
 
 _Singles = npt.NDArray[np.float32]

@@ -21,7 +21,7 @@ from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.metric import BLEU, Metric, counter
-from smt_bridge.tuning.ordered_sum import ordered_sum
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
 
 Floats = npt.NDArray[np.float64]

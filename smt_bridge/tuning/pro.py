@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from smt_bridge.metrics import bleu as bleu_counts
 from smt_bridge.metrics.metric import BLEU, Metric
-from smt_bridge.tuning.ordered_sum import ordered_sum
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats, NbestPool
 from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
 from smt_bridge.tuning.tuned import Tuned, normalised
@@ -146,7 +146,7 @@ def _examples(
     """Differences better minus worse, in scaled units."""
     better, worse = _pairs(pool, generator)
     dense = np.flatnonzero(searched[: pool.dense])
-    table = pool.features[dense].reshape(len(dense), -1) / pool.spreads()[dense][:, None]
+    table = pool.features[dense].reshape(len(dense), base.size) / pool.spreads()[dense][:, None]
     sparse_columns = np.flatnonzero(searched[pool.dense :])
     return Examples(
         table[:, better] - table[:, worse],

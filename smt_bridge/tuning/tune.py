@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import WiringError
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.mira import MiraOptions, tune_mira
-from smt_bridge.tuning.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Floats, NbestPool
 from smt_bridge.tuning.pro import tune_pro
 from smt_bridge.tuning.tuned import Tuned, normalised

@@ -11,6 +11,7 @@ import pytest
 
 from nmt_core.errors import ConfigError, NmtError
 from smt_bridge.commands import add_features, rerank, tune
+from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
 from smt_bridge.formats.weights import read_weights
 
@@ -168,3 +169,43 @@ def test_totals_of_the_decoder_are_reproduced(shared: Path, tmp_path: Path) -> N
         differences.setdefault(entry.sentence, set()).add(round(entry.total - theirs, 3))
     # UnknownWordPenalty, -100 a word, is in the decoder's totals only; it is the same within a list.
     assert all(abs(math.remainder(value, 100)) < 0.002 for values in differences.values() for value in values)
+
+
+def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines, words = [], 600
+    for sentence in range(words // 4):
+        for place in range(4):
+            text = "a b c d e f" if place == sentence % 4 else "a b x y"
+            good = "pp_good= 1 " if place == sentence % 4 else ""
+            lines.append(f"{sentence} ||| {text} ||| LM0= -1 {good}wt_{sentence * 4 + place}= 1 ||| -1\n")
+    Path("list").write_text("".join(lines))
+    Path("reference").write_text("a b c d e f\n" * (words // 4))
+    Path("sparse").write_text("pp_good 0.5\nwt_1 0.75\n")
+    Path("moses.ini").write_text("[feature]\nKENLM name=LM0 path=x\n[weight]\nLM0= 1\n[weight-file]\nsparse\n")
+    assert main(["rerank", "--nbest", "list", "--weights", "moses.ini", "--output", "best"]) == 0
+    chosen = Path("best").read_text().splitlines()
+    assert chosen[0] == "a b x y" and chosen[1:] == ["a b c d e f"] * (words // 4 - 1)
+    for tuner in ("mira", "pro"):
+        options = [
+            "--nbest",
+            "list",
+            "--reference",
+            "reference",
+            "--tuner",
+            tuner,
+            "--runs",
+            "1",
+            "--output",
+            "weights",
+        ]
+        assert main(["tune", *options]) == 0
+        assert read_weights("weights")["pp_good"][0] > 0
+        assert main(["rerank", "--nbest", "list", "--weights", "weights", "--output", "best"]) == 0
+        assert Path("best").read_text() == Path("reference").read_text()
+    assert main(["tune", "--nbest", "list", "--reference", "reference", "--output", "weights"]) == 2
+    options = ["--features", "LM0", "--start", "moses.ini", "--runs", "1", "--output", "weights"]
+    assert main(["tune", "--nbest", "list", "--reference", "reference", *options]) == 0
+    assert read_weights("weights")["pp_good"][0] > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,15 @@ from hypothesis import strategies as st
 
 from nmt_core.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.weights import Weights, format_weights, read_all_weights, read_weights
+
+PIECES = [
+    *(b"[weight]\n", b"[feature]\n", b"[weight-overwrite]\n", b"[weight-t]\n", b"[", b"]", b"\n", b"\r\n", b"# x\n"),
+    *(b"LM0= 0.5\n", b"LM0= +.5e-1 x\n", b"TM0= 1 2\n", b"0.5\n", b"wt_a 1\n", b"F0 2\n", b"1e999\n", b"a= b= 1\n"),
+    *(b"KENLM name=LM0 path=x\n", b"PhraseDictionaryMemory name=TM0 num-features=2\n", b"=", b" ", b"\xff\x00"),
+    b"PhraseDictionaryGroup members=,,TM0 num-features=\n",
+]
 
 
 def written(path: Path, text: str) -> str:
@@ -150,3 +159,21 @@ def test_weights_of_the_real_tuning_runs_are_read(shared: Path) -> None:
     numbers = (shared / "moses" / "en-fr" / "mert" / "run1.weights.txt").read_text().split()
     assert [value for values in dense.values() for value in values] == [float(number) for number in numbers]
     assert len(dense["LexicalReordering0"]) == 6
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join))
+def test_whatever_stands_in_an_ini_gives_weights_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.ini"
+    path.write_bytes(content)
+    message = ""
+    try:
+        found = read_weights(str(path))
+        assert found and all(map(math.isfinite, (number for numbers in found.values() for number in numbers)))
+        again = read_ini(str(path))
+        assert again.content == content
+        assert all(feature.num_features >= 0 for feature in again.features)
+    except InputError as error:
+        message = str(error)
+    assert "\n" not in message

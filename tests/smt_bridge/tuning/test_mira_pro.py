@@ -13,10 +13,10 @@ import pytest
 from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import COLUMNS
 from smt_bridge.metrics.metric import BLEU, TER
+from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.mira import AveragedWeights, MiraOptions, extremes, tune_mira
 from smt_bridge.tuning.moses_dat import pool_from_moses
-from smt_bridge.tuning.ordered_sum import ordered_sum
 from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
 from smt_bridge.tuning.pro import Examples, _examples, logistic_regression, sentence_scores, tune_pro
 from smt_bridge.tuning.sparse_rows import NO_ROWS
