@@ -9,35 +9,19 @@ are truth values (a setting that is one still takes ``yes``, ``no``, ``on`` and 
 from __future__ import annotations
 
 import difflib
-import re
+import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self, TypeGuard, get_args
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.safe_yaml import MOST_BYTES, YamlProblem, parse_yaml
+from nmt_core.small_files import read_small
 
-
-class _Loader(yaml.SafeLoader):
-    """YAML whose plain scalars are null, true, false, numbers, and else strings."""
-
-
-_KEPT_TAGS = ("null", "merge")
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _KEPT_TAGS]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-for _tag, _pattern, _first in (
-    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
-    ("int", r"[-+]?(0|[1-9][0-9]*)", "-+0123456789"),
-    (
-        "float",
-        r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)",
-        "-+.0123456789",
-    ),
-):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
+_LONGEST = 400  # of what a library says of a value, which it repeats
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 80
 
 
 class Config(BaseModel):
@@ -59,16 +43,11 @@ class Config(BaseModel):
 
 
 def read_yaml(path: str) -> dict[str, Any]:
-    """Read a YAML mapping from ``path``. Raises InputError with the line of a syntax error."""
+    """Read a YAML mapping from ``path``. Raises InputError with the line of a mistake."""
     try:
-        with open(path, encoding="utf-8") as stream:
-            content = yaml.load(stream, _Loader)
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        mark = getattr(error, "problem_mark", None)
-        problem = getattr(error, "problem", None) or str(error)
-        raise InputError(path, f"not valid YAML: {problem}", line=mark.line + 1 if mark else None) from error
+        content = parse_yaml(read_small(path, most=MOST_BYTES))
+    except YamlProblem as error:
+        raise InputError(path, f"not valid YAML: {error}", line=error.line) from error
     if not isinstance(content, dict):
         raise InputError(path, "expected 'key: value' lines")
     return dict(content)
@@ -98,9 +77,9 @@ def _parse_assignment(assignment: str) -> tuple[str, Any]:
     if not equals or not key:
         raise ConfigError(f"--set {assignment}: expected KEY=VALUE, such as model.hidden=512")
     try:
-        return key.strip(), yaml.load(text, _Loader)
-    except yaml.YAMLError as error:
-        raise ConfigError(f"--set {assignment}: the value is not valid YAML") from error
+        return key.strip(), parse_yaml(text)
+    except YamlProblem as error:
+        raise ConfigError(f"--set {assignment}: the value is not valid YAML ({error})") from error
 
 
 def _copy(value: Any) -> Any:

@@ -20,6 +20,7 @@ _UNSAFE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\U000e0000-\U000e007f\ud800-\udfff]"
 )
 _BYTES = range(0xDC80, 0xDD00)  # how Python keeps bytes that are not UTF-8
+_LONGEST = 2000  # of one message: a line of a damaged file may have megabytes
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -28,10 +29,16 @@ def show(text: object) -> str:
     return _UNSAFE.sub(_escaped, str(text))
 
 
+def one_line(text: object) -> str:
+    """The same in one line that people can read: of a longer one the middle is left out."""
+    shown = show(text)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST * 3 // 4]} … {shown[-_LONGEST // 5 :]}"
+
+
 def say(text: object) -> None:
     """Write one line on standard error; where nobody reads it, the work goes on."""
     with contextlib.suppress(OSError, ValueError):
-        print(show(text), file=sys.stderr, flush=True)
+        print(one_line(text), file=sys.stderr, flush=True)
 
 
 class Parser(argparse.ArgumentParser):

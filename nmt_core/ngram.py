@@ -6,13 +6,20 @@ imported when a model is opened.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.whole_numbers import whole_number
 
+_HEAD = 1 << 16
+_GZIP = b"\x1f\x8b"
+_AUTOMATIC = zlib.MAX_WBITS | 32
+_MOST_PACKED = 1100  # deflate makes nothing smaller
 _LN_10 = math.log(10.0)
 # KenLM's Python module would split at these too; inside a word they only say that the word is unknown.
 _SEPARATORS = bytes.maketrans(b"\n\r\v\f\x00\t ", b"\xff" * 7)
@@ -51,6 +58,22 @@ def _bytes(word: str) -> bytes:
     return word.encode("utf-8", "surrogateescape").translate(_SEPARATORS)
 
 
+def _check_counts(path: str) -> None:
+    """Raise InputError for an ARPA file that announces numbers of n-grams which KenLM would end the program at."""
+    with open(path, "rb") as stream:
+        head = stream.read(_HEAD)
+        size = stream.seek(0, os.SEEK_END)
+    if head.startswith(_GZIP):
+        size *= _MOST_PACKED
+        with contextlib.suppress(zlib.error):  # which KenLM tells
+            head = zlib.decompressobj(_AUTOMATIC).decompress(head, _HEAD)
+    for number, line in enumerate(head.partition(b"-grams:")[0].split(b"\n"), start=1):
+        if line.startswith(b"ngram "):
+            count = whole_number(line.partition(b"=")[2].strip().decode("ascii", "replace"))
+            if count is None or count > size:
+                raise InputError(path, "expected 'ngram N=COUNT', with a count that the file has room for", line=number)
+
+
 def _load(path: str) -> Any:
     try:
         import kenlm
@@ -58,10 +81,11 @@ def _load(path: str) -> Any:
         raise ConfigError("an n-gram model needs the kenlm module: pip install kenlm") from error
     if not os.path.isfile(path):
         raise InputError(path, "there is no such n-gram model; give an ARPA file or a binary of build_binary")
+    _check_counts(path)
     settings = kenlm.Config()
     settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE
     try:
         return kenlm.Model(path, settings)
-    except (OSError, RuntimeError) as error:
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:  # its messages hold pieces of the file
         problem = " ".join(str(error).split())
         raise InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})") from error

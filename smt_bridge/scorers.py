@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScorer
+from nmt_core.whole_numbers import whole_number
 
 REMOTE = "grpc:"
 
@@ -72,7 +73,7 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
 def _open_remote(spec: str) -> PairScorer:
     address, _, model = spec.removeprefix(REMOTE).partition("/")
     host, _, port = address.rpartition(":")
-    if not host or not port.isdecimal():
+    if not host or whole_number(port) is None:
         raise ConfigError(f"{spec!r} is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL")
     from nmt_core.serving.client import RemotePairScorer
 

@@ -29,11 +29,11 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
+from nmt_core.small_files import read_json
 from nmt_core.version import VERSION
 
 SIDECAR_ENDING = ".json"
@@ -173,16 +173,11 @@ def read_sidecar(path: str) -> Sidecar:
 
     Raises InputError for a file that cannot be read or is not one of the two.
     """
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        raise InputError(path, f"is not JSON ({error}); write the list or table again, or remove this file") from error
+    content = read_json(path)
     try:
         return _of_table(content) if "scores_before" in content else _of_list(content)
-    except (KeyError, TypeError, AttributeError) as error:
-        problem = f"is not a record of add-features or rescore-table ({error!r}); remove it or write it again"
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        problem = f"is not a record of add-features or rescore-table ({error!r:.80}); remove it or write it again"
         raise InputError(path, problem) from error
 
 

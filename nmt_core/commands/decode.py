@@ -16,6 +16,7 @@ from nmt_core.commands.source_lines import add_constraint_options, read_source_l
 from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
@@ -233,7 +234,7 @@ def _draw(folder: str, number: int, translation: Translation) -> None:
 
 
 def _positive(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
+    value = whole_number(text) or 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
     return value

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.files import InputFile
 from nmt_core.messages import say
+from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from nmt_core.preparation.carried import CarriedPreparation
@@ -205,7 +206,7 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[str, int], None]]:
 
 
 def _positive(text: str) -> int:
-    value = int(text) if text.isdecimal() else 0
+    value = whole_number(text) or 0
     if value < 1:
         raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
     return value

@@ -19,9 +19,7 @@ else:
 
 _LEVEL = 2  # isal's default: about ten times the speed of zlib's level 6, 10 % larger files
 _BUFFER = 1 << 20
-_CHECKED: dict[int, int] = {
-    zstd.CompressionParameter.checksum_flag: 1
-}  # as the zstd program has it
+_CHECKED: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}  # as the zstd program has it
 
 
 class Compression(NamedTuple):

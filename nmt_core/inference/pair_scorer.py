@@ -22,6 +22,7 @@ from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION
+from nmt_core.whole_numbers import whole_number
 
 MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
 
@@ -177,9 +178,10 @@ def choose_softmax(text: str) -> Softmax:
     """What a user wrote: ``full``, ``none`` or a number of words. Raises ConfigError."""
     if text in ("full", "none"):
         return "full" if text == "full" else "none"
-    if not text.isdecimal() or int(text) < 1:
+    words = whole_number(text)
+    if not words:
         raise ConfigError(f"softmax {text!r} is not full, none, or a number of words")
-    return int(text)
+    return words
 
 
 def open_pair_scorer(

@@ -11,25 +11,26 @@ Nothing in it is executable and nothing is pickled.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import yaml
 from pydantic import Field
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
-from nmt_core.files import open_output
-from nmt_core.models.build import ModelConfig, build_model
+from nmt_core.models.build import AnyConfig, ModelConfig, build_model
+from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
+from nmt_core.small_files import check_regular, reason
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -40,6 +41,8 @@ SETTINGS = "config.yaml"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 PREPARATION = "preparation"
+_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, PREPARATION)
+_ATTEMPTS = 5  # to read a folder that is written meanwhile
 
 
 class FolderConfig(Config):
@@ -87,16 +90,21 @@ def save_model(
     config: FolderConfig,
     preparation: CarriedPreparation | None = None,
 ) -> None:
-    """Write a model folder; a model already there is replaced only when the new one is complete."""
-    os.makedirs(folder, exist_ok=True)
+    """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
     config = _with_preparation(config, preparation)
-    if preparation is not None:
-        preparation.write(os.path.join(folder, PREPARATION))
-    source.save(os.path.join(folder, SOURCE_VOCABULARY))
-    target.save(os.path.join(folder, TARGET_VOCABULARY))
-    with open_output(os.path.join(folder, SETTINGS)) as stream:
-        stream.write(yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True).encode())
-    save_tensors(os.path.join(folder, PARAMETERS), parameters(model))
+    settings = yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True)
+    writers: dict[str, Callable[[str], None]] = {
+        SETTINGS: lambda path: _write(path, settings.encode()),
+        PARAMETERS: lambda path: write_tensors(path, stored_tensors(model)),
+        SOURCE_VOCABULARY: source.save,
+        TARGET_VOCABULARY: target.save,
+    }
+    replace_files(folder, writers if preparation is None else {**writers, PREPARATION: preparation.write})
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as stream:
+        stream.write(content)
 
 
 def _with_preparation(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
@@ -109,85 +117,121 @@ def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation |
     if config.preparation is None:
         return None
     try:
-        return CarriedPreparation.load(os.path.join(folder, PREPARATION), config.preparation)
+        return CarriedPreparation.load(current(os.path.join(folder, PREPARATION)), config.preparation)
     except InputError as error:
         raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
 
 
-def parameters(model: TranslationModel) -> dict[str, Tensor]:
-    """The parameters by name, float32 on the CPU, each tied one once."""
-    return {name: tensor.detach().float().cpu().contiguous() for name, tensor in model.named_parameters()}
+def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
+    """Parameters (float32, each tied one once) and buffers of a model, by name, on the CPU."""
+    parameters = {name: tensor.detach().float().cpu() for name, tensor in model.named_parameters()}
+    return parameters | {name: tensor.detach().cpu() for name, tensor in buffers(model).items()}
 
 
-def save_tensors(path: str, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
-    """Write a safetensors file so that it is there whole or not at all."""
-    temporary = f"{path}.tmp"
-    save_file(dict(tensors), temporary, metadata=dict(metadata or {}))
-    os.replace(temporary, path)
+def _all_tensors(model: TranslationModel) -> dict[str, Tensor]:
+    parameters: dict[str, Tensor] = dict(model.named_parameters())
+    return parameters | buffers(model)
 
 
-def load_tensors(path: str) -> dict[str, Tensor]:
-    """Read a safetensors file. Raises ModelError for a missing or damaged one."""
-    try:
-        tensors: dict[str, Tensor] = load_file(path)
-    except FileNotFoundError:
-        raise ModelError(f"{path}: is missing; is this a model folder that was written completely?") from None
-    except (SafetensorError, OSError) as error:
-        raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
-    return tensors
+def buffers(model: TranslationModel) -> dict[str, Tensor]:
+    """The buffers that belong to the model's state."""
+    kept = model.state_dict().keys()
+    return {name: buffer for name, buffer in model.named_buffers() if name in kept}
 
 
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
-    """Read a model folder for inference. Raises ModelError when it cannot be used."""
+    """Read a model folder for inference. Raises ModelError when it cannot be used.
+
+    Shapes and types of the file are compared with what the settings describe before anything is allocated.
+    """
+    for _ in range(_ATTEMPTS):
+        state = state_of(folder, _FILES)
+        try:
+            loaded = _load(folder)
+        except ModelError:
+            if state_of(folder, _FILES) == state:
+                raise
+            continue
+        if state_of(folder, _FILES) == state:
+            model = loaded.model.to(device=device, dtype=dtype).eval().requires_grad_(False)
+            return dataclasses.replace(loaded, model=model)
+    raise ModelError(f"{folder}: is written all the time; load it when that has ended")
+
+
+def _load(folder: str) -> LoadedModel:
     config = read_settings(folder)
     preparation = _load_preparation(folder, config)
-    source = Vocabulary.load(os.path.join(folder, SOURCE_VOCABULARY))
-    target = Vocabulary.load(os.path.join(folder, TARGET_VOCABULARY))
     path = os.path.join(folder, PARAMETERS)
-    tensors = load_tensors(path)
+    with open_tensors(path) as found:
+        rows = found.most_rows
+    source, target = (
+        _read_vocabulary(os.path.join(folder, name), most=rows) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)
+    )
+    described = _described(config.model, len(source), len(target), path=os.path.join(folder, SETTINGS))
+    with open_tensors(path) as found:
+        found.check(described, hint=SETTINGS)
+        tensors = found.tensors()
+    check_finite(path, tensors)
     model = build_model(config.model, len(source), len(target))
-    _check_shapes(path, dict(model.named_parameters()), tensors)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(tensors[name])
-    model = model.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return LoadedModel(model, source, target, config, _fingerprint(path, source, target), folder, preparation)
+        for name, tensor in _all_tensors(model).items():
+            tensor.copy_(tensors[name])
+    fingerprint = _fingerprint(current(path), source, target)
+    return LoadedModel(model, source, target, config, fingerprint, folder, preparation)
+
+
+def _described(config: AnyConfig, source: int, target: int, *, path: str) -> dict[str, Tensor]:
+    """Names, shapes and types of a model's tensors, which take no memory. Raises ModelError for absurd sizes."""
+    try:
+        with torch.device("meta"):
+            model = build_model(config, source, target)
+    except (RuntimeError, OverflowError, TypeError) as error:
+        raise ModelError(f"{path}: describes a model of a size that is none") from error
+    tensors = _all_tensors(model)
+    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
+    if size > (memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
+        raise ModelError(
+            f"{path}: describes a model of {size / 1e9:,.0f} GB; this machine has a memory of {memory / 1e9:,.0f} GB"
+        )
+    return tensors
+
+
+def _read_vocabulary(path: str, *, most: int) -> Vocabulary:
+    """A vocabulary; one of more words than any tensor has rows is not read to its end."""
+    try:
+        check_regular(current(path))
+        return Vocabulary.load(current(path), most=most)
+    except InputError as error:
+        raise ModelError(str(error)) from error
 
 
 def read_settings(folder: str) -> FolderConfig:
     """The settings of a model folder. Raises ModelError when they cannot be used."""
-    path = os.path.join(folder, SETTINGS)
-    if not os.path.isdir(folder):
-        raise ModelError(f"{folder}: there is no such model folder")
+    path = current(os.path.join(folder, SETTINGS))
     try:
+        os.scandir(folder).close()
+    except (OSError, ValueError) as error:
+        problem = "there is no such model folder" if isinstance(error, FileNotFoundError) else reason(error)
+        raise ModelError(f"{folder}: {problem}") from error
+    try:
+        check_regular(path)
         mapping = read_yaml(path)
     except InputError as error:
         raise ModelError(f"{error}; a model folder holds {SETTINGS}, {PARAMETERS} and two vocabularies") from error
-    version = mapping.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
-        raise ModelError(
-            f"{path}: the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
-        )
+    _check_version(path, mapping.get("format_version"))
     try:
         return FolderConfig.from_mapping(mapping, origin=path)
     except ConfigError as error:
         raise ModelError(str(error)) from error
 
 
-def _check_shapes(path: str, expected: Mapping[str, Tensor], found: Mapping[str, Tensor]) -> None:
-    """Compare names and shapes; a vocabulary of another length shows here."""
-    missing = sorted(expected.keys() - found.keys())
-    extra = sorted(found.keys() - expected.keys())
-    if missing or extra:
-        name, problem = (missing[0], "is missing") if missing else (extra[0], "is not expected")
-        raise ModelError(f"{path}: the parameter {name} {problem}; {SETTINGS} describes another model")
-    for name, tensor in expected.items():
-        if tensor.shape != found[name].shape:
-            wanted, there = "x".join(map(str, tensor.shape)), "x".join(map(str, found[name].shape))
-            raise ModelError(
-                f"{path}: {name} is {there} but {SETTINGS} and the vocabularies ask for {wanted}; "
-                "were a vocabulary or the settings changed after training?"
-            )
+def _check_version(path: str, version: Any) -> None:
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"{path}: the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
+        )
 
 
 def _fingerprint(path: str, source: Vocabulary, target: Vocabulary) -> str:

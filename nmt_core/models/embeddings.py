@@ -30,6 +30,6 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
             try:
                 embedding.weight[ids[word]] = torch.tensor([float(value) for value in values])
             except ValueError as error:
-                raise InputError(path, f"not a number: {error}", line=number) from error
+                raise InputError(path, f"not a number: {str(error)[:100]}", line=number) from error
             found += 1
     return found

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from nmt_core.preparation.settings import LEARNED, PLAIN, settings_for
 from nmt_core.preparation.steps import LineStep, Side
 from nmt_core.preparation.surface import SurfaceReader
 from nmt_core.preparation.tokenization import Tokenization, TokenizationConfig
+from nmt_core.small_files import read_small
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -183,17 +183,7 @@ class PreparedText:
 
 def read_bounded(path: str) -> bytes:
     """The content of a regular file of bounded size. Raises InputError for anything else."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        with open(descriptor, "rb") as stream:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise InputError(path, "is not a regular file")
-            if status.st_size > MOST_BYTES:
-                raise InputError(path, f"has {status.st_size:,} bytes, more than any preparation needs")
-            return stream.read(MOST_BYTES)
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    return read_small(path, most=MOST_BYTES, regular=True)
 
 
 def _holds(path: str, content: bytes) -> bool:

@@ -13,6 +13,7 @@ from nmt_core.errors import InputError
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side
 from nmt_core.preparation.tally import Dropped
+from nmt_core.small_files import read_small
 
 NAME = "preparation.json"
 _VERSION = 1
@@ -49,12 +50,10 @@ def parse_record(content: bytes, path: str) -> Record:
 
 def read_record(path: str) -> Record:
     """Read it, and check that the models beside it are those it was written with. Raises InputError."""
-    try:
-        with open(path, "rb") as stream:
-            record = parse_record(stream.read(), path)
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    record = parse_record(read_small(path), path)
     for name, expected in record.models.items():
+        if os.path.basename(name) != name or name in ("", "..", "."):
+            raise InputError(path, f"the model {name[:80]!r} is not beside it")
         if checksum(os.path.join(os.path.dirname(path), name)) != expected:
             raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
     return record

@@ -23,10 +23,13 @@ from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import Side, import_optional
 from nmt_core.preparation.words import by_frequency, count_words
 from nmt_core.text.vocabulary import split_words
+from nmt_core.whole_numbers import whole_number
 
 JOINER = "@@"
 WORD_BEGINS = "\u2581"
 _JOINED = re.compile(f"{JOINER}( |$)")
+_VERSIONS = ("#version: 0.1", "#version: 0.2")  # of files of merge operations
+_LONGEST_WORD = 1000  # characters, in a model; more takes quadratic time
 _CACHED = 1 << 18
 _THREADS = 4  # fixed, since sums of floating-point numbers depend on it
 
@@ -113,9 +116,14 @@ class Bpe(_Joined):
     def __init__(self, path: str) -> None:
         apply_bpe = import_optional("subword_nmt.apply_bpe", "subword-nmt", "byte-pair encoding")
         codes = list(read_text_lines(path))
-        if any(len(code.split(" ")) != 2 for code in codes):
+        version = codes[0] if codes and codes[0].startswith("#version:") else _VERSIONS[0]
+        if version not in _VERSIONS or any(len(code.split(" ")) != 2 for code in codes):
             raise InputError(path, "not a file of merge operations (two symbols a line)")
-        self._bpe = apply_bpe.BPE(io.StringIO("\n".join(codes)), separator=JOINER)
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):  # what it writes before it ends the program
+                self._bpe = apply_bpe.BPE(io.StringIO("\n".join(codes)), separator=JOINER)
+        except (SystemExit, ValueError) as error:
+            raise InputError(path, "not a file of merge operations (two symbols a line)") from error
 
     def apply(self, line: str) -> str:
         """Segment."""
@@ -214,9 +222,15 @@ def _segmentations(path: str) -> list[tuple[int, str, list[str]]]:
     found = []
     for number, line in enumerate(read_text_lines(path), start=1):
         count, *parts = line.split(" ")
-        if not count.isdecimal() or not all(parts) or not parts:
-            raise InputError(path, "expected a count and morphs", line=number)
-        found.append((int(count), "".join(parts), parts))
+        times = whole_number(count)
+        if not times or not all(parts) or not parts:
+            raise InputError(path, "expected a count (from 1) and morphs", line=number)
+        word = "".join(parts)
+        if len(word) > _LONGEST_WORD:
+            raise InputError(path, f"a word of {len(word):,} characters; at most {_LONGEST_WORD:,}", line=number)
+        found.append((times, word, parts))
+    if not found:
+        raise InputError(path, "is empty; expected a count and morphs on each line")
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from nmt_core.errors import InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.text.vocabulary import split_words
+from nmt_core.whole_numbers import whole_number
 
 
 def count_words(paths: Sequence[str]) -> collections.Counter[str]:
@@ -34,9 +35,10 @@ def read_counts(path: str) -> Iterator[tuple[str, int]]:
     """The words and counts of such a file. Raises InputError with the line that is none."""
     for number, line in enumerate(read_text_lines(path), start=1):
         word, tab, count = line.partition("\t")
-        if not (word and tab and count.isdecimal()):
+        times = whole_number(count)
+        if not (word and tab) or times is None:
             raise InputError(path, "expected a word, a tab and a count", line=number)
-        yield word, int(count)
+        yield word, times
 
 
 def commonest_forms(counts: dict[str, int]) -> dict[str, tuple[str, int]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.whole_numbers import whole_number
 
 try:
     import grpc
@@ -77,7 +78,7 @@ def split_addresses(text: str) -> list[str]:
     addresses = text.split(",")
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or not port.isdecimal():
+        if not host or whole_number(port) is None:
             raise ConfigError(f"{address!r} is not an address; expected HOST:PORT, or several with commas")
     return addresses
 

@@ -30,6 +30,7 @@ from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare
 from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
+from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
@@ -381,12 +382,12 @@ def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[
     choices: dict[str, CandidateChoice] = {}
     for text in arguments:
         name, _, choice = text.partition("=")
-        numbers = choice.split(",")
-        if not name or len(numbers) > 2 or not all(number.isdecimal() for number in numbers) or int(numbers[0]) < 1:
+        numbers = [number for part in choice.split(",") if (number := whole_number(part)) is not None]
+        if not name or len(numbers) > 2 or len(numbers) <= choice.count(",") or numbers[0] < 1:
             problem = "expected NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word"
             raise ConfigError(f"--candidates {text}: {problem}")
         if name in choices or name not in models:
             problem = "has candidates already" if name in choices else f"is none of {', '.join(sorted(models))}"
             raise ConfigError(f"--candidates {text}: the model {name} {problem}")
-        choices[name] = CandidateChoice(*map(int, numbers))
+        choices[name] = CandidateChoice(*numbers)
     return choices

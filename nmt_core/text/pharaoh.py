@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from nmt_core.errors import ConfigError
+from nmt_core.whole_numbers import whole_number
 
 Points = list[tuple[int, int]]
 
@@ -23,7 +24,8 @@ def parse_pharaoh(line: str) -> Points:
     points = []
     for point in line.split():
         source, dash, target = point.partition("-")
-        if not (dash and source.isdecimal() and target.isdecimal()):
-            raise ConfigError(f"alignment point {point!r}: expected SOURCE-TARGET, such as 0-1")
-        points.append((int(source), int(target)))
+        first, second = whole_number(source), whole_number(target)
+        if not dash or first is None or second is None:
+            raise ConfigError(f"alignment point {point[:60]!r}: expected SOURCE-TARGET, such as 0-1")
+        points.append((first, second))
     return points

@@ -17,11 +17,14 @@ from __future__ import annotations
 import re
 from typing import Any, Protocol
 
+from pydantic import Field
+
 from nmt_core.config import Config
 from nmt_core.errors import NmtError
 from nmt_core.text.vocabulary import split_words
 
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
+_LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library
 _LAST_STOP = re.compile(r"(?<=[^ .])\.$")
 
 
@@ -33,8 +36,8 @@ class TextConfig(Config):
     off for corpora made with ``-no-escape``.
     """
 
-    source_language: str = "en"
-    target_language: str = "fr"
+    source_language: str = Field(default="en", pattern=_LANGUAGE)
+    target_language: str = Field(default="fr", pattern=_LANGUAGE)
     normalize_punctuation: bool = True
     aggressive_hyphens: bool = False
     escape: bool = True

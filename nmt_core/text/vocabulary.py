@@ -13,12 +13,15 @@ from collections.abc import Iterable, Sequence
 
 from nmt_core.errors import ModelError
 from nmt_core.files import open_output, read_text_lines, write_lines
+from nmt_core.whole_numbers import whole_number
 
 END = "</s>"
 UNKNOWN = "<unk>"
 END_ID = 0
 UNKNOWN_ID = 1
 SPECIAL_WORDS = (END, UNKNOWN)
+MOST_WORDS = 1 << 24
+LONGEST_WORD = 10_000  # characters
 
 
 def split_words(text: str) -> list[str]:
@@ -86,24 +89,28 @@ class Vocabulary:
         return [f"{word}\t{count}" for word, count in zip(self.words, self.counts, strict=True)]
 
     @classmethod
-    def load(cls, path: str) -> Vocabulary:
-        """Read the file form. Raises ModelError when it is not a vocabulary."""
+    def load(cls, path: str, *, most: int = MOST_WORDS) -> Vocabulary:
+        """Read the file form. Raises ModelError when it is not a vocabulary, or has more than ``most`` words."""
         words: list[str] = []
         counts: list[int] = []
         for number, line in enumerate(read_text_lines(path, errors="surrogateescape"), start=1):
             word, tab, count = line.partition("\t")
-            if not word or " " in word or (tab and not count.isdecimal()):
-                raise ModelError(f"{path}:{number}: expected one word, or a word, a tab and its count; found {line!r}")
+            times = whole_number(count)
+            if not word or len(word) > LONGEST_WORD or " " in word or (tab and times is None):
+                problem = f"expected one word, or a word, a tab and its count; found {line[:80]!r}"
+                raise ModelError(f"{path}:{number}: {problem}")
+            if number > most:
+                raise ModelError(f"{path}:{number}: has more than {most:,} words; is it the vocabulary of this model?")
             words.append(word)
-            if tab:
-                counts.append(int(count))
+            if times is not None:
+                counts.append(times)
         if tuple(words[: len(SPECIAL_WORDS)]) != SPECIAL_WORDS:
             expected = " and ".join(SPECIAL_WORDS)
             raise ModelError(f"{path}:1: a vocabulary begins with {expected}; make one with 'nmt-core vocab'")
         repeated = [word for word, times in collections.Counter(words).items() if times > 1]
         if repeated:
             second = len(words) - words[::-1].index(repeated[0])
-            raise ModelError(f"{path}:{second}: the word {repeated[0]!r} is there twice; remove one of the lines")
+            raise ModelError(f"{path}:{second}: the word {repeated[0][:80]!r} is there twice; remove one of the lines")
         return cls(words, counts if len(counts) == len(words) else None)
 
 

@@ -48,7 +48,8 @@ class RunIdentity:
         try:
             then = json.loads(saved)
             settings, content, data = then["settings"], then["content"], then["data"]
-        except (ValueError, KeyError, TypeError):
+            settings, content, data = dict(settings), dict(content), dict(data)
+        except (ValueError, KeyError, TypeError, RecursionError):
             return "it was saved by an older version of hybridmt"
         for key in sorted(self.settings.keys() | settings.keys()):
             before, now = (mapping.get(key, self.defaults.get(key)) for mapping in (settings, self.settings))

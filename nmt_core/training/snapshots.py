@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt_core.models.checkpoint import PARAMETERS, load_tensors
+from nmt_core.models.checkpoint import PARAMETERS
+from nmt_core.models.tensors import load_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.validation import Validation
 

@@ -10,22 +10,23 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
-from safetensors import safe_open
+from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
 from nmt_core.errors import ModelError
 from nmt_core.files import open_output
-from nmt_core.models.checkpoint import load_tensors, save_tensors
+from nmt_core.models.folder import current
+from nmt_core.models.tensors import check_finite, open_tensors, save_tensors
 from nmt_core.training.identity import RunIdentity
 from nmt_core.training.task import Cursor
-from nmt_core.training.validation import Measured, Validation
+from nmt_core.training.validation import Validation
 
 TENSORS = "training.safetensors"
+_STEP = "step"  # the one number that optimisers keep for a parameter
 COUNTERS = "training.json"
 
 
@@ -87,34 +88,64 @@ def restore_state(
     Raises ModelError if it is of another run.
     """
     path = os.path.join(folder, TENSORS)
-    tensors = load_tensors(path)
-    with safe_open(path, framework="pt") as header:
-        metadata = header.metadata()
-    different = run.difference(metadata["run"])
-    if different is not None:
-        raise ModelError(
-            f"{path}: belongs to another run: {different}; "
-            "resume with what it was started with, or train into another folder"
-        )
-    kept: dict[str, dict[str, Tensor]] = {name: {} for name in trained}
-    for key, tensor in tensors.items():
-        kind, _, rest = key.partition(".")
-        if kind == "optimizer":
-            moment, _, name = rest.partition(".")
-            kept[name][moment] = tensor
+    with open_tensors(path) as found:
+        different = run.difference(found.metadata.get("run", ""))
+        if different is not None:
+            raise ModelError(
+                f"{path}: belongs to another run: {different}; "
+                "resume with what it was started with, or train into another folder"
+            )
+        progress = _progress(path, found.metadata.get("progress", ""))
+        moments = _moments(found.names, trained)
+        found.check(_expected(found.names, trained, moments), hint="the run")
+        tensors = found.tensors()
+    check_finite(path, {name: tensors[f"parameter.{name}"] for name in trained})
+    _restore_random(path, tensors, next(iter(trained.values())).device)
     with torch.no_grad():
         for name, parameter in trained.items():
             parameter.copy_(tensors[f"parameter.{name}"])
-            optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in kept[name].items()}
-    torch.set_rng_state(tensors["random"])
-    if "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"], next(iter(trained.values())).device)
-    return _progress(json.loads(metadata["progress"]))
+            own = {key: tensors[whole] for key, whole in moments[name].items()}
+            optimizer.state[parameter] = {key: value.to(parameter.device) for key, value in own.items()}
+    return progress
+
+
+def _moments(names: Iterable[str], trained: Iterable[str]) -> dict[str, dict[str, str]]:
+    """What the optimiser keeps for each parameter, by the names in the file."""
+    moments: dict[str, dict[str, str]] = {name: {} for name in trained}
+    for whole in names:
+        kind, _, rest = whole.partition(".")
+        moment, _, name = rest.partition(".")
+        if kind == "optimizer" and name in moments:
+            moments[name][moment] = whole
+    return moments
+
+
+def _expected(
+    names: Iterable[str], trained: Mapping[str, nn.Parameter], moments: Mapping[str, Mapping[str, str]]
+) -> dict[str, Tensor]:
+    """What a file with these names must hold, by shape and type."""
+    expected: dict[str, Tensor] = {"random": torch.get_rng_state()}
+    if "random.cuda" in names:
+        expected["random.cuda"] = torch.empty(16, dtype=torch.uint8)
+    for name, parameter in trained.items():
+        expected[f"parameter.{name}"] = parameter
+        for moment, whole in moments[name].items():
+            expected[whole] = torch.tensor(0.0) if moment == _STEP else parameter
+    return expected
+
+
+def _restore_random(path: str, tensors: Mapping[str, Tensor], device: torch.device) -> None:
+    try:
+        torch.set_rng_state(tensors["random"])
+        if "random.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["random.cuda"], device)
+    except RuntimeError as error:
+        raise ModelError(f"{path}: its random state is damaged; train again, or resume from another folder") from error
 
 
 def has_state(folder: str) -> bool:
     """Whether a run was interrupted in ``folder``."""
-    return os.path.exists(os.path.join(folder, TENSORS))
+    return os.path.exists(current(os.path.join(folder, TENSORS)))
 
 
 def size_of_state(trained: Mapping[str, nn.Parameter]) -> int:
@@ -123,16 +154,8 @@ def size_of_state(trained: Mapping[str, nn.Parameter]) -> int:
     return 2 * 5 * parameters  # parameters, two moments, an average; and the model
 
 
-def _progress(mapping: dict[str, Any]) -> Progress:
-    cursors = {name: Cursor(**cursor) for name, cursor in mapping.pop("cursors").items()}
-    best, kept = (_validation(mapping.pop(key)) for key in ("best", "kept"))
-    history = tuple(Validation(**_entry(entry)) for entry in mapping.pop("history"))
-    return Progress(**mapping, cursors=cursors, best=best, kept=kept, history=history)
-
-
-def _validation(entry: dict[str, Any] | None) -> Validation | None:
-    return None if entry is None else Validation(**_entry(entry))
-
-
-def _entry(entry: dict[str, Any]) -> dict[str, Any]:
-    return {**entry, "others": tuple(Measured(**other) for other in entry["others"])}
+def _progress(path: str, counters: str) -> Progress:
+    try:
+        return TypeAdapter(Progress).validate_json(counters)
+    except ValidationError as error:
+        raise ModelError(f"{path}: its counters are damaged; train again, or resume from another folder") from error

@@ -64,10 +64,7 @@ def _table_page(args: argparse.Namespace) -> str:
     path = args.table + ".json"
     if not os.path.isfile(path):
         raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
-    try:
-        record = read_record(path)
-    except ValueError as error:
-        raise InputError(path, str(error)) from error
+    record = read_record(path)
     return table_page(survey(args.table, before=record["scores_before"]), record, path=args.table)
 
 
@@ -116,12 +113,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
 def _tuning(path: str | None) -> dict[str, Any] | None:
     from smt_bridge.report.reranking import read_tuning
 
-    if path is None:
-        return None
-    try:
-        return read_tuning(path)
-    except (OSError, ValueError) as error:
-        raise InputError(path, f"cannot be read as a report of `tune --report` ({error})") from error
+    return None if path is None else read_tuning(path)
 
 
 def _scorer(spec: str | None) -> PairScorer | None:

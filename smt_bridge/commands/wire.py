@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from nmt_core.small_files import read_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -108,7 +108,7 @@ def _added_columns(table: str, added: int | None) -> list[str]:
             raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
         return ["p"] * added
     try:
-        names = [str(name) for name in json.loads(record.read_bytes())["added"]]
+        names = [str(name) for name in read_json(str(record))["added"]]
     except (ValueError, KeyError, TypeError) as error:
         raise FormatError(str(record), "is not a record of rescore-table; delete it and give --added N") from error
     if added not in (None, len(names)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
@@ -26,7 +27,7 @@ def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
     for option in ini.paths:
         if option.key == "path" and features[option.name].kind.upper().startswith("KENLM"):
             order = features[option.name].options.get("order", "")
-            found.append((option.found or option.path, int(order) if order.isdecimal() else None))
+            found.append((option.found or option.path, whole_number(order)))
     return found
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nmt_core.errors import InputError, NmtError
+from nmt_core.small_files import read_json
 from smt_bridge.doctor import language_model, lists, words
 from smt_bridge.doctor.configuration import examine_ini, language_models, text_tables
 from smt_bridge.doctor.findings import Finding, error, warning
@@ -113,10 +114,9 @@ def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
     if not os.path.isfile(record):
         return
     try:
-        with open(record, "rb") as stream:
-            content: Any = json.load(stream)
-    except ValueError:
-        yield warning(record, "is not JSON", "it is not a record of ours: remove or rename it")
+        content = read_json(record)
+    except InputError as error:
+        yield warning(record, error.problem, "it is not a record of ours: remove or rename it")
         return
     if os.path.getmtime(record) < os.path.getmtime(path) - 60:
         yield warning(record, f"is older than {path}", "was the file made again by something else?")

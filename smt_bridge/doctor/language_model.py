@@ -38,12 +38,12 @@ def look_at(path: str) -> tuple[LanguageModel, list[Finding]]:
     if b"\\data\\" not in lines:
         remedy = "give an ARPA file or a binary of build_binary"
         return LanguageModel("", None), [error(path, "is neither an ARPA file nor a KenLM binary", remedy)]
-    orders = [int(found[1]) for line in lines if (found := re.match(rb"ngram (\d+)=", line))]
+    orders = [int(found[1]) for line in lines if (found := re.match(rb"ngram ([0-9]{1,3})=", line))]
     return LanguageModel("arpa", max(orders, default=0)), list(_examine_end(path))
 
 
 def _examine_binary(path: str, head: bytes) -> Iterator[Finding]:
-    found = re.match(rb"mmap lm http://kheafield.com/code format version (\d+)", head)
+    found = re.match(rb"mmap lm http://kheafield.com/code format version ([0-9]{1,9})", head)
     version = int(found[1]) if found else 0
     if version != _VERSION:
         problem = f"is a KenLM binary of format version {version}, where KenLM reads {_VERSION}"

@@ -13,11 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.feature_kinds import FeatureKind, kind_of
 from smt_bridge.formats.ini_lines import section_lines
 
+_MOST_SCORES = 10_000  # of one feature
 _FALSE = ("0", "false", "no", "n", "f", "off")
 
 
@@ -97,9 +99,10 @@ def _parse_feature(path: str, number: int, code: bytes) -> tuple[str, dict[str, 
         key, equals, value = pair.partition("=")
         if not equals or key in options:
             problem = "is given twice" if equals else "is not of the form key=value"
-            raise FormatError(path, f"`{pair}` {problem}; Moses would stop here", line=number)
+            raise FormatError(path, f"`{pair[:80]}` {problem}; Moses would stop here", line=number)
         options[key] = value
-    count = options.get("num-features", "1")
-    if not (count.isascii() and count.isdigit()):
-        raise FormatError(path, f"num-features={count} is not a number", line=number)
+    count = whole_number(options.get("num-features", "1"))
+    if count is None or count > _MOST_SCORES:
+        problem = f"num-features={options['num-features'][:40]} is not a number up to {_MOST_SCORES:,}"
+        raise FormatError(path, problem, line=number)
     return kind, options

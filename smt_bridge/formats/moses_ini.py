@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nmt_core.files import open_input
+from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_kinds import find_file
 from smt_bridge.formats.feature_lines import Feature, parse_features
@@ -235,8 +235,7 @@ class MosesIni:
 
 def read_ini(path: str) -> MosesIni:
     """Read a ``moses.ini``; raises InputError when it cannot be read."""
-    with open_input(path) as stream:
-        return MosesIni(path, tuple(stream.read().split(b"\n")))
+    return MosesIni(path, tuple(b"".join(read_blocks(path)).split(b"\n")))
 
 
 def _check_combination(path: str, group: Feature, table: Feature) -> None:

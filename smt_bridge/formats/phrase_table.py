@@ -42,7 +42,7 @@ _FEWEST_LINES = 5  # of orientations, before they are believed to be such
 _ROUNDING = 0.01  # of probabilities with six digits
 
 _BAR, _NEWLINE = b"|\n"
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NON_TERMINAL = re.compile(rb"(?:^|[ \t])\[[^ \t]*\]\[[^ \t]*\](?:[ \t]|$)")
 _LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
 _EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"

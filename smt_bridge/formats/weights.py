@@ -31,7 +31,7 @@ from smt_bridge.formats.feature_lines import parse_features
 from smt_bridge.formats.ini_lines import code_of, section_name, sections
 
 SECTION = "weight"
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 class Weights(Mapping[str, tuple[float, ...]]):

@@ -15,6 +15,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_replacement
+from nmt_core.small_files import read_json
+from nmt_core.whole_numbers import whole_number
 
 FORMAT = 2
 Item = TypeVar("Item")
@@ -72,14 +74,16 @@ def read_manifest(path: str) -> Manifest | None:
     """The manifest, or None where there is none. Raises InputError for a file that is something else."""
     if not os.path.exists(path):
         return None
+    content = read_json(path)
     try:
-        with open(path, "rb") as stream:
-            content = json.load(stream)
         if content["format"] != FORMAT:
             raise InputError(path, f"was written by another version of this program; {_ANEW}")
-        return Manifest(content["description"], [Shard(*shard) for shard in content["shards"]])
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(path, f"is not a manifest ({error}); {_ANEW}") from error
+        description, shards = content["description"], [Shard(*shard) for shard in content["shards"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(path, f"is not a manifest ({error!r:.80}); {_ANEW}") from error
+    if not isinstance(description, dict) or not all(type(number) is int for shard in shards for number in shard):
+        raise InputError(path, f"is not a manifest; {_ANEW}")
+    return Manifest(description, shards)
 
 
 def check_same(manifest: Manifest, description: Mapping[str, Any], *, path: str) -> None:
@@ -111,9 +115,10 @@ def parse_range(text: str, shards: int) -> range:
     """``A-B`` or ``A``, counted from 1, as places in the list. Raises ConfigError."""
     first, dash, last = text.partition("-")
     last = last if dash else first
-    if not (first.isdecimal() and last.isdecimal() and 1 <= int(first) <= int(last) <= shards):
+    begin, end = whole_number(first) or 0, whole_number(last) or 0
+    if not 1 <= begin <= end <= shards:
         raise ConfigError(f"--shards {text}: expected A-B with numbers from 1 to {shards}")
-    return range(int(first) - 1, int(last))
+    return range(begin - 1, end)
 
 
 _ANEW = "begin anew with --restart"

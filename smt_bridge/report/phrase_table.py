@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
@@ -12,6 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.errors import InputError
+from nmt_core.small_files import read_json
 from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
@@ -98,11 +99,10 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
 
 
 def read_record(path: str) -> dict[str, Any]:
-    """The record beside a table; raises ValueError when it is something else."""
-    with open(path, "rb") as stream:
-        content = json.load(stream)
+    """The record beside a table; raises InputError when it is something else."""
+    content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("scores_before"), int):
-        raise ValueError("is not a record of `smt-bridge rescore-table`")
+        raise InputError(path, "is not a record of `smt-bridge rescore-table`")
     return content
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import difflib
-import json
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from nmt_core.errors import ConfigError
+from nmt_core.errors import ConfigError, InputError
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.small_files import read_json
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.formats.weights import Weights
@@ -301,9 +301,8 @@ def _columns(signatures: Mapping[str, str] | None) -> str:
 
 
 def read_tuning(path: str) -> dict[str, Any]:
-    """What ``tune --report`` wrote; raises ValueError when it is something else."""
-    with open(path, "rb") as stream:
-        content = json.load(stream)
+    """What ``tune --report`` wrote; raises InputError when it is something else."""
+    content = read_json(path)
     if not isinstance(content, dict) or not {"tuner", "metric", "mean", "deviation", "score", "runs"} <= content.keys():
-        raise ValueError("is not a report of `smt-bridge tune --report`")
+        raise InputError(path, "is not a report of `smt-bridge tune --report`")
     return content

@@ -74,3 +74,9 @@ def test_help_to_a_full_disk_is_no_traceback(program: str) -> None:
             [sys.executable, "-m", program, "--help"], stdout=full, stderr=subprocess.PIPE, check=False
         )
     assert b"Traceback" not in done.stderr and b"Exception" not in done.stderr
+
+
+def test_a_message_has_a_length_that_people_read(capsys: pytest.CaptureFixture[str]) -> None:
+    say("begin " + "x" * 1_000_000 + " end")
+    line = capsys.readouterr().err
+    assert len(line) < 2001 and line.startswith("begin x") and line.endswith("x end\n") and "…" in line

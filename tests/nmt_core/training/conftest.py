@@ -12,7 +12,7 @@ import torch
 import yaml
 
 from nmt_core.commands.main import main
-from nmt_core.models.checkpoint import load_tensors
+from nmt_core.models.tensors import load_tensors
 
 WORDS = [f"w{number}" for number in range(12)]
 

@@ -12,7 +12,8 @@ import torch
 import yaml
 
 from nmt_core.commands.main import main
-from nmt_core.models.checkpoint import load_model, load_tensors
+from nmt_core.models.checkpoint import load_model
+from nmt_core.models.tensors import load_tensors
 from nmt_core.text.vocabulary import SPECIAL_WORDS
 
 WORDS = [f"w{number}" for number in range(8)]

@@ -16,10 +16,10 @@ from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_
 from nmt_core.data.partitions import cut_into_partitions
 from nmt_core.errors import ConfigError
 from nmt_core.models.build import new_model, preset
-from nmt_core.models.checkpoint import load_tensors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.models.tensors import load_tensors
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate

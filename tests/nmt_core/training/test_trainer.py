@@ -18,8 +18,9 @@ from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model, load_tensors
+from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.models.tensors import load_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient

@@ -1,0 +1,63 @@
+"""Files that are read as a whole and may be anybody's: settings, records, keys.
+
+They are small; what is large is something else under their name, and is told so before it is in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import Any
+
+from nmt_core.errors import InputError
+
+MOST_BYTES = 64 << 20
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def read_small(path: str, *, most: int = MOST_BYTES, regular: bool = False) -> bytes:
+    """The content of a file of at most ``most`` bytes, and ``regular`` if that is asked. Raises InputError."""
+    if regular:
+        check_regular(path)
+    try:
+        with open(path, "rb") as stream:
+            content = stream.read(most + 1)
+    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
+        raise InputError(path, f"cannot be read ({reason(error)})") from error
+    if len(content) > most:
+        raise InputError(path, f"has more than {most:,} bytes, which no file of this kind has")
+    return content
+
+
+def read_json(path: str, *, most: int = MOST_BYTES) -> Any:
+    """The value in a JSON file. Raises InputError with the line of a mistake."""
+    content = read_small(path, most=most)
+    try:
+        return json.loads(content)
+    except json.JSONDecodeError as error:
+        raise InputError(path, f"is not JSON ({error.msg})", line=error.lineno) from error
+    except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, endless nesting
+        raise InputError(path, f"is not JSON ({str(error).partition(';')[0][:80]})") from error
+
+
+def check_regular(path: str) -> None:
+    """Raise InputError unless ``path`` is a file, or a link to one; a pipe or a device might never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError) as error:
+        raise InputError(path, f"cannot be read ({reason(error)})") from error
+    if not stat.S_ISREG(mode):
+        kind = next((name for test, name in _KINDS if test(mode)), "no file")
+        raise InputError(path, f"is {kind}; expected an ordinary file")
+
+
+def reason(error: OSError | ValueError) -> str:
+    """Why the operating system could not do it."""
+    return str(getattr(error, "strerror", None) or error)

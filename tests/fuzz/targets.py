@@ -1,0 +1,340 @@
+"""The readers of files and messages that strangers may have made, and the valid inputs fuzzing begins with."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+SEEDS = Path(__file__).parent / "seeds"
+
+
+class Target(NamedTuple):
+    """``read`` does with the bytes all that a command would; its errors name one of ``names_file``."""
+
+    name: str
+    read: Callable[[bytes], object]
+    seeds: tuple[bytes, ...]
+    tokens: tuple[bytes, ...] = ()
+    share: float = 1.0
+    names_file: tuple[str, ...] = ()
+
+
+def targets(folder: str) -> dict[str, Target]:
+    """All of them, by name; their files are written below ``folder``."""
+    found = [*_tables(folder), *_lists(folder), *_records(folder), *_texts(folder), *_model_folders(folder)]
+    return {target.name: target for target in [*found, *_messages(folder)]}
+
+
+def seeds(name: str) -> tuple[bytes, ...]:
+    """The kept inputs of a target."""
+    return tuple(path.read_bytes() for path in sorted((SEEDS / name).glob("*")))
+
+
+def _of_file(folder: str, name: str, read: Callable[[str], object], *, share: float = 1.0, tokens: str = "") -> Target:
+    """A target whose bytes are a file of their own."""
+    path = os.path.join(folder, name)
+
+    def write_and_read(content: bytes) -> None:
+        _write(path, content)
+        read(path)
+
+    return Target(name, write_and_read, seeds(name), tuple(tokens.encode().split()), share, (path, "--set"))
+
+
+def _write(path: str, content: bytes) -> None:
+    with open(path, "wb") as stream:
+        stream.write(content)
+
+
+def _all(items: Iterable[object]) -> None:
+    for _ in items:
+        pass
+
+
+# ---- tables, lists, weights
+
+
+def _tables(folder: str) -> list[Target]:
+    from nmt_core.data.phrases import read_phrase_pairs
+    from nmt_core.lexicon_lines import read_lexicon_lines
+    from nmt_core.text.lexicon import Keep, read_lexicon
+    from smt_bridge.features.lexicon import Lexicon
+    from smt_bridge.formats.moses_ini import read_ini
+    from smt_bridge.formats.phrase_table import append_scores, read_windows, split_window
+    from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.tuning.moses_dat import pool_from_moses
+
+    def table(path: str) -> None:
+        for window in read_windows(path):
+            columns = split_window(window)
+            append_scores(columns, [b"0.5"] * len(columns.sources))
+
+    def ini(path: str) -> None:
+        found = read_ini(path)
+        for feature in found.features:
+            found.has_weights(feature)
+        found.with_phrase_scores(found.phrase_table(), path="table.gz", weights=[0.1, 0.2])
+
+    def lexicon(path: str) -> None:
+        _all(read_lexicon_lines(path))
+        _all(read_lexicon(path, Keep(top=2)).lines())
+        Lexicon(path).table(["la"], ["the"])
+
+    pair = [os.path.join(folder, name) for name in ("features.dat", "scores.dat")]
+
+    def pool(path: str) -> None:
+        other = pair[path == pair[0]]
+        _write(other, seeds(os.path.basename(other))[0])
+        pool_from_moses(*pair)
+
+    return [
+        _of_file(folder, "phrase-table", table, share=3, tokens="||| 0.5 1e-7 0-0 [X] [X][X] das"),
+        _of_file(folder, "phrase-pairs", lambda path: _all(read_phrase_pairs(path)), tokens="|||"),
+        _of_file(folder, "moses.ini", ini, share=2, tokens="[feature] [weight] name= path= num-features= LM0= 0.5 #"),
+        _of_file(folder, "weights", lambda path: format_weights(read_weights(path)), share=2, tokens="[weight] LM0= 1"),
+        _of_file(folder, "lexicon", lexicon, tokens="NULL 0.5 1.0 la the"),
+        *(
+            _of_file(folder, os.path.basename(path), pool, tokens=tokens)._replace(names_file=tuple(pair))
+            for path, tokens in zip(pair, ("FEATURES_TXT_BEGIN_0 LM0_0", "SCORES_TXT_BEGIN_0 BLEU"), strict=True)
+        ),
+    ]
+
+
+def _lists(folder: str) -> list[Target]:
+    from smt_bridge.formats.nbest import format_entry, with_features, with_total
+    from smt_bridge.formats.nbest_order import ordered_lists
+
+    def read(path: str, dialect: str) -> None:
+        with ordered_lists(path, dialect=dialect) as found:
+            for group in found.lists:
+                for entry in group.entries:
+                    format_entry(with_total(with_features(entry, ["NMT0"], [-1.5]), -2.5))
+
+    dialects = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
+    tokens = '||| LM0= -1.5 0-0 H-0 P-0 D-0 {"id": "text": "features": "scores": "translations": 0 the|DT'
+    return [
+        _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, dialect=name), tokens=tokens)
+        for name in dialects
+    ]
+
+
+# ---- records in JSON, settings in YAML
+
+
+def _records(folder: str) -> list[Target]:
+    from nmt_core.config import read_yaml, with_overrides
+    from nmt_core.preparation.record import read_record
+    from nmt_core.preparation.settings import PreparationConfig
+    from nmt_core.training.config import RunConfig, begun
+    from smt_bridge.jobs.manifest import check_same, read_manifest
+    from smt_bridge.signature import read_sidecar
+
+    def manifest(path: str) -> None:
+        found = read_manifest(path)
+        assert found is not None
+        check_same(found, found.description, path=path)
+        assert found.lines >= 0
+
+    def training(path: str) -> None:
+        RunConfig.from_mapping(begun(with_overrides(read_yaml(path), ["training.seed=2"])), origin=path)
+
+    def preparation(path: str) -> None:
+        PreparationConfig.from_mapping(read_yaml(path), origin=path)
+
+    keys = "folder: model: type: rnnsearch hidden: data: source: target: training: seed: &a *a null .inf .nan 0o7"
+    return [
+        _of_file(folder, "manifest.json", manifest, tokens='"format" "shards" "description"'),
+        _of_file(
+            folder, "sidecar.json", read_sidecar, tokens='"columns" "scores_before" "signatures" "added" "nmt:x|a:b"'
+        ),
+        _of_file(folder, "preparation.json", read_record, share=0.3, tokens='"models" "settings"')._replace(
+            names_file=(folder,)
+        ),
+        _of_file(folder, "training.yaml", training, share=0.7, tokens=keys),
+        _of_file(folder, "preparation.yaml", preparation, share=0.7, tokens=keys),
+    ]
+
+
+# ---- text, words, tokens
+
+
+def _texts(folder: str) -> list[Target]:
+    import torch
+
+    from nmt_core.data.aligned_corpus import read_aligned
+    from nmt_core.data.monolingual import MonolingualText
+    from nmt_core.files import read_lines
+    from nmt_core.models.embeddings import load_embeddings
+    from nmt_core.ngram import NgramModel
+    from nmt_core.preparation.subwords import Bpe, Morphs
+    from nmt_core.preparation.words import read_counts
+    from nmt_core.serving.security import read_tokens
+    from nmt_core.text.vocabulary import Vocabulary
+    from smt_bridge.doctor.language_model import look_at
+
+    words = Vocabulary(["</s>", "<unk>", "the", "la"])
+    embedding = torch.nn.Embedding(4, 2)
+    sides = [os.path.join(folder, name) for name in ("aligned.source", "aligned.target")]
+    _write(sides[0], b"the house\nyes\n")
+    _write(sides[1], b"la maison\noui\n")
+
+    def vocabulary(path: str) -> None:
+        found = Vocabulary.load(path)
+        found.lines(with_counts=True), found.encode("a b"), found.fingerprint
+
+    def language_model(path: str) -> None:
+        look_at(path)
+        NgramModel(path).log_prob(["a", "b"])
+
+    return [
+        _of_file(folder, "vocabulary", vocabulary, share=2, tokens="</s> <unk> the"),
+        _of_file(folder, "alignment", lambda path: _all(read_aligned(*sides, path)), tokens="0-0 1-1")._replace(
+            names_file=(os.path.join(folder, "alignment"), *sides)
+        ),
+        _of_file(folder, "monolingual", lambda path: _all(MonolingualText(path))),
+        _of_file(folder, "text.gz", lambda path: _all(read_lines(path))),
+        _of_file(folder, "embeddings", lambda path: load_embeddings(path, words, embedding), tokens="the la 0.5"),
+        _of_file(
+            folder, "language-model.arpa", language_model, share=0.5, tokens="\\data\\ \\1-grams: \\end\\ ngram 1=2"
+        ),
+        _of_file(folder, "counts", lambda path: _all(read_counts(path))),
+        _of_file(folder, "merges", lambda path: Bpe(path).apply("the lowest"), tokens="#version: 0.2 e</w>"),
+        _of_file(folder, "morphs", lambda path: Morphs(path).apply("the house"), share=0.3),
+        _of_file(folder, "tokens", read_tokens, tokens="# alice 0123456789abcdef0123456789abcdef"),
+    ]
+
+
+# ---- model folders and the state of a run
+
+
+def _model_folders(folder: str) -> list[Target]:
+    from nmt_core.models.build import new_model, preset
+    from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+    from nmt_core.text.vocabulary import Vocabulary
+    from nmt_core.training.identity import RunIdentity
+    from nmt_core.training.state import Progress, restore_state, save_state
+
+    place = os.path.join(folder, "model")
+    sizes = {"hidden": 2, "embedding": 2, "maxout": 1, "initialisation": "glorot"}
+    config = preset("rnnencdec").model_copy(update=sizes)
+    words = Vocabulary(["</s>", "<unk>", "the", "la"], [9, 0, 5, 4])
+    model = new_model(config, len(words), len(words), seed=1)
+    save_model(place, model, words, words, FolderConfig(model=config))
+    optimizer = _optimizer(model)
+    trained = dict(model.named_parameters())
+    run = RunIdentity({}, {}, {"text": "0"}, {})
+    save_state(place, trained, optimizer, Progress(), run)
+
+    def load(content: bytes, name: str, read: Callable[[str], object]) -> None:
+        path = os.path.join(place, name)
+        valid = Path(path).read_bytes()
+        try:
+            _write(path, content)
+            read(place)
+        finally:
+            _write(path, valid)
+
+    def target(kind: str, name: str, read: Callable[[str], object], tokens: str, share: float) -> Target:
+        valid = (Path(place, name).read_bytes(), *seeds(kind))
+        load_it = functools.partial(load, name=name, read=read)
+        return Target(kind, load_it, valid, tuple(tokens.encode().split()), share, (place,))
+
+    header = '"dtype": "F32" "I32" "F64" "BF16" "shape": "data_offsets": [0,8] __metadata__'
+    return [
+        target("model-config", "config.yaml", load_model, "format_version: 1 hidden: 40000 type: &a *a .nan", 0.4),
+        target("model-parameters", "model.safetensors", load_model, header, 0.5),
+        target("model-vocabulary", "source.vocab", load_model, "</s> <unk>", 0.3),
+        target(
+            "training-state", "training.safetensors", lambda at: restore_state(at, trained, optimizer, run), header, 0.5
+        ),
+    ]
+
+
+def _optimizer(model: Any) -> Any:
+    import torch
+
+    optimizer = torch.optim.Adadelta(model.parameters())
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    return optimizer
+
+
+# ---- messages of the service
+
+
+def _messages(folder: str) -> list[Target]:
+    return [
+        Target(f"message-{name.lower()}", functools.partial(_call, folder, name), _message_seeds(name), share=0.1)
+        for name in ("Translate", "Score", "Rerank", "Encode")
+    ]
+
+
+def _message_seeds(name: str) -> Sequence[Any]:
+    from nmt_core.v1 import nmt_pb2 as pb
+
+    pair = pb.Pair(source="the la", target="la")
+    group = pb.SourceGroup(source="the", targets=["la", ""])
+    listing = pb.NbestList(source="the", hypotheses=[pb.Hypothesis(target="la", values=[1.5])])
+    column = pb.FeatureColumn(name="LM0", weight=0.5)
+    messages = {
+        "Translate": [
+            pb.TranslateRequest(texts=["the la", ""], beam=2, nbest=2, with_attention=True, max_length_ratio=1.5),
+            pb.TranslateRequest(texts=["the"], length_normalization=0.5, forbid_unknown=True, raw=True),
+        ],
+        "Score": [
+            pb.ScoreRequest(pairs=[pair], groups=[group], per_word=True, with_attention=True, priority="PRIORITY_BULK")
+        ],
+        "Rerank": [pb.RerankRequest(columns=[column], model_weight=0.5, lists=[listing], best=1)],
+        "Encode": [pb.EncodeRequest(texts=["the la"], raw=False), pb.EncodeRequest(texts=["the la"], raw=True)],
+    }
+    return tuple(message.SerializeToString() for message in messages[name])
+
+
+def _call(folder: str, name: str, content: bytes) -> None:
+    """Bytes to a request as gRPC does it, and the servicer's answer to that."""
+    from google.protobuf.message import DecodeError
+
+    from nmt_core.v1 import nmt_pb2 as pb
+
+    try:
+        request = getattr(pb, f"{name}Request").FromString(content)
+    except DecodeError:
+        return  # refused by gRPC itself
+    loop, servicer = _service(os.path.join(folder, "model"))
+    answer = loop.run_until_complete(getattr(servicer, name)(request, _Context()))
+    answer.SerializeToString()
+
+
+class _Context:
+    """A call without a deadline."""
+
+    def time_remaining(self) -> None:
+        return None
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_, **__: None
+
+
+@functools.cache
+def _service(folder: str) -> tuple[Any, Any]:
+    """A servicer of one small model; made in the process that asks."""
+    import asyncio
+
+    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.serving.limits import Limits
+    from nmt_core.serving.models import open_served_model
+    from nmt_core.serving.servicer import NmtServicer
+
+    async def begin() -> NmtServicer:
+        servicer = NmtServicer(limits=Limits(items=100, characters=200, words=20, beam=5, nbest=5))
+        await servicer.load(
+            lambda device: {"m": open_served_model([folder], DecodingConfig(beam=2), device=device, dtype="float32")}
+        )
+        return servicer
+
+    loop = asyncio.new_event_loop()
+    return loop, loop.run_until_complete(begin())

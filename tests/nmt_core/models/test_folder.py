@@ -1,0 +1,218 @@
+"""Model folders are replaced as a whole: whatever happens meanwhile, what loads is the old model or the new one."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt_core.errors import ModelError, NmtError
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.tensors import load_tensors, save_tensors
+from nmt_core.text.vocabulary import Vocabulary
+
+_CALLS = ("mkdir", "rename", "replace", "rmdir", "fsync", "chmod", "open", "unlink", "listdir")
+
+
+def _save(folder: str, *, words: int) -> None:
+    """A model of which every file says how many words it has."""
+    vocabulary = Vocabulary(["</s>", "<unk>", *(f"w{number}" for number in range(words))])
+    config = RNNencdecConfig(embedding=2, hidden=2, maxout=1, dropout=words / 100)
+    model = new_model(config, len(vocabulary), len(vocabulary), seed=words)
+    save_model(folder, model, vocabulary, vocabulary, FolderConfig(model=config, trained_with={"words": words}))
+
+
+def _words(folder: str) -> int:
+    """Which model it is; all parts must be of the same."""
+    loaded = load_model(folder)
+    words = len(loaded.source) - 2
+    assert (len(loaded.target), loaded.config.trained_with) == (words + 2, {"words": words})
+    assert loaded.model.config.dropout == words / 100
+    return words
+
+
+def _is_there(folder: str) -> bool:
+    return any(os.path.exists(os.path.join(folder, place, "config.yaml")) for place in ("", ".saved"))
+
+
+def _in_child(work: Callable[[], None]) -> bool:
+    """Run in a child that may be killed; whether it came to its end."""
+    child = os.fork()
+    if child == 0:
+        try:
+            work()
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert status in (0, signal.SIGKILL), status
+    return status == 0
+
+
+def _killed_at(call: int) -> None:
+    """The process is killed when it makes this call to the operating system, counted from 0."""
+    left = [call]
+
+    def guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+        def counted(*args: Any, **options: Any) -> Any:
+            if left[0] == 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            left[0] -= 1
+            return function(*args, **options)
+
+        return counted
+
+    for name in _CALLS:
+        setattr(os, name, guarded(getattr(os, name)))
+
+
+def test_killed_at_any_step_the_folder_holds_the_old_model_or_the_new_one(tmp_path: Path) -> None:
+    found = []
+    for step in range(1000):
+        folder = str(tmp_path / f"{step}")
+        _save(folder, words=1)
+
+        def save(step: int = step, folder: str = folder) -> None:
+            _killed_at(step)
+            _save(folder, words=2)
+
+        ended = _in_child(save)
+        found.append(_words(folder))
+        if ended:
+            break
+        _save(folder, words=3)
+        assert _words(folder) == 3
+        assert sorted(os.listdir(folder)) == ["config.yaml", "model.safetensors", "source.vocab", "target.vocab"]
+    assert len(found) > 20 and found == sorted(found) and set(found) == {1, 2}
+
+
+def test_a_first_save_that_is_killed_leaves_no_half_model(tmp_path: Path) -> None:
+    for step in range(0, 1000, 3):
+        folder = str(tmp_path / f"{step}")
+
+        def save(step: int = step, folder: str = folder) -> None:
+            _killed_at(step)
+            _save(folder, words=2)
+
+        ended = _in_child(save)
+        if ended:
+            break
+        if _is_there(folder):
+            assert _words(folder) == 2
+        else:
+            with pytest.raises(ModelError, match=r"there is no such model folder|config\.yaml"):
+                load_model(folder)
+    assert ended
+
+
+def test_killed_from_outside_at_any_time(tmp_path: Path) -> None:
+    folder = str(tmp_path / "m")
+    _save(folder, words=1)
+    program = (
+        "from tests.nmt_core.models.test_folder import _save\n"
+        "import itertools\n"
+        f"for number in itertools.count():\n    _save({folder!r}, words=number % 9 + 1)\n    print(flush=True)\n"
+    )
+    chance = random.Random(1)
+    for _ in range(3):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(chance.random() * 0.3)
+            process.kill()
+        assert 1 <= _words(folder) <= 9
+
+
+def test_who_reads_while_another_writes_gets_one_model_whole(tmp_path: Path) -> None:
+    folder = str(tmp_path / "m")
+    _save(folder, words=1)
+    end = threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not end.wait(0.002):
+            number += 1
+            _save(folder, words=number % 3 + 1)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert {_words(folder) for _ in range(30)} <= {1, 2, 3}
+    finally:
+        end.set()
+        writer.join()
+
+
+def test_an_error_while_saving_is_one_line_and_leaves_the_old_model(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = str(tmp_path / "m")
+    _save(folder, words=1)
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(NmtError, match="No space left on device"):
+        _save(folder, words=2)
+    monkeypatch.undo()
+    assert _words(folder) == 1 and not any(name.startswith(".") for name in os.listdir(folder))
+
+
+@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+def test_files_have_the_permissions_of_the_umask(tmp_path: Path, umask: int, mode: int) -> None:
+    before = os.umask(umask)
+    try:
+        _save(str(tmp_path / "m"), words=1)
+        save_tensors(str(tmp_path / "m" / "training.safetensors"), {"a": torch.zeros(1)})
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "m").iterdir()}
+    assert len(modes) == 5 and set(modes.values()) == {mode}
+
+
+def test_what_may_not_be_read_is_not_called_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = str(tmp_path / "model.safetensors")
+    save_tensors(path, {"a": torch.zeros(1)})
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr("builtins.open", refused)
+    with pytest.raises(ModelError, match=r"cannot be read \(Permission denied\)"):
+        load_tensors(path)
+
+
+def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def with_buffer(config: RNNencdecConfig, source: int, target: int) -> TranslationModel:
+        model = build(config, source, target)
+        model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
+        model.register_buffer("scratch", torch.zeros(1), persistent=False)
+        return model
+
+    from nmt_core.models import checkpoint
+
+    build = checkpoint.build_model
+    monkeypatch.setattr(checkpoint, "build_model", with_buffer)
+    words = Vocabulary(["</s>", "<unk>", "a"])
+    config = RNNencdecConfig(embedding=2, hidden=2, maxout=1)
+    model = with_buffer(config, 3, 3)
+    for parameter in model.parameters():
+        torch.nn.init.zeros_(parameter)
+    model.get_buffer("seen").copy_(torch.tensor([1, 2, 1 << 40]))
+    save_model(str(tmp_path / "m"), model, words, words, FolderConfig(model=config))
+    assert load_model(str(tmp_path / "m")).model.get_buffer("seen").tolist() == [1, 2, 1 << 40]
+    assert "scratch" not in load_tensors(str(tmp_path / "m" / "model.safetensors"))

@@ -1,0 +1,208 @@
+"""Model folders that strangers made to do harm: one clear line, in a moment, without memory."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from nmt_core.commands.main import main
+
+_MIB = 1 << 20
+_PROGRAM = """
+import resource, sys, torch
+from nmt_core.errors import ModelError
+from nmt_core.models.checkpoint import load_model
+pages = int(open("/proc/self/statm").read().split()[0])
+most = pages * resource.getpagesize() + (200 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+try:
+    load_model(sys.argv[1])
+except ModelError as error:
+    print(error)
+    sys.exit(2)
+"""
+
+
+@pytest.fixture(scope="module")
+def valid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("valid")
+    (place / "v").write_text("</s>\n<unk>\nun\ndeux\n")
+    sizes = ["--set", "model.hidden=4", "--set", "model.embedding=3", "--set", "model.maxout=2"]
+    vocabularies = ["--source-vocab", str(place / "v"), "--target-vocab", str(place / "v")]
+    assert main(["init", str(place / "m"), "--preset", "rnnencdec", *vocabularies, *sizes]) == 0
+    return place / "m"
+
+
+@pytest.fixture
+def folder(valid: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(valid, tmp_path / "m"))
+
+
+def _refused(folder: Path) -> str:
+    """What a process with 200 MiB and 20 seconds says of the folder."""
+    command = [sys.executable, "-c", _PROGRAM, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 2, done.stderr[-1000:]
+    assert done.stdout.count("\n") == 1 and str(folder) in done.stdout and len(done.stdout) < 1000
+    return done.stdout
+
+
+def _settings(change: Callable[[str], str]) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        path = folder / "config.yaml"
+        path.write_text(change(path.read_text()))
+
+    return harm
+
+
+def _tensors(change: Callable[[dict[str, torch.Tensor]], object]) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        tensors = load_file(folder / "model.safetensors")
+        change(tensors)
+        save_file(tensors, folder / "model.safetensors")
+
+    return harm
+
+
+def _bomb() -> str:
+    lines = ["a: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"b{n}: &a{n + 1} [{', '.join([f'*a{n}'] * 10)}]" for n in range(9)]
+    return "\n".join(f"  {line}" for line in lines)
+
+
+def _packed(name: str, content: bytes) -> Callable[[Path], None]:
+    return lambda folder: _write(folder / name, content)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+
+
+def _pipe(name: str) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return harm
+
+
+def _link(name: str, target: str) -> Callable[[Path], None]:
+    def harm(folder: Path) -> None:
+        (folder / name).unlink()
+        (folder / name).symlink_to(target)
+
+    return harm
+
+
+def _header(folder: Path) -> None:
+    """A file whose header says more than the file holds."""
+    header = json.dumps({"x": {"dtype": "F32", "shape": [1 << 40], "data_offsets": [0, 1 << 42]}}).encode()
+    _write(folder / "model.safetensors", len(header).to_bytes(8, "little") + header)
+
+
+def _sparse(folder: Path) -> None:
+    with (folder / "config.yaml").open("r+b") as stream:
+        stream.truncate(1 << 40)
+
+
+def _first(tensors: dict[str, torch.Tensor]) -> torch.Tensor:
+    return tensors["target_embedding.weight"]
+
+
+HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a YAML bomb": (_settings(lambda text: text + f"trained_with2:\n{_bomb()}\n"), "more than 100,000 values"),
+    "a value that holds itself": (_settings(lambda text: text + "x: &a [*a]\n"), "a value that holds itself"),
+    "deep nesting": (_settings(lambda text: text + "x: " + "[" * 20_000), "nested too deeply"),
+    "a huge whole number": (_settings(lambda text: text.replace("hidden: 4", "hidden: " + "9" * 5000)), "line|:"),
+    "a number beyond 64 bits": (_settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 70}")), "64 bits"),
+    "a size that is none": (_settings(lambda text: text.replace("hidden: 4", f"hidden: {1 << 61}")), "a size that is"),
+    "a size beyond memory": (_settings(lambda text: text.replace("hidden: 4", "hidden: 400000")), "GB; this machine"),
+    "hidden: 40000": (_settings(lambda text: text.replace("hidden: 4", "hidden: 40000")), "but config.yaml and the"),
+    "a key twice": (_settings(lambda text: text + "format_version: 1\n"), "the key 'format_version' is given twice"),
+    "a text for a number": (_settings(lambda text: text.replace("hidden: 4", "hidden: 'x'")), "'model.hidden'"),
+    "a language that is a path": (
+        _settings(lambda text: text.replace("source_language: en", "source_language: ../../etc")),
+        "'text.source_language'",
+    ),
+    "version -1": (
+        _settings(lambda text: text.replace("version: 1", "version: -1")),
+        "expected a format_version from 1",
+    ),
+    "version 0": (_settings(lambda text: text.replace("version: 1", "version: 0")), "a format_version from 1"),
+    "version true": (
+        _settings(lambda text: text.replace("version: 1", "version: true")),
+        "expected a format_version from 1",
+    ),
+    "version 1.0": (
+        _settings(lambda text: text.replace("version: 1", "version: 1.0")),
+        "expected a format_version from 1",
+    ),
+    "no UTF-8": (_packed("config.yaml", b"format_version: 1\n\xff\xfe: 2\n"), "config.yaml:2: not valid YAML"),
+    "control characters": (_packed("config.yaml", b"a: 1\nb: \x1b[2J\n"), "config.yaml:2: not valid YAML"),
+    "a terabyte of settings": (_sparse, "more than"),
+    "settings that are a pipe": (_pipe("config.yaml"), "config.yaml: is a pipe; expected an ordinary file"),
+    "a vocabulary that is a pipe": (_pipe("source.vocab"), "source.vocab: is a pipe; expected an ordinary file"),
+    "parameters that are a pipe": (_pipe("model.safetensors"), "is a pipe; expected an ordinary file"),
+    "settings without end": (_link("config.yaml", "/dev/zero"), "is a device"),
+    "a vocabulary without end": (_link("target.vocab", "/dev/zero"), "is a device"),
+    "parameters without end": (_link("model.safetensors", "/dev/zero"), "is a device"),
+    "a link to nothing": (_link("target.vocab", "nowhere"), "target.vocab: cannot be read (No such file"),
+    "a vocabulary of one line of 1 GiB": (
+        _packed("source.vocab", gzip.compress(bytes(64 * _MIB), 1) * 16),
+        "source.vocab",
+    ),
+    "a vocabulary of a billion words": (
+        _packed("source.vocab", gzip.compress(b"</s>\n<unk>\n") + gzip.compress(b"a\n" * (32 * _MIB), 1) * 16),
+        "source.vocab",
+    ),
+    "a word twice": (_packed("source.vocab", b"</s>\n<unk>\na\na\n"), "source.vocab:4: the word 'a' is there twice"),
+    "an empty word": (_packed("source.vocab", b"</s>\n<unk>\n\na\n"), "source.vocab:3: expected one word"),
+    "a header of sizes that are not there": (_header, "is damaged"),
+    "a header without end": (_packed("model.safetensors", b"\xff" * 64), "a header of"),
+    "an empty file of parameters": (_packed("model.safetensors", b""), "is damaged"),
+    "whole numbers for parameters": (
+        _tensors(lambda all_: all_.update({"target_embedding.weight": _first(all_).view(torch.int32)})),
+        "target_embedding.weight has numbers of type I32, not float32",
+    ),
+    "NaN": (_tensors(lambda all_: _first(all_)[2].fill_(float("nan"))), "holds NaN or infinite numbers"),
+    "an infinite number": (_tensors(lambda all_: _first(all_)[2, 0].fill_(float("inf"))), "holds NaN or infinite"),
+    "a parameter too many": (
+        _tensors(lambda all_: all_.update({"extra": torch.zeros(1)})),
+        "extra is not expected; config.yaml describes another model",
+    ),
+    "a parameter too few": (_tensors(lambda all_: all_.pop("target_embedding.weight")), "is missing; config.yaml"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_a_hostile_folder_is_one_line(folder: Path, harm: str) -> None:
+    do, expected = HARMS[harm]
+    do(folder)
+    assert any(words in _refused(folder) for words in expected.split("|"))
+
+
+def test_bounds_hold_for_overrides_too(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    vocabulary = str(folder / "source.vocab")
+    arguments = ["--preset", "rnnencdec", "--source-vocab", vocabulary, "--target-vocab", vocabulary]
+    for value in ("[" * 1000, "&a [*a]", "9" * 5000, f"{1 << 70}", "{a: 1, a: 2}"):
+        assert main(["init", str(folder / "new"), *arguments, "--set", f"model.hidden={value}"]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_ordinary_sharing_in_settings_still_works(tmp_path: Path) -> None:
+    from nmt_core.config import read_yaml
+
+    (tmp_path / "x.yaml").write_text("a: &base {x: 1, y: 2}\nb: {<<: *base, y: 3}\nc: [*base, *base]\n")
+    expected = {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}, "c": [{"x": 1, "y": 2}] * 2}
+    assert read_yaml(str(tmp_path / "x.yaml")) == expected == yaml.safe_load((tmp_path / "x.yaml").read_text())
