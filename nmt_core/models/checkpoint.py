@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -170,6 +170,7 @@ def _load(folder: str) -> LoadedModel:
     described = _described(config.model, len(source), len(target), path=os.path.join(folder, SETTINGS))
     with open_tensors(path) as found:
         found.check(described, hint=SETTINGS)
+        _check_memory(path, described)
         tensors = found.tensors()
     check_finite(path, tensors)
     model = build_model(config.model, len(source), len(target))
@@ -187,13 +188,14 @@ def _described(config: AnyConfig, source: int, target: int, *, path: str) -> dic
             model = build_model(config, source, target)
     except (RuntimeError, OverflowError, TypeError) as error:
         raise ModelError(f"{path}: describes a model of a size that is none") from error
-    tensors = _all_tensors(model)
+    return _all_tensors(model)
+
+
+def _check_memory(path: str, tensors: Mapping[str, Tensor]) -> None:
     size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    if size > (memory := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")):
-        raise ModelError(
-            f"{path}: describes a model of {size / 1e9:,.0f} GB; this machine has a memory of {memory / 1e9:,.0f} GB"
-        )
-    return tensors
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if size > memory:
+        raise ModelError(f"{path}: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
 
 
 def _read_vocabulary(path: str, *, most: int) -> Vocabulary:
