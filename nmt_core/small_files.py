@@ -36,15 +36,16 @@ def read_small(path: str, *, most: int = MOST_BYTES, regular: bool = False) -> b
     return content
 
 
-def read_json(path: str, *, most: int = MOST_BYTES) -> Any:
-    """The value in a JSON file. Raises InputError with the line of a mistake."""
+def read_json(path: str, *, most: int = MOST_BYTES, remedy: str = "") -> Any:
+    """The value in a JSON file. Raises InputError with the line of a mistake, and the ``remedy``."""
+    remedy = f"; {remedy}" if remedy else ""
     content = read_small(path, most=most)
     try:
         return json.loads(content)
     except json.JSONDecodeError as error:
-        raise InputError(path, f"is not JSON ({error.msg})", line=error.lineno) from error
+        raise InputError(path, f"is not JSON ({error.msg}){remedy}", line=error.lineno) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, endless nesting
-        raise InputError(path, f"is not JSON ({str(error).partition(';')[0][:80]})") from error
+        raise InputError(path, f"is not JSON ({str(error).partition(';')[0][:80]}){remedy}") from error
 
 
 def check_regular(path: str) -> None:

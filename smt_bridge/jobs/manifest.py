@@ -74,7 +74,7 @@ def read_manifest(path: str) -> Manifest | None:
     """The manifest, or None where there is none. Raises InputError for a file that is something else."""
     if not os.path.exists(path):
         return None
-    content = read_json(path)
+    content = read_json(path, remedy=_ANEW)
     try:
         if content["format"] != FORMAT:
             raise InputError(path, f"was written by another version of this program; {_ANEW}")
