@@ -56,6 +56,10 @@ class LoopView(abc.ABC):
     def gates(self) -> Tensor | None:
         """What the last position is told for the gates, (B, G)."""
 
+    def attention(self) -> Tensor | None:
+        """How much was looked where from all positions, (B, T, S)."""
+        return None
+
     @abc.abstractmethod
     def readouts(self) -> Tensor | None:
         """What all positions are told for the readout, (B, T, X) or (B, 1, X)."""
@@ -283,9 +287,15 @@ class _AttentiveLoopView(LoopView):
         self.attend = part.looking_at(memory)
         self.gates_of = SharedMatrix(part.to_gates.weight)
         self.contexts: list[Tensor] = []
+        self.weights: list[Tensor] = []
 
     def look(self, hidden_BH: Tensor) -> None:
-        self.contexts.append(self.attend(hidden_BH, position=len(self.contexts)).context_NX)
+        context_BX, weights_BS = self.attend(hidden_BH, position=len(self.contexts))
+        self.contexts.append(context_BX)
+        self.weights.append(weights_BS)
+
+    def attention(self) -> Tensor:
+        return torch.stack(self.weights, dim=1)
 
     def gates(self) -> Tensor:
         last_BX, to_gates = self.contexts[-1], self.part.to_gates

@@ -27,7 +27,7 @@ from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.initialisation import Linear
 from nmt_core.models.encoder_decoder import Addition, Decoder
-from nmt_core.models.interface import Memory, Side, State, Step
+from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
@@ -93,10 +93,10 @@ class FusedDecoder(Decoder):
         step = self.translation.step(previous_N, state.translation, memory, layout, self._addition(read.readout_NL))
         return Step(step.readout_NL, FusedState(step.state, read.state), step.attention_NS)
 
-    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
+    def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step`` for a known target."""
-        read_BTH = self.language.target_decoder.readouts(words_BT, memory)
-        return self.translation.readouts(words_BT, memory, self._addition(read_BTH))
+        read_BTH = self.language.target_decoder.known_targets(words_BT, memory).readouts_BTL
+        return self.translation.known_targets(words_BT, memory, self._addition(read_BTH))
 
     def _addition(self, language: Tensor) -> Addition:
         return lambda state: self.controller(state, language)

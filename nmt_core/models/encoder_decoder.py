@@ -34,8 +34,8 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import Layers, Reader, UpperLayers
-from nmt_core.models.context import Context
-from nmt_core.models.interface import NO_WORD, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.context import AttentiveContext, Context
+from nmt_core.models.interface import NO_WORD, KnownTargets, Memory, Side, State, Step, TranslationModel
 
 Order = Literal["look-generate-update", "conditional"]
 Addition = Callable[[Tensor], Tensor]
@@ -59,8 +59,8 @@ class Decoder(nn.Module, abc.ABC):
         """See ``TranslationModel``."""
 
     @abc.abstractmethod
-    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
-        """What the generator reads at every position of known targets, (B, T, L)."""
+    def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
+        """See ``TranslationModel``."""
 
 
 class EncoderDecoder(TranslationModel):
@@ -102,9 +102,14 @@ class EncoderDecoder(TranslationModel):
         """A step of the decoder."""
         return self.target_decoder.step(previous_N, state, memory, layout)
 
-    def readouts(self, batch: Batch) -> Tensor:
+    @property
+    def attends(self) -> bool:
+        """Whether the decoder does."""
+        return isinstance(self.target_decoder.context, AttentiveContext)
+
+    def known_targets(self, batch: Batch) -> KnownTargets:
         """As ``step`` for a known target, with all that does not depend on the recurrence outside the loop."""
-        return self.target_decoder.readouts(batch.target.words_BL, self.encode(batch.source))
+        return self.target_decoder.known_targets(batch.target.words_BL, self.encode(batch.source))
 
 
 @dataclass(frozen=True)
@@ -174,7 +179,7 @@ class RecurrentDecoder(Decoder):
         kept_NG = sight.gates_NG if state.context_NG is not None else None
         return Step(readout_NL, DecoderState(state.hidden_NU, state.upper_NU, kept_NG), sight.weights_NS)
 
-    def readouts(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> Tensor:
+    def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         shifted_BTE = self.embedding.shifted(words_BT)
         inputs_BTG = self.inputs(self.variational(shifted_BTE))
@@ -194,7 +199,7 @@ class RecurrentDecoder(Decoder):
         if addition is not None:
             context_part = addition(top_BTH) if context_part is None else context_part + addition(top_BTH)
         readouts_BTL: Tensor = self.readout(top_BTH, shifted_BTE, context_part)
-        return readouts_BTL if self.dropout is None else self.dropout(readouts_BTL)
+        return KnownTargets(readouts_BTL if self.dropout is None else self.dropout(readouts_BTL), view.attention())
 
     def _first(self, memory: Memory) -> Tensor:
         """s_0 = tanh(W_s x + b_s), or zeros."""

@@ -26,7 +26,7 @@ from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
-from nmt_core.layers.word_loss import Losses, LossOptions, word_loss
+from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 Side = Literal["source", "target"]
@@ -146,8 +146,20 @@ class Step(NamedTuple):
     attention_NS: Tensor | None
 
 
+class KnownTargets(NamedTuple):
+    """What the generator reads at every position of known targets, and where the model looked, as in ``Step``."""
+
+    readouts_BTL: Tensor
+    attention_BTS: Tensor | None
+
+
 class TranslationModel(nn.Module, abc.ABC):
     """p(target | source), word by word."""
+
+    @property
+    def attends(self) -> bool:
+        """Whether steps say where the model looked."""
+        return False
 
     @property
     @abc.abstractmethod
@@ -179,11 +191,13 @@ class TranslationModel(nn.Module, abc.ABC):
         generator = self.generator if candidates_C is None else self.generator.restricted_to(candidates_C)
         return generator.log_probs(readout_NL)
 
+    @final
     def readouts(self, batch: Batch) -> Tensor:
-        """What the generator reads at every target position of known targets, (B, T, L).
+        """What the generator reads at every target position of known targets, (B, T, L)."""
+        return self.known_targets(batch).readouts_BTL
 
-        Written with ``step``; models replace it by a faster form that must agree.
-        """
+    def known_targets(self, batch: Batch) -> KnownTargets:
+        """All steps of known targets. Written with ``step``; models replace it by a faster form that must agree."""
         memory = self.encode(batch.source)
         state = self.start(memory)
         words_BT = batch.target.words_BL
@@ -191,9 +205,11 @@ class TranslationModel(nn.Module, abc.ABC):
         steps = []
         for position in range(words_BT.shape[1]):
             step = self.step(previous, state, memory)
-            steps.append(step.readout_NL)
+            steps.append(step)
             previous, state = words_BT[:, position], step.state
-        return torch.stack(steps, dim=1)
+        looked = [step.attention_NS for step in steps if step.attention_NS is not None]
+        readouts_BTL = torch.stack([step.readout_NL for step in steps], dim=1)
+        return KnownTargets(readouts_BTL, torch.stack(looked, dim=1) if looked else None)
 
     def forward(self, batch: Batch) -> Tensor:
         """Log p of every target word given the words before it, (B, T); 0 at padding.
@@ -218,7 +234,14 @@ class TranslationModel(nn.Module, abc.ABC):
         mask_BT = batch.target.mask_BL
         weights_N = None if weights_B is None else weights_B.unsqueeze(1).expand_as(mask_BT)[mask_BT]
         words_N = batch.target.words_BL[mask_BT]
-        return word_loss(self.generator, self.readouts(batch)[mask_BT], words_N, options, weights_N)
+        known = self.known_targets(batch)
+        losses = word_loss(self.generator, known.readouts_BTL[mask_BT], words_N, options, weights_N)
+        if not options.guided_alignment or batch.alignment_BTS is None:
+            return losses
+        assert known.attention_BTS is not None, "only attention can be guided"
+        guided = alignment_loss(known.attention_BTS, batch.alignment_BTS)
+        objective = losses.objective + options.guided_alignment * guided.total
+        return Losses(objective, {**losses.sums, "alignment": LossSum(guided.total.detach(), guided.count)})
 
     def trained(self) -> Iterator[nn.Parameter]:
         """The parameters that training changes: all, unless a model says otherwise."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -95,6 +96,17 @@ class MinimumRiskConfig(Config):
     sharpness: float = Field(default=0.005, gt=0, allow_inf_nan=False)
 
 
+class GuidedAlignmentConfig(Config):
+    """How much attention follows ``data.alignment``; ``weight`` is multiplied with ``decay`` after every epoch."""
+
+    weight: float = Field(default=1.0, gt=0, allow_inf_nan=False)
+    decay: float = Field(default=1.0, gt=0, le=1)
+
+    def weight_after(self, epochs: float) -> float:
+        """The weight when so many epochs are over."""
+        return float(self.weight * self.decay ** math.floor(epochs))
+
+
 class TrainingConfig(Config):
     """How to train.
 
@@ -120,6 +132,7 @@ class TrainingConfig(Config):
     update_every: int = Field(default=1, ge=1)
     ema: float | None = Field(default=None, gt=0, lt=1)
     minimum_risk: MinimumRiskConfig | None = None
+    guided_alignment: GuidedAlignmentConfig | None = None
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
     self_normalization: float = Field(default=0.0, ge=0)
@@ -163,7 +176,11 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _risk_stands_alone(self) -> TrainingConfig:
-        for key in ("label_smoothing", "self_normalization", "partition_words") if self.minimum_risk else ():
+        for key in (
+            ("label_smoothing", "self_normalization", "partition_words", "guided_alignment")
+            if self.minimum_risk
+            else ()
+        ):
             if getattr(self, key):
                 raise ValueError(f"{key} is about likelihood and does not go with minimum_risk")
         return self
@@ -185,6 +202,12 @@ class RunConfig(Config):
     text: TextConfig = TextConfig()
     data: DataConfig
     training: TrainingConfig = TrainingConfig()
+
+    @model_validator(mode="after")
+    def _alignment_is_used(self) -> RunConfig:
+        if (self.data.alignment is None) != (self.training.guided_alignment is None):
+            raise ValueError("data.alignment and training.guided_alignment go together; one of them is missing")
+        return self
 
 
 def begun(settings: Mapping[str, Any]) -> dict[str, Any]:

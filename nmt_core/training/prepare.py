@@ -61,6 +61,8 @@ def prepare(run: RunConfig) -> Prepared:
     source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
     target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
     model = _first_model(run, source, target, start)
+    if run.training.guided_alignment is not None and not model.attends:
+        raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
     _load_embeddings(run, model, source, target)
     config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
     loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)

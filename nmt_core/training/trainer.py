@@ -120,7 +120,7 @@ class Trainer:
         self._set_learning_rate(before.learning_rate * rate_factor(self.config, update=number, epochs=epochs))
         task.loaded.model.train()
         self.optimizer.zero_grad()
-        losses = self._gradient(task, work)
+        losses = self._gradient(task, work, epochs)
         loss = torch.stack([each.objective.detach() for each in losses]).sum()
         norm = rescale_gradient(self.trained.values(), self.config.clip)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
@@ -140,7 +140,7 @@ class Trainer:
         )
         self.reporter.update(self.progress, losses, work.batches, norm)
 
-    def _gradient(self, task: Task, work: Work) -> list[Losses]:
+    def _gradient(self, task: Task, work: Work, epochs: float) -> list[Losses]:
         """Add the gradient of all minibatches; their losses."""
         divisor = {
             "sum": 1,
@@ -155,7 +155,9 @@ class Trainer:
                 backpropagate_risk(model, batch, config.minimum_risk, seed=config.seed, number=first + place, **common)
                 for place, batch in enumerate(work.batches)
             ]
-        options = LossOptions(config.label_smoothing, config.self_normalization)
+        guided = config.guided_alignment
+        alignment = 0.0 if guided is None else guided.weight_after(epochs)
+        options = LossOptions(config.label_smoothing, config.self_normalization, alignment)
         return [backpropagate(model, batch, options, **common) for batch in work.batches]
 
     def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:

@@ -115,7 +115,7 @@ def test_steps_scorer_and_beam_agree_with_forward(order: Order) -> None:
     model = fused(order).requires_grad_(False)
     batch = pad_pairs(PAIRS)
     expected = model(batch).sum(dim=1)
-    stepwise = TranslationModel.readouts(model, batch)
+    stepwise = TranslationModel.known_targets(model, batch).readouts_BTL
     assert torch.allclose(model.readouts(batch), stepwise, atol=1e-5)
     config = DecodingConfig(beam=4, nbest=4, max_length_extra=3)
     for hypotheses, (source, _) in zip(
