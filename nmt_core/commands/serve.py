@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
-from nmt_core.messages import say
+from nmt_core.messages import show
 
 if TYPE_CHECKING:
     import asyncio
 
+    from nmt_core.serving.calls import Watchers
     from nmt_core.serving.limits import Limits
+    from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.metrics import Metrics
     from nmt_core.serving.models import ServedModel
+    from nmt_core.serving.reload import Reloader
     from nmt_core.serving.server import Address, NmtServer
     from nmt_core.serving.servicer import Load
 
@@ -31,6 +33,7 @@ examples:
 
 NAME=DIR,DIR serves an ensemble. The server listens on this machine only unless --host says otherwise, and then
 wants certificates or --insecure. SIGTERM and Ctrl-C answer what was accepted, then end; a second one ends at once.
+SIGHUP reads models, tokens and certificates anew, and opens the access log anew.
 """
 
 
@@ -67,6 +70,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="source words translated at once, at the beam above; on a GPU more is faster (default: 1000)",
     )
+    parser.add_argument(
+        "--watch-models", type=float, metavar="S", help="look every S seconds whether model folders have changed"
+    )
     _add_security(parser.add_argument_group("security"))
     _add_observation(parser.add_argument_group("observation"))
     _add_limits(parser.add_argument_group("limits and times"))
@@ -90,17 +96,40 @@ def _add_observation(group: argparse._ArgumentGroup) -> None:
     )
 
 
+_LIMITS = {
+    "items": "texts, pairs or hypotheses of a request",
+    "characters": "of a text",
+    "words": "of a text",
+    "beam": "",
+    "nbest": "translations of a sentence",
+    "steps": "hypotheses of a request times the words they may have",
+    "message_mib": "size of a message",
+    "memory_mib": "what requests under way may hold",
+    "calls": "calls open at once",
+    "client_calls": "calls of one client open at once",
+    "streams": "streams open at once",
+    "client_streams": "streams of one client open at once",
+    "watches": "health watches open at once",
+    "connections": "connections open at once",
+}
+_SECONDS = {
+    "body": "for a request to arrive",
+    "unread": "for the answer of a stream to be taken",
+    "idle": "until unused streams and connections are closed",
+    "age": "until connections are asked to be opened anew",
+    "stuck": "for one batch or step, before health says NOT_SERVING",
+}
+
+
 def _add_limits(group: argparse._ArgumentGroup) -> None:
     whole: dict[str, Any] = {"type": int, "metavar": "N"}
-    group.add_argument("--max-items", **whole, help="texts, pairs or hypotheses of a request (default: 20000)")
-    group.add_argument("--max-characters", **whole, help="of a text (default: 20000)")
-    group.add_argument("--max-words", **whole, help="of a text (default: 2000)")
-    group.add_argument("--max-beam", **whole, help="(default: 200)")
-    group.add_argument("--max-nbest", **whole, help="translations of a sentence (default: 200)")
-    group.add_argument("--max-message-mib", **whole, help="size of a message (default: 32)")
-    group.add_argument("--max-calls", **whole, help="calls open at once (default: 10000)")
-    group.add_argument("--max-streams", **whole, help="streams open at once (default: 256)")
+    for name, meaning in _LIMITS.items():
+        group.add_argument(f"--max-{name.replace('_', '-')}", **whole, help=f"{meaning} (default: {_default(name)})")
+    for name, meaning in _SECONDS.items():
+        text = f"seconds {meaning} (default: {_default(name):g})"
+        group.add_argument(f"--{name}-timeout", type=float, metavar="S", help=text)
     group.add_argument("--queue-tokens", **whole, default=2_000_000, help="what may wait (default: 2000000)")
+    group.add_argument("--client-tokens", **whole, help="what may wait of one client (default: a quarter of that)")
     group.add_argument(
         "--max-delay", type=float, default=0.002, metavar="S", help="seconds a batch waits for more (default: 0.002)"
     )
@@ -126,47 +155,141 @@ def run(args: argparse.Namespace) -> int:
     except ImportError as error:
         raise NmtError(f"serving needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
     with ExitStack() as stack:
-        asyncio.run(_serve(args, stack))
+        log = stack.enter_context(_server_log())
+        asyncio.run(_serve(args, log, stack))
     return 0
 
 
-async def _serve(args: argparse.Namespace, stack: ExitStack) -> None:
-    import logging
+async def _serve(args: argparse.Namespace, log: LogWriter, stack: ExitStack) -> None:
+    import asyncio
 
-    logging.basicConfig(level=logging.WARNING, format="nmt-core serve: %(message)s", stream=sys.stderr)
     address, load, devices = _address(args), _loader(args), _devices(args)
-    server = _server(args, address, devices, stack)  # a port in use shows before anything is loaded
+    metrics = await _metrics(args, log, stack)
+    watchers = _watchers(args, metrics, stack)
+    server = _server(args, address, devices, watchers)  # a port in use shows before anything is loaded
     stop = _stop_signals()
     await server.start()
     try:
-        await server.load(load)
-        _say(f"ready on {args.host}:{server.port}")
+        reloader = _reloader(args, server, address, watchers)
+        if not await _unless_stopped(server.load(load), stop):
+            _say(log, "ended while the models were being loaded")
+            return
+        _say(log, f"ready on {args.host}:{server.port}")
+        reloading = asyncio.create_task(reloader.run(args.watch_models))
         await stop.wait()
-        _say("finishing what was accepted; a second signal ends at once")
+        reloading.cancel()
+        _say(log, "finishing what was accepted; a second signal ends at once")
     finally:
         await server.stop(args.grace, delay=args.drain_delay)
 
 
-def _server(args: argparse.Namespace, address: Address, devices: Sequence[str], stack: ExitStack) -> NmtServer:
-    from nmt_core.serving.calls import Calls
-    from nmt_core.serving.security import read_tokens
+async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) -> bool:
+    """Whether work was done before the server was told to stop. Raises what it raises."""
+    import asyncio
+
+    working, stopping = asyncio.ensure_future(work), asyncio.ensure_future(stop.wait())
+    await asyncio.wait([working, stopping], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not working.done():
+        working.cancel()
+        return False
+    working.result()
+    return True
+
+
+@contextmanager
+def _server_log() -> Iterator[LogWriter]:
+    """Where the server's own remarks go: to standard error, without ever waiting for it."""
+    import logging
+
+    from nmt_core.serving.log_writer import STANDARD_ERROR, LogHandler, LogWriter
+
+    log = LogWriter(STANDARD_ERROR)
+    handler = LogHandler(log)
+    logging.basicConfig(level=logging.WARNING, format="nmt-core serve: %(message)s", handlers=[handler])
+    try:
+        yield log
+    finally:
+        logging.getLogger().removeHandler(handler)
+        log.close()
+
+
+def _server(args: argparse.Namespace, address: Address, devices: Sequence[str], watchers: Watchers) -> NmtServer:
     from nmt_core.serving.server import NmtServer
     from nmt_core.serving.servicer import NmtServicer
 
-    limits = _limits(args)
-    metrics = _metrics(args, stack)
-    tokens = read_tokens(args.token_file) if args.token_file else None
-    log = stack.enter_context(_access_log(args.access_log)) if args.access_log else None
-    tracing = None
+    client_tokens = args.queue_tokens // 4 if args.client_tokens is None else args.client_tokens
+    servicer = NmtServicer(
+        devices=devices,
+        limits=_limits(args),
+        metrics=watchers.metrics,
+        capacity=args.queue_tokens,
+        client_capacity=client_tokens,
+        delay=args.max_delay,
+    )
+    return NmtServer(servicer, address, watchers)
+
+
+def _watchers(args: argparse.Namespace, metrics: Metrics | None, stack: ExitStack) -> Watchers:
+    from nmt_core.serving.calls import Watchers
+    from nmt_core.serving.log_writer import LogWriter
+    from nmt_core.serving.security import read_tokens
+
+    watchers = Watchers(metrics, tokens=read_tokens(args.token_file) if args.token_file else None)
+    if args.access_log:
+        dropped = None if metrics is None else metrics.log_dropped.labels("access").inc
+        watchers.log = LogWriter(args.access_log, dropped=dropped or (lambda: None))
+        stack.callback(watchers.log.close)
     if args.tracing:
         from nmt_core.serving.tracing import Tracing
 
-        tracing = Tracing()
-        stack.callback(tracing.close)
-    servicer = NmtServicer(
-        devices=devices, limits=limits, metrics=metrics, capacity=args.queue_tokens, delay=args.max_delay
-    )
-    return NmtServer(servicer, address, Calls(limits, metrics=metrics, log=log, tokens=tokens, tracing=tracing))
+        watchers.tracing = Tracing()
+        stack.callback(watchers.tracing.close)
+    return watchers
+
+
+def _reloader(args: argparse.Namespace, server: NmtServer, address: Address, watchers: Watchers) -> Reloader:
+    """What reads all anew, at SIGHUP too."""
+    import asyncio
+    import signal
+
+    from nmt_core.serving.reload import Reloader, Sources
+    from nmt_core.serving.security import read_tokens
+
+    def exchange_tokens() -> None:
+        if args.token_file:
+            watchers.tokens = read_tokens(args.token_file)
+
+    def reopen_log() -> None:
+        if watchers.log is not None:
+            watchers.log.reopen()
+
+    def check_certificate() -> None:
+        _check_certificate(address, watchers.metrics)
+
+    check_certificate()
+    steps = (exchange_tokens, reopen_log, check_certificate)
+    reloader = Reloader(server, Sources(lambda: _folders(args), lambda: _loader(args), steps), watchers.metrics)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
+    return reloader
+
+
+def _check_certificate(address: Address, metrics: Metrics | None) -> None:
+    """Warn of a certificate that clients will refuse. Raises InputError where it does not fit its key."""
+    import logging
+    from datetime import UTC, datetime
+
+    if address.certificates is None:
+        return
+    validity = address.certificates.check()
+    if metrics is not None:
+        metrics.certificate.set(validity.end.timestamp())
+    if problem := validity.problem(datetime.now(UTC)):
+        logging.getLogger(__name__).warning(
+            "the certificate %s %s: clients will refuse it; renew the file, the server follows it",
+            address.certificates.certificate,
+            problem,
+        )
 
 
 def _address(args: argparse.Namespace) -> Address:
@@ -193,20 +316,40 @@ def _limits(args: argparse.Namespace) -> Limits:
     from nmt_core.errors import ConfigError
     from nmt_core.serving.limits import Limits
 
-    given: dict[str, int] = {}
-    for name in ("items", "characters", "words", "beam", "nbest", "message_mib", "calls", "streams"):
+    given: dict[str, Any] = {}
+    for name in _LIMITS:
         value = getattr(args, f"max_{name}")
         if value is None:
             continue
         if value < 1:
             raise ConfigError(f"--max-{name.replace('_', '-')} {value}: expected at least 1")
-        given.update({"message_bytes": value << 20} if name == "message_mib" else {name: value})
+        given.update({f"{name[:-4]}_bytes": value << 20} if name.endswith("_mib") else {name: value})
+    for name in _SECONDS:
+        value = getattr(args, f"{name}_timeout")
+        if value is not None and not 0 < value <= 1e6:
+            raise ConfigError(f"--{name}-timeout {value:g}: expected more than 0, at most 1000000")
+        given.update({} if value is None else {f"{name}_seconds": value})
+    if (mib := args.max_message_mib) is not None and mib > 1024:
+        raise ConfigError(f"--max-message-mib {mib}: expected at most 1024")
     limits = Limits(**given)
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
-    if min(args.queue_tokens, args.max_delay, args.grace, args.drain_delay) < 0:
-        raise ConfigError("--queue-tokens, --max-delay, --grace and --drain-delay cannot be negative")
+    if min(args.queue_tokens, args.client_tokens or 0, args.max_delay, args.grace, args.drain_delay) < 0:
+        problem = "--queue-tokens, --client-tokens, --max-delay, --grace and --drain-delay cannot be negative"
+        raise ConfigError(problem)
+    if args.watch_models is not None and not 0 < args.watch_models <= 1e6:
+        raise ConfigError(f"--watch-models {args.watch_models:g}: expected more than 0 seconds")
     return limits
+
+
+def _default(name: str) -> Any:
+    """Of the option of a limit."""
+    from nmt_core.serving.limits import Limits
+
+    limits = Limits()
+    if name.endswith("_mib"):
+        return getattr(limits, f"{name[:-4]}_bytes") >> 20
+    return getattr(limits, f"{name}_seconds" if name in _SECONDS else name)
 
 
 def _devices(args: argparse.Namespace) -> list[str]:
@@ -226,17 +369,10 @@ def _devices(args: argparse.Namespace) -> list[str]:
     return devices
 
 
-def _loader(args: argparse.Namespace) -> Load:
-    """What loads the models for a device. Raises ConfigError."""
+def _folders(args: argparse.Namespace) -> dict[str, list[str]]:
+    """The folders of all models. Raises ConfigError."""
     from nmt_core.errors import ConfigError
-    from nmt_core.inference.search_config import DecodingConfig
-    from nmt_core.serving.models import (
-        model_folders,
-        named_candidates,
-        named_folders,
-        named_lexicons,
-        open_served_model,
-    )
+    from nmt_core.serving.model_options import model_folders, named_folders
 
     folders = named_folders(args.model)
     for name, parts in (model_folders(args.models) if args.models else {}).items():
@@ -245,6 +381,17 @@ def _loader(args: argparse.Namespace) -> Load:
         folders[name] = parts
     if not folders:
         raise ConfigError("no model: give --model NAME=DIR, or --models DIR")
+    return folders
+
+
+def _loader(args: argparse.Namespace) -> Load:
+    """What loads the models for a device. Raises ConfigError."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.serving.model_options import named_candidates, named_lexicons
+    from nmt_core.serving.models import open_served_model
+
+    folders = _folders(args)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
 
@@ -264,30 +411,19 @@ def _loader(args: argparse.Namespace) -> Load:
     return load
 
 
-def _metrics(args: argparse.Namespace, stack: ExitStack) -> Metrics | None:
+async def _metrics(args: argparse.Namespace, log: LogWriter, stack: ExitStack) -> Metrics | None:
     if args.metrics_port is None:
         return None
     from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.metrics_page import MetricsPage
 
     metrics = Metrics()
-    stack.callback(metrics.serve(args.metrics_host, args.metrics_port))
-    _say(f"metrics on http://{args.metrics_host}:{metrics.port}/metrics")
+    page = MetricsPage(metrics.registry)
+    await page.start(args.metrics_host, args.metrics_port)
+    stack.callback(page.close)
+    log.count_dropped(metrics.log_dropped.labels("server").inc)
+    _say(log, f"metrics on http://{args.metrics_host}:{page.port}/metrics")
     return metrics
-
-
-@contextmanager
-def _access_log(path: str) -> Iterator[IO[str]]:
-    from nmt_core.errors import InputError
-
-    if path == "-":
-        yield sys.stderr
-        return
-    with ExitStack() as stack:
-        try:
-            stream = stack.enter_context(open(path, "a", encoding="utf-8"))
-        except OSError as error:
-            raise InputError(path, f"cannot be written ({error.strerror})") from error
-        yield stream
 
 
 def _stop_signals() -> asyncio.Event:
@@ -308,5 +444,5 @@ def _stop_signals() -> asyncio.Event:
     return stop
 
 
-def _say(remark: str) -> None:
-    say(f"nmt-core {NAME}: {remark}")
+def _say(log: LogWriter, remark: str) -> None:
+    log.write(show(f"nmt-core {NAME}: {remark}"))

@@ -1,37 +1,44 @@
-"""What every call passes through: token, parsing, limits, errors to status codes, metrics, access log, tracing.
+"""What every call passes through before and after its method.
 
-It takes requests as bytes and parses them itself, so that what cannot be parsed is INVALID_ARGUMENT
-and counted like any other call. Health checks pass untouched.
+Before a byte of a message is read: who calls, and whether they may have one more call. Then the message
+is read (within a time, few slow ones at once), its fields are counted, its memory is accounted for, and
+it is parsed. Behind it: errors become status codes, and the call is counted, logged and traced.
+
+All methods are served as streams of requests, since gRPC reads the message of other methods before it
+asks anybody.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
-import json
 import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import IO, TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf.message import DecodeError
-from google.rpc import code_pb2
 
+from nmt_core.serving.body import Bodies
+from nmt_core.serving.call import SERVICE, Call, begin, charge_to
+from nmt_core.serving.clients import address_of, check_token, identify
+from nmt_core.serving.cost import REQUEST_COPIES
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal, busy, internal, invalid, trailers
+from nmt_core.serving.refusal import Refusal, internal, invalid, trailers
+from nmt_core.serving.shares import Memory, Shares
+from nmt_core.serving.streams import write
+from nmt_core.serving.wire import SHAPES, has_more_fields
 
 if TYPE_CHECKING:
+    from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.metrics import Metrics
     from nmt_core.serving.security import Tokens
     from nmt_core.serving.tracing import Tracing
 
-HEALTH = "/grpc.health.v1.Health/"
-SERVICE = "nmt_core.v1.NmtService"
+HEALTH = "grpc.health.v1.Health"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
@@ -39,113 +46,143 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Call:
-    """What the log says of a call; the servicer fills in what it asked for."""
+class Watchers:
+    """Who is told of calls: each may be missing. ``tokens``, where given, are required; they may be exchanged."""
 
-    method: str
-    peer: str
-    request_id: str
-    begin: float = field(default_factory=time.monotonic)
-    user: str = ""
-    model: str = ""
-    items: int = 0
-    requests: int = 0
-    code: str = "OK"
-    reason: str = ""
-
-    def to_json(self, seconds: float) -> str:
-        """One line; no text of a request is in it."""
-        when = datetime.now(UTC).isoformat(timespec="milliseconds")
-        facts = {name: value for name, value in vars(self).items() if name != "begin" and value not in ("", 0)}
-        return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
-
-
-_current: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
-
-
-def note(*, model: str, items: int) -> None:
-    """Say for the log what the call being handled is about."""
-    with contextlib.suppress(LookupError):
-        call = _current.get()
-        call.model = model
-        call.items += items
-        call.requests += 1
+    metrics: Metrics | None = None
+    log: LogWriter | None = None
+    tokens: Tokens | None = None
+    tracing: Tracing | None = None
 
 
 class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in the stubs, not when it runs
-    """See the module's docstring. ``log`` takes the access log, ``tokens`` are required where given."""
+    """See the module's docstring."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        *,
-        metrics: Metrics | None = None,
-        log: IO[str] | None = None,
-        tokens: Tokens | None = None,
-        tracing: Tracing | None = None,
-    ) -> None:
-        self.limits, self._metrics, self._out, self._tokens, self._tracing = limits, metrics, log, tokens, tracing
-        self._open = {"call": 0, "stream": 0}
+    def __init__(self, limits: Limits, memory: Memory, watchers: Watchers | None = None) -> None:
+        self.limits, self.memory, self.watchers = limits, memory, watchers or Watchers()
+        self._bodies = Bodies(limits.body_seconds)
+        self._health_bodies = Bodies(limits.body_seconds)
+        each = limits.client_calls
+        self._calls = Shares("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
+        self._streams = Shares("streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS")
+        self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
+        watches = limits.watches, limits.client_watches
+        self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
+        self.unfinished = 0
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
         """Put the wrapper around the method's handler."""
         handler = await continuation(handler_call_details)
-        method: str = handler_call_details.method
-        if handler is None or method.startswith(HEALTH):
-            return handler
-        if not method.startswith(f"/{SERVICE}/"):
-            return self._guarded(handler)
-        wrap = self._stream if handler.request_streaming else self._unary
-        return wrap(handler, method.rpartition("/")[2])
+        if handler is None:
+            return None
+        service, _, method = handler_call_details.method[1:].rpartition("/")
+        if service == HEALTH:
+            return self._watch(handler) if handler.response_streaming else self._check(handler)
+        if service != SERVICE:
+            return self._described(handler)
+        return self._stream(handler, method) if handler.request_streaming else self._unary(handler, method)
+
+    # ---- the methods of the service
 
     def _unary(self, handler: Any, method: str) -> Any:
-        async def answer(content: bytes, context: Any) -> Any:
-            async with self._call(method, "call", self.limits.calls, context):
-                return await handler.unary_unary(_parse(handler, content), context)
-
-        return grpc.unary_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
-
-    def _stream(self, handler: Any, method: str) -> Any:
-        async def parsed(contents: AsyncIterator[bytes]) -> AsyncIterator[Any]:
-            async for content in contents:
-                yield _parse(handler, content)
-
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            async with self._call(method, "stream", self.limits.streams, context):
-                await handler.stream_stream(parsed(contents), context)
+            async with self._call(method, self._calls, context) as call:
+                content = await self._bodies.one(contents, call.client)
+                with self.memory.account(call.client) as account:
+                    charge_to(account)
+                    account.charge(REQUEST_COPIES * len(content))
+                    request = self._parse(handler, method, content)
+                    del content
+                    response = await handler.unary_unary(request, context)
+                    await write(context, response, self.limits.unread_seconds)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
-    def _guarded(self, handler: Any) -> Any:
-        """Another service (reflection): only the token is asked for."""
-        if self._tokens is None or not (handler.request_streaming and handler.response_streaming):
-            return handler
+    def _stream(self, handler: Any, method: str) -> Any:
+        async def parsed(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Any]:
+            async for content in contents:
+                if self.watchers.tokens is not None:  # it may have been revoked since
+                    check_token(context.invocation_metadata(), self.watchers.tokens)
+                yield self._parse(handler, method, content)
+
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
+            async with self._call(method, self._streams, context):
+                await handler.stream_stream(parsed(contents, context), context)
+
+        return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
+
+    def _parse(self, handler: Any, method: str, content: bytes) -> Any:
+        if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):
+            problem = f"the request has more fields than {self.limits.items} items need; send several requests"
+            raise invalid("", problem, reason="TOO_MANY_ITEMS")
+        try:
+            return handler.request_deserializer(content)
+        except DecodeError as error:
+            problem = "the request is not a message of this method, or a text in it is not UTF-8"
+            raise invalid("", problem, reason="NOT_A_MESSAGE") from error
+
+    # ---- health and reflection
+
+    def _check(self, handler: Any) -> Any:
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> Any:
+            client = address_of(context.peer())
+            async with self._told(context):
+                with self._checks.one(client):
+                    content = await self._health_bodies.one(contents, client)
+                    return await handler.unary_unary(self._parse(handler, "", content), context)
+
+        return grpc.stream_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
+
+    def _watch(self, handler: Any) -> Any:
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
+            client = address_of(context.peer())
+            async with self._told(context):
+                with self._watches.one(client):
+                    content = await self._health_bodies.one(contents, client)
+                    await handler.unary_stream(self._parse(handler, "", content), context)
+
+        return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
+
+    def _described(self, handler: Any) -> Any:
+        """Reflection: token and number of streams are asked for."""
+        if not (handler.request_streaming and handler.response_streaming):
+            return None
 
         async def answer(requests: Any, context: Any) -> AsyncIterator[Any]:
-            try:
-                self._user(context)
-            except Refusal as refusal:
-                await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
-            async for response in handler.stream_stream(requests, context):
-                yield response
+            async with self._told(context):
+                client = identify(context, self.watchers.tokens)
+                with self._watches.one(client.key):
+                    async for response in handler.stream_stream(requests, context):
+                        yield response
 
         return grpc.stream_stream_rpc_method_handler(
             answer, request_deserializer=handler.request_deserializer, response_serializer=handler.response_serializer
         )
 
     @contextlib.asynccontextmanager
-    async def _call(self, method: str, kind: str, most: int, context: Any) -> AsyncIterator[None]:
+    async def _told(self, context: Any) -> AsyncIterator[None]:
+        """A refusal inside becomes the status of a call that is not logged."""
+        try:
+            yield
+        except Refusal as refusal:
+            self._count_refusal(refusal.reason)
+            await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
+
+    # ---- around a call of the service
+
+    @contextlib.asynccontextmanager
+    async def _call(self, method: str, share: Shares, context: Any) -> AsyncIterator[Call]:
         """Around a handler: what is refused or goes wrong inside becomes the status of the call."""
         call = Call(method, context.peer(), _request_id(context))
-        _current.set(call)
+        begin(call)
         refusal: Refusal | None = None
-        with self._counted(call, kind), self._span(call, context):
+        with self._counted(call, share, context), self._span(call, context):
             try:
-                call.user = self._user(context)
-                if self._open[kind] > most:
-                    problem = f"{most} {kind}s are open already; try again later"
-                    raise busy(problem, reason=f"TOO_MANY_{kind.upper()}S", retry_after=1.0)
-                yield
+                client = identify(context, self.watchers.tokens)
+                call.client, call.user = client
+                with share.one(call.client):
+                    self._show_open(share)
+                    yield call
             except Refusal as error:
                 refusal = error
             except asyncio.CancelledError:
@@ -161,54 +198,46 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             if refusal is not None:
                 call.code, call.reason = _CODES[refusal.code].name, refusal.reason
         if refusal is not None:
+            self._count_refusal(refusal.reason)
             await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
 
     @contextlib.contextmanager
-    def _counted(self, call: Call, kind: str) -> Iterator[None]:
-        self._open[kind] += 1
-        metrics = self._metrics
+    def _counted(self, call: Call, share: Shares, context: Any) -> Iterator[None]:
+        self.unfinished += 1
+        context.add_done_callback(self._finished)
+        metrics, log = self.watchers.metrics, self.watchers.log
         if metrics is not None:
             metrics.started.labels(SERVICE, call.method).inc()
-            metrics.open.labels(kind).set(self._open[kind])
         try:
             yield
         finally:
-            self._open[kind] -= 1
             seconds = time.monotonic() - call.begin
+            self._show_open(share)
             if metrics is not None:
-                metrics.open.labels(kind).set(self._open[kind])
                 metrics.handled.labels(SERVICE, call.method, call.code).inc()
                 metrics.seconds.labels(SERVICE, call.method).observe(seconds)
-            if self._out is not None:
-                self._out.write(call.to_json(seconds) + "\n")
-                self._out.flush()
+            if log is not None:
+                log.write(call.to_json(seconds))
+
+    def _finished(self, context: Any) -> None:
+        """The status of a call was sent."""
+        self.unfinished -= 1
+
+    def _show_open(self, share: Shares) -> None:
+        if self.watchers.metrics is not None:
+            self.watchers.metrics.open.labels("stream" if share is self._streams else "call").set(share.taken)
+
+    def _count_refusal(self, reason: str) -> None:
+        if self.watchers.metrics is not None:
+            self.watchers.metrics.refused.labels(reason).inc()
 
     @contextlib.contextmanager
     def _span(self, call: Call, context: Any) -> Iterator[None]:
-        if self._tracing is None:
+        if self.watchers.tracing is None:
             yield
             return
-        with self._tracing.span(call, context.invocation_metadata()):
+        with self.watchers.tracing.span(call, context.invocation_metadata()):
             yield
-
-    def _user(self, context: Any) -> str:
-        """Whose token the call has. Raises Refusal."""
-        if self._tokens is None:
-            return ""
-        given = dict(context.invocation_metadata() or ()).get("authorization", "")
-        owner = self._tokens.owner(given if isinstance(given, str) else "")
-        if owner is None:
-            problem = "the token is wrong" if given else "a token is needed: metadata 'authorization: Bearer TOKEN'"
-            raise Refusal(problem, code=code_pb2.UNAUTHENTICATED, reason="UNAUTHENTICATED")
-        return owner
-
-
-def _parse(handler: Any, content: bytes) -> Any:
-    try:
-        return handler.request_deserializer(content)
-    except DecodeError as error:
-        problem = "the request is not a message of this method, or a text in it is not UTF-8"
-        raise invalid("", problem, reason="NOT_A_MESSAGE") from error
 
 
 def _request_id(context: Any) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.refusal import Refusal, to_error
 from nmt_core.text.vocabulary import split_words
@@ -13,6 +16,8 @@ from nmt_core.v1 import nmt_pb2 as pb
 if TYPE_CHECKING:
     from nmt_core.inference.translator import Translation
     from nmt_core.inference.unknowns import UnknownCounts, UnknownReplacement
+    from nmt_core.serving.limits import Limits
+    from nmt_core.serving.models import ServedModel
 
 
 def utf8(text: str) -> str:
@@ -20,10 +25,12 @@ def utf8(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
 
 
-def to_pairs(request: pb.ScoreRequest) -> list[SentencePair]:
-    """The pairs of a request, those of its groups behind the others."""
-    pairs = [SentencePair(pair.source, pair.target) for pair in request.pairs]
-    return pairs + [SentencePair(group.source, target) for group in request.groups for target in group.targets]
+def groups_of(request: pb.ScoreRequest) -> Iterator[tuple[str, Iterable[str]]]:
+    """Every source and its targets: first the pairs of a request, then its groups."""
+    for pair in request.pairs:
+        yield pair.source, (pair.target,)
+    for group in request.groups:
+        yield group.source, group.targets
 
 
 def score_request(pairs: Iterable[SentencePair], *, model: str, **options: Any) -> pb.ScoreRequest:
@@ -46,14 +53,14 @@ def score_response(scores: Sequence[PairScore | Refusal], request: pb.ScoreReque
 def _pair_score(score: PairScore | Refusal) -> pb.PairScore:
     if isinstance(score, Refusal):
         return pb.PairScore(error=to_error(score))
-    rows = score.attention or ()
+    weights = np.array(() if score.attention is None else score.attention, dtype=np.float32)
     return pb.PairScore(
         log_prob=score.log_prob,
         unknown_source_words=score.unknown_source,
         unknown_target_words=score.unknown_target,
         word_log_probs=score.word_log_probs or (),
-        attention=[weight for row in rows for weight in row],
-        attention_columns=len(rows[0]) if rows else 0,
+        attention=weights.ravel().tolist(),
+        attention_columns=weights.shape[1] if weights.size else 0,
     )
 
 
@@ -73,7 +80,67 @@ def from_pair_score(score: pb.PairScore, *, per_word: bool) -> PairScore:
     )
 
 
-def translations(nbest: Sequence[Translation] | Refusal, texts: Sequence[str], *, attention: bool) -> pb.Translations:
+def translate_response(
+    found: Sequence[Sequence[Translation] | Refusal], shown: Sequence[Sequence[str]], attention: bool
+) -> pb.TranslateResponse:
+    """The answer with these n-best lists; ``shown`` are their texts."""
+    answers = [_translations(one, texts, attention=attention) for one, texts in zip(found, shown, strict=True)]
+    return pb.TranslateResponse(sentences=answers)
+
+
+def encode_response(found: Sequence[tuple[Sequence[float], int] | Refusal]) -> pb.EncodeResponse:
+    """The answer with these vectors."""
+    vectors = [
+        pb.PhraseVector(error=to_error(one))
+        if isinstance(one, Refusal)
+        else pb.PhraseVector(values=one[0], unknown_words=one[1])
+        for one in found
+    ]
+    return pb.EncodeResponse(vectors=vectors)
+
+
+def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:
+    """What a client may want to know of a model."""
+    return pb.Model(
+        name=name,
+        signature=model.scorer.signature,
+        surface_signature=_surface_signature(model),
+        version=model.version,
+        source_language=model.source_language,
+        target_language=model.target_language,
+        source_words=model.source_words,
+        target_words=model.target_words,
+        limits=pb.Limits(
+            items=limits.items,
+            characters=limits.characters,
+            words=limits.words,
+            beam=limits.beam,
+            nbest=limits.nbest,
+            message_bytes=limits.message_bytes,
+            length_ratio=limits.length_ratio,
+            streams=limits.streams,
+            stream_requests=limits.stream_requests,
+            steps=limits.steps,
+            memory_bytes=limits.memory_bytes,
+            length_normalization=limits.length_normalization,
+            client_streams=limits.client_streams,
+        ),
+        attends=model.attends,
+        vector_size=model.vector_size,
+        default_beam=model.defaults.beam,
+        device=device,
+    )
+
+
+def _surface_signature(model: ServedModel) -> str:
+    """What scores of surface words depend on; empty where the model cannot read these."""
+    try:
+        return model.scorer_of("surface").signature
+    except ConfigError:
+        return ""
+
+
+def _translations(nbest: Sequence[Translation] | Refusal, texts: Sequence[str], *, attention: bool) -> pb.Translations:
     """The n-best list of one sentence; ``texts`` is what is shown of each."""
     if isinstance(nbest, Refusal):
         return pb.Translations(error=to_error(nbest))

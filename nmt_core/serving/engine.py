@@ -5,35 +5,39 @@
     turn       the lane that has had least of the device's time so far does one batch or one step
     deliver    a job whose items are all answered is handed back to the event loop
 
-Two lanes share the device by time: when both have work, interactive jobs get ``_SHARES`` of it to
-the bulk jobs' rest, and when one is idle the other gets all. So neither starves, and an interactive
-job waits for at most one short turn of a bulk job. Keys of a lane take turns.
+Lanes share the device by time: when all have work, interactive jobs get eight parts of it, long
+searches two and bulk jobs one, and when some are idle the others get all. So none starves, and an
+interactive job waits for at most one short turn of another lane. Keys of a lane take turns, and so do
+clients of a key: nobody waits until another client's jobs are done.
 
 A job whose caller has gone leaves the queue at once and the running work before its next turn; a job
 whose deadline has passed is never begun. What a failing turn takes with it is tried again item by
-item, so that only the item at fault fails.
+item, so that only the item at fault fails. When the thread itself fails, all jobs fail and it begins
+anew; after some failures in a short time it stays down, and ``down`` says so.
 """
 
 from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import itertools
+import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
-from nmt_core.serving.refusal import busy, expired, unavailable
+from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Lane, Line
+from nmt_core.serving.refusal import busy, expired, internal, unavailable
 from nmt_core.serving.work import Answer, Entry, Work
 
 _Result = TypeVar("_Result")
 
-_SHARES = {"interactive": 8.0, "bulk": 1.0}
-_SHORT_TURN = 0.02  # seconds, while the other lane has work or had some a moment ago
-_LONG_TURN = 1.0
-_MOMENT = 2.0
+_SHORT_TURN = 0.02  # seconds, while another lane has work or had some recently
+_LONG_TURN = 0.5
+_FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
+_log = logging.getLogger(__name__)
 
 
 class Observer(Protocol):
@@ -56,51 +60,12 @@ class Observer(Protocol):
         ...
 
 
-@dataclass(eq=False)
-class _Job:
-    """Items of one caller: those before ``taken`` were admitted, ``missing`` have no answer yet."""
-
-    items: Sequence[Any]
-    tokens: Sequence[int]
-    deadline: float | None
-    deliver: Callable[[list[Any]], None]
-    since: float
-    taken: int = 0
-    missing: int = 0
-    gone: bool = False
-    answers: list[Any] = field(default_factory=list)
-
-
-class _Line:
-    """The jobs of one key in one lane, and the work they are admitted to."""
-
-    def __init__(self, key: Hashable) -> None:
-        self.key = key
-        self.work: Work | None = None
-        self.waiting: collections.deque[_Job] = collections.deque()
-        self.running: dict[int, Entry] = {}
-        self.suspects: collections.deque[Entry] = collections.deque()
-
-    @property
-    def idle(self) -> bool:
-        return not (self.waiting or self.running or self.suspects)
-
-
-class _Lane:
-    """The lines of one priority, in the order of their turns, and the device time they have used."""
-
-    def __init__(self, share: float) -> None:
-        self.share, self.used, self.last = share, 0.0, -_MOMENT
-        self.waiting_tokens = 0
-        self.lines: collections.OrderedDict[Hashable, _Line] = collections.OrderedDict()
-
-
 class Engine:
     """The thread of one device. ``open_work(key)`` makes the work of a key, in the thread.
 
     ``capacity`` bounds the tokens that wait in each lane, so that bulk jobs never fill the queue for
     interactive ones; a single job may be larger, so that nothing is refused for ever. A batch that is
-    not full waits ``delay`` seconds for more.
+    not full waits ``delay`` seconds for more. ``client_capacity`` bounds what one client has waiting in a lane.
     """
 
     def __init__(
@@ -109,17 +74,22 @@ class Engine:
         *,
         device: str = "cpu",
         capacity: int = 2_000_000,
+        client_capacity: int | None = None,
         delay: float = 0.002,
         observer: Observer | None = None,
     ) -> None:
         self._open_work, self.device, self.capacity, self._delay = open_work, device, capacity, delay
+        self._client_capacity = capacity if client_capacity is None else client_capacity
         self._observer = observer
-        self._lanes = {name: _Lane(share) for name, share in _SHARES.items()}
+        self._lanes = {name: Lane(share) for name, share in SHARES.items()}
         self._calls: collections.deque[Callable[[], None]] = collections.deque()
         self._changed = threading.Condition()
         self._closed = False
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
         self._thread: threading.Thread | None = None
+        self._turn_began: float | None = None
+        self._failures: collections.deque[float] = collections.deque(maxlen=_FAILURES)
+        self.down = False
 
     @property
     def waiting_tokens(self) -> int:
@@ -132,6 +102,12 @@ class Engine:
         with self._changed:
             return sum(len(line.running) for lane in self._lanes.values() for line in lane.lines.values())
 
+    @property
+    def stuck_for(self) -> float:
+        """Seconds that the present turn has taken so far."""
+        began = self._turn_began
+        return 0.0 if began is None else time.monotonic() - began
+
     async def submit(
         self,
         key: Hashable,
@@ -139,6 +115,7 @@ class Engine:
         *,
         tokens: Sequence[int],
         lane: str = "interactive",
+        client: str = "",
         deadline: float | None = None,
     ) -> list[Any]:
         """The answers to ``items``, an exception standing for an item that failed.
@@ -154,11 +131,12 @@ class Engine:
                 future.set_result(answers)
 
         def deliver(answers: list[Any]) -> None:
-            loop.call_soon_threadsafe(arrive, answers)
+            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+                loop.call_soon_threadsafe(arrive, answers)
 
         if not items:
             return []
-        job = _Job(items, tokens, deadline, deliver, time.monotonic(), missing=len(items), answers=[None] * len(items))
+        job = Job(client, items, tokens, deadline, deliver)
         self._put(key, job, self._lanes[lane])
         try:
             answers = await future
@@ -168,6 +146,13 @@ class Engine:
         if job.taken == 0:
             raise answers[0]
         return answers
+
+    def forget(self, unwanted: Callable[[Hashable], bool]) -> None:
+        """Let go of the idle works of keys that nobody will use again."""
+        with self._changed:
+            for lane in self._lanes.values():
+                for key in [key for key, line in lane.lines.items() if line.idle and unwanted(key)]:
+                    del lane.lines[key]
 
     async def in_thread(self, function: Callable[[], _Result]) -> _Result:
         """Call ``function`` in the thread that runs the models, and wait for it."""
@@ -183,60 +168,97 @@ class Engine:
                 loop.call_soon_threadsafe(future.set_result, result)
 
         with self._changed:
+            if self.down:
+                raise unavailable(f"the device {self.device} has failed", reason="DEVICE_FAILED")
             self._calls.append(call)
             self._wake()
         return await future
 
-    async def close(self) -> None:
-        """Finish what was accepted, and accept nothing more."""
+    async def close(self, timeout: float = 60.0) -> None:
+        """Finish what was accepted, in that time, and accept nothing more."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
-        if self._thread is not None:
-            await asyncio.to_thread(self._thread.join)
+        end = time.monotonic() + timeout
+        while self._thread is not None and self._thread.is_alive() and time.monotonic() < end:
+            await asyncio.sleep(0.002)
 
     # ---- called by the event loop
 
-    def _put(self, key: Hashable, job: _Job, lane: _Lane) -> None:
+    def _put(self, key: Hashable, job: Job, lane: Lane) -> None:
         cost = sum(job.tokens)
         with self._changed:
             if self._closed:
                 raise unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
-            waiting = lane.waiting_tokens
-            if waiting and waiting + cost > self.capacity:
-                seconds = min(max(waiting * self._spent / self._done, 0.2), 30.0) if self._done else 1.0
-                problem = f"the queue is full ({waiting} tokens wait); try again later"
-                raise busy(problem, reason="QUEUE_FULL", retry_after=seconds)
+            if self.down:
+                raise unavailable(f"the device {self.device} has failed; ask another server", reason="DEVICE_FAILED")
+            self._check_room(lane, job.client, cost)
             busy_lanes = self._busy_lanes()
             if lane not in busy_lanes:  # no credit for time spent idle
                 lane.used = max([lane.used, *(other.used for other in busy_lanes)])
-            lane.lines.setdefault(key, _Line(key)).waiting.append(job)
-            lane.waiting_tokens += cost
+            lane.lines.setdefault(key, Line(key)).waiting.put(job.client, job)
+            lane.count(job.client, cost)
             self._wake()
 
-    def _busy_lanes(self) -> list[_Lane]:
-        return [lane for lane in self._lanes.values() if any(not line.idle for line in lane.lines.values())]
+    def _check_room(self, lane: Lane, client: str, cost: int) -> None:
+        """Raises Refusal for a full queue."""
+        waiting, mine = lane.waiting_tokens, lane.of_client[client]
+        if not ((waiting and waiting + cost > self.capacity) or (mine and mine + cost > self._client_capacity)):
+            return
+        seconds = min(max(waiting * self._spent / self._done, 0.2), 30.0) if self._done else 1.0
+        what = f"{waiting} tokens wait" if waiting + cost > self.capacity else f"{mine} tokens of this client wait"
+        raise busy(f"the queue is full ({what}); try again later", reason="QUEUE_FULL", retry_after=seconds)
+
+    def _busy_lanes(self) -> list[Lane]:
+        return [lane for lane in self._lanes.values() if not lane.idle]
 
     def _wake(self) -> None:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, name=f"model {self.device}", daemon=True)
+            self._thread = threading.Thread(target=self._run, name=f"model {self.device}", daemon=True)
             self._thread.start()
         self._changed.notify_all()
 
-    def _abandon(self, key: Hashable, job: _Job, lane: _Lane) -> None:
+    def _abandon(self, key: Hashable, job: Job, lane: Lane) -> None:
         """Take a job whose caller has gone out of the queue; the thread takes it out of the running work."""
         with self._changed:
             job.gone = True
             line = lane.lines.get(key)
-            if line is not None and job in line.waiting:
-                line.waiting.remove(job)
-                lane.waiting_tokens -= sum(job.tokens[job.taken :])
+            if line is not None and line.waiting.remove(job.client, job):
+                lane.count(job.client, -job.waiting_tokens)
                 self._note_cancelled(len(job.items) - job.taken)
 
     # ---- called by the thread
 
+    def _run(self) -> None:
+        """The thread's work. A mistake in it must not leave callers waiting for ever."""
+        while True:
+            try:
+                self._loop()
+                return
+            except BaseException:
+                _log.exception("the thread of %s failed", self.device)
+                self._begin_anew()
+            if self.down:
+                while self._calls:
+                    self._calls.popleft()()
+                return
+
+    def _begin_anew(self) -> None:
+        now = time.monotonic()
+        with self._changed:
+            self._failures.append(now)
+            self.down = len(self._failures) == _FAILURES and now - self._failures[0] < _WITHIN
+            jobs = {
+                id(job): job for lane in self._lanes.values() for line in lane.lines.values() for job in line.jobs()
+            }
+            self._lanes = {name: Lane(share) for name, share in SHARES.items()}
+            self._turn_began = None
+        for job in jobs.values():
+            job.fail(internal())
+
     def _loop(self) -> None:
         while True:
+            self._turn_began = None
             with self._changed:
                 chosen = None
                 while not self._calls and chosen is None:
@@ -245,12 +267,13 @@ class Engine:
                         if self._closed and pause is None:
                             return
                         self._changed.wait(pause)
+            self._turn_began = time.monotonic()
             while self._calls:
                 self._calls.popleft()()
             if chosen is not None:
                 self._turn(*chosen)
 
-    def _choose(self) -> tuple[tuple[_Lane, _Line] | None, float | None]:
+    def _choose(self) -> tuple[tuple[Lane, Line] | None, float | None]:
         """The lane and line whose turn it is, or None and how long to wait for a fuller batch."""
         pauses = []
         for lane in sorted(self._busy_lanes(), key=lambda lane: lane.used):
@@ -264,17 +287,17 @@ class Engine:
                 pauses.append(pause)
         return None, min(pauses, default=None)
 
-    def _pause(self, line: _Line) -> float:
+    def _pause(self, line: Line) -> float:
         """For how long the next batch of a line may wait for more."""
         if not line.waiting or self._closed or line.work is None or not line.work.patient or line.running:
             return 0.0
         room = line.work.room(_SHORT_TURN)
-        waiting = itertools.accumulate(sum(job.tokens[job.taken :]) for job in line.waiting)
+        waiting = itertools.accumulate(job.waiting_tokens for job in line.waiting)
         if any(tokens >= room for tokens in waiting):  # looks no further than what fills a batch
             return 0.0
-        return line.waiting[0].since + self._delay - time.monotonic()
+        return line.waiting.first().since + self._delay - time.monotonic()
 
-    def _turn(self, lane: _Lane, line: _Line) -> None:
+    def _turn(self, lane: Lane, line: Line) -> None:
         begin = time.monotonic()
         try:
             if line.work is None:
@@ -295,11 +318,11 @@ class Engine:
                 del lane.lines[line.key]
         self._done = 0.95 * self._done + sum(answer.entry.tokens for answer in answers)
         self._spent = 0.95 * self._spent + seconds
+        self._deliver(answers)
         if tokens and line.work is not None and self._observer is not None:
             self._observer.turned(self.device, line.work.kind, tokens=tokens, room=room, seconds=seconds)
-        self._deliver(answers)
 
-    def _let_go(self, line: _Line, work: Work) -> None:
+    def _let_go(self, line: Line, work: Work) -> None:
         """Free what callers who have gone have in the running work."""
         gone = [entry for entry in line.running.values() if entry.owner.gone]
         if gone:
@@ -309,64 +332,89 @@ class Engine:
                     del line.running[id(entry)]
             self._note_cancelled(len(gone))
 
-    def _admit(self, lane: _Lane, line: _Line, work: Work, now: float) -> int:
+    def _admit(self, lane: Lane, line: Line, work: Work, now: float) -> int:
         """Move waiting items into the work; the room there was for all that is in it now."""
         while line.suspects and line.suspects[0].owner.gone:
             line.suspects.popleft()
         if line.suspects:
             entries = [] if line.running else [line.suspects.popleft()]
+            line.running |= {id(entry): entry for entry in entries}
             room = sum(entry.tokens for entry in entries)
         else:
             others = [other for other in self._lanes.values() if other is not lane]
-            hurry = any(now - other.last < _MOMENT or other in self._busy_lanes() for other in others)
+            hurry = any(now - other.last < RECENTLY or other in self._busy_lanes() for other in others)
             room = work.room(_SHORT_TURN if hurry else _LONG_TURN)
             entries = self._take(lane, line, room, now)
-        with self._changed:
-            line.running |= {id(entry): entry for entry in entries}
         before = work.tokens
         if entries:
             work.admit(entries)
         return before + room
 
-    def _take(self, lane: _Lane, line: _Line, room: int, now: float) -> list[Entry]:
-        """Items of the jobs that wait, in their order, as many as fit; one at least if nothing is running."""
+    def _take(self, lane: Lane, line: Line, room: int, now: float) -> list[Entry]:
+        """Items of the jobs that wait, clients in turns, as many as fit; one at least if nothing is running.
+
+        Of a client that has nothing running one item has the work's spare room.
+        """
         entries: list[Entry] = []
-        late: list[_Job] = []
+        late: list[Job] = []
         with self._changed:
             while line.waiting:
-                job = line.waiting[0]
+                job = line.waiting.first()
                 if job.deadline is not None and now > job.deadline and job.taken == 0:
-                    late.append(line.waiting.popleft())
-                    lane.waiting_tokens -= sum(job.tokens)
+                    late.append(job)
+                    line.waiting.remove(job.client, job)
+                    lane.count(job.client, -job.waiting_tokens)
                     continue
-                first = job.taken
-                while job.taken < len(job.items):
-                    cost = job.tokens[job.taken]
-                    if cost > room and (entries or line.running):
-                        break
-                    entries.append(Entry(job, job.taken, job.items[job.taken], cost))
-                    room -= cost
-                    lane.waiting_tokens -= cost
-                    job.taken += 1
-                if first == 0 < job.taken and self._observer is not None:
-                    self._observer.began(self.device, now - job.since)
-                if job.taken < len(job.items):
+                cost = job.tokens[job.taken]
+                if cost > room and (entries or line.running):
                     break
-                line.waiting.popleft()
+                entries.append(self._take_one(lane, line, job, now))
+                room -= cost
+            entries += self._take_newcomers(lane, line, now) if line.waiting and line.running else []
         for job in late:
             job.deliver([expired()])
             if self._observer is not None:
                 self._observer.expired(self.device)
         return entries
 
-    def _recover(self, lane: _Lane, line: _Line, error: Exception) -> list[Answer]:
+    def _take_newcomers(self, lane: Lane, line: Line, now: float) -> list[Entry]:
+        """One item of every client that has none running, as far as the work's spare room goes."""
+        assert line.work is not None
+        room = line.work.spare
+        if room <= 0:
+            return []
+        running = {entry.owner.client for entry in line.running.values()}
+        entries = []
+        for client in [client for client in line.waiting.clients if client not in running]:
+            job = line.waiting.first(client)
+            if job.tokens[job.taken] <= room:
+                room -= job.tokens[job.taken]
+                entries.append(self._take_one(lane, line, job, now))
+        return entries
+
+    def _take_one(self, lane: Lane, line: Line, job: Job, now: float) -> Entry:
+        """The next item of a waiting job."""
+        entry = Entry(job, job.taken, job.items[job.taken], job.tokens[job.taken])
+        line.running[id(entry)] = entry
+        lane.count(job.client, -entry.tokens)
+        if job.taken == 0 and self._observer is not None:
+            self._observer.began(self.device, now - job.since)
+        job.taken += 1
+        if line.waiting.first() is job:
+            line.waiting.use(entry.tokens)
+        if job.taken == len(job.items):
+            line.waiting.remove(job.client, job)
+        return entry
+
+    def _recover(self, lane: Lane, line: Line, error: Exception) -> list[Answer]:
         """After a failed turn: begin anew, with what was running one by one; what fails alone has failed."""
         with self._changed:
             running, line.running, line.work = list(line.running.values()), {}, None
             alone = len(running) == 1
             if not running and line.waiting:  # the work could not even be opened
-                job = line.waiting.popleft()
-                lane.waiting_tokens -= sum(job.tokens[job.taken :])
+                job = line.waiting.first()
+                line.waiting.remove(job.client, job)
+                lane.count(job.client, -job.waiting_tokens)
                 running = [Entry(job, index, None, 0) for index in range(job.taken, len(job.items))]
                 job.taken, alone = len(job.items), True
         if alone:
@@ -375,11 +423,8 @@ class Engine:
         return []
 
     def _deliver(self, answers: Sequence[Answer]) -> None:
-        for (job, index, _, _), value in answers:
-            job.answers[index] = value
-            job.missing -= 1
-            if not job.missing and not job.gone:
-                job.deliver(job.answers)
+        for entry, value in answers:
+            entry.owner.answer(entry.place, value)
 
     def _note_cancelled(self, items: int) -> None:
         if self._observer is not None and items:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, start_http_server
-
-from nmt_core.errors import NmtError
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
@@ -36,6 +34,12 @@ class Metrics:
             "nmt_expired_requests_total", "Requests dropped: deadline passed in the queue", ["device"], **at
         )
         self.memory = Gauge("nmt_device_memory_bytes", "Memory of the device in use by the models", ["device"], **at)
+        self.up = Gauge("nmt_device_up", "1 while the device answers", ["device"], **at)
+        self.refused = Counter("nmt_refused_total", "Calls refused, by reason", ["reason"], **at)
+        self.held = Gauge("nmt_memory_held_bytes", "What requests under way may hold", **at)
+        self.log_dropped = Counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"], **at)
+        self.certificate = Gauge("nmt_certificate_expiry_timestamp_seconds", "When the server's certificate ends", **at)
+        self.reloads = Counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"], **at)
         self.load_seconds = Gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"], **at)
 
     def began(self, device: str, waited: float) -> None:
@@ -59,25 +63,15 @@ class Metrics:
         """Read queue and memory of a device whenever somebody asks for the metrics."""
         self.queue_tokens.labels(device).set_function(lambda: engine.waiting_tokens)
         self.running.labels(device).set_function(lambda: engine.running_items)
+        self.up.labels(device).set_function(lambda: not engine.down)
         for counter in (self.dropped, self.late):
             counter.labels(device)  # shown as 0 before the first
         if device.startswith("cuda"):
             self.memory.labels(device).set_function(_memory_of(device))
 
-    def serve(self, host: str, port: int) -> Callable[[], None]:
-        """Answer at http://HOST:PORT/metrics from a thread; call the result to stop. Raises NmtError."""
-        try:
-            server, thread = start_http_server(port, addr=host, registry=self.registry)
-        except OSError as error:
-            raise NmtError(f"cannot listen on {host}:{port} for --metrics-port ({error.strerror})") from error
-
-        def stop() -> None:
-            server.shutdown()
-            server.server_close()
-            thread.join()
-
-        self.port = server.server_port
-        return stop
+    def watch_memory(self, memory: Any) -> None:
+        """Read what requests hold whenever somebody asks for the metrics."""
+        self.held.set_function(lambda: memory.held)
 
 
 def _memory_of(device: str) -> Callable[[], float]:

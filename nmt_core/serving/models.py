@@ -10,46 +10,43 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import os
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from nmt_core.errors import ConfigError, ModelError, NmtError
-from nmt_core.inference.beam_search import BeamSearch
+import numpy as np
+
+from nmt_core.errors import ConfigError, NmtError
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.search_requests import Request
 from nmt_core.inference.text_forms import OTHER_FORMS, TextForm, scorer_of_form
-from nmt_core.inference.translator import Translation, attends, make_predictor
+from nmt_core.inference.translator import attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.serving.cost import Proportions
+from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
+from nmt_core.serving.running_search import CandidateSearch, RunningSearch, Sentence
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare
-from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
-from nmt_core.whole_numbers import whole_number
+from nmt_core.text.vocabulary import UNKNOWN_ID
 
 if TYPE_CHECKING:
-    from nmt_core.inference.hypothesis import Hypothesis
     from nmt_core.models.checkpoint import LoadedModel
     from nmt_core.text.processing import RawText
 
-DECODE_TOKENS = 12_000
-"""Source words times beam of a running batch: about what a batch of the command line's decoder has."""
-
-_EMPTY = Translation("", (), 0.0, 0.0, (), ())
+_WEIGHTS = 2_000_000  # of attention, at once
 
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
 
 
 class Scoring(NamedTuple):
-    """Pairs of a form of text are scored by the model of that name."""
+    """Pairs of a form of text are scored."""
 
-    model: str
+    model: ServedModel
     per_word: bool = False
     attention: bool = False
     form: TextForm = "prepared"
@@ -58,32 +55,26 @@ class Scoring(NamedTuple):
 class Encoding(NamedTuple):
     """Phrases are turned into vectors."""
 
-    model: str
+    model: ServedModel
 
 
 class Decoding(NamedTuple):
     """Sentences are translated; each has its own options."""
 
-    model: str
+    model: ServedModel
     attention: bool = False
 
 
-class Sentence(NamedTuple):
-    """A tokenised sentence, and how to search for its translations."""
-
-    text: str
-    config: DecodingConfig
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServedModel:
-    """One model on one device.
+    """One model on one device; loaded anew it is another one.
 
-    ``decoder(attention)`` starts a search, whose batch may have ``decode_tokens``: source words times
-    beam. ``encode`` is None for models without a vector of a phrase, ``vector_size`` its length;
-    ``processor`` tokenises and detokenises (None: raw text is not supported); ``attends`` says
-    whether there is attention, ``unknowns`` what is written for <unk> where a request wants that; ``scorers``
-    makes the scorer for another form of text than the model reads (None: all are as the model reads them).
+    ``decoder(attention)`` starts a search; ``proportions`` say what it costs, and how large its batch may be.
+    ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
+    phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
+    supported); ``attends`` says whether there is attention, ``unknowns`` what is written for <unk> where a
+    request wants that; ``scorers`` makes the scorer for another form of text than the model reads (None: all
+    are as the model reads them).
     """
 
     scorer: PairScorer
@@ -98,19 +89,20 @@ class ServedModel:
     attends: bool = False
     unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
     vector_size: int = 0
-    decode_tokens: int = DECODE_TOKENS
+    proportions: Proportions = dataclasses.field(default_factory=Proportions)
+    version: str = ""
     scorers: Callable[[TextForm], PairScorer] | None = None
 
     def work(self, key: Hashable) -> Work:
         """The work of a key."""
         match key:
             case Scoring(_, per_word, attention, form):
-                scorer = self.scorer_of(form)
-                return BatchWork("score", lambda pairs: scorer.score(pairs, per_word=per_word, attention=attention))
+                score, scorer = _attending if attention else _scoring, self.scorer_of(form)
+                return BatchWork("score", lambda pairs: score(scorer, pairs, per_word=per_word))
             case Encoding() if self.encode is not None:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
-                return StepWork("translate", self.decoder(attention), most=self.decode_tokens)
+                return StepWork("translate", self.decoder(attention), most=self.proportions.together)
         raise AssertionError(f"no work of this kind: {key}")
 
     def scorer_of(self, form: TextForm) -> PairScorer:
@@ -131,131 +123,13 @@ class ServedModel:
             self.encode(["a"])
 
 
-class RunningSearch:
-    """A beam search that ``Sentence``s, with their own options, enter and leave at every step."""
-
-    def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
-        self._unknown = unknown
-        self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
-        self._predictor, self._attention = make_predictor(models), attention
-        self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
-        self._words: dict[int, tuple[str, ...]] = {}
-        self._empty: list[int] = []
-
-    @property
-    def tokens(self) -> float:
-        """Live hypotheses times the mean length of their sources."""
-        if not self._words:
-            return 0.0
-        return self._search.rows * (sum(map(len, self._words.values())) / len(self._words) + 1)
-
-    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
-        """Let sentences in; one without words has the empty translation, without asking the model."""
-        entering = []
-        for key, (text, config) in requests:
-            words = tuple(split_words(text))
-            if words:
-                self._words[key] = words
-                entering.append(Request(key, self._source.encode(text), config))
-                if self._unknown is not None:
-                    self._unknown.add(words=len(words), unknown=entering[-1].source.count(UNKNOWN_ID))
-            else:
-                self._empty.append(key)
-        if entering:
-            self._enter(entering)
-
-    def _enter(self, requests: list[Request[int]]) -> None:
-        self._search.admit(requests)
-
-    def step(self) -> list[tuple[int, Any]]:
-        """One step; an answer is the list of a sentence's translations."""
-        found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
-        self._empty = []
-        for done in self._search.step():
-            words = self._words.pop(done.key)
-            nbest: Any = [self._translation(hypothesis, words) for hypothesis in done.hypotheses]
-            found.append((done.key, nbest or ModelError("the model's probabilities are not numbers")))
-        return found
-
-    def cancel(self, keys: Sequence[int]) -> None:
-        """Free the rows of sentences."""
-        self._empty = [key for key in self._empty if key not in keys]
-        self._search.cancel([key for key in keys if self._words.pop(key, None) is not None])
-
-    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
-        words = tuple(self._target.decode(hypothesis.words))
-        numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
-        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
-
-
-class CandidateSearch(RunningSearch):
-    """The same with candidate lists: sentences that arrive while others are searched wait, and share the next list."""
-
-    def __init__(
-        self,
-        models: Sequence[LoadedModel],
-        lists: CandidateLists,
-        *,
-        attention: bool,
-        unknown: UnknownShare | None = None,
-    ) -> None:
-        super().__init__(models, attention=attention, unknown=unknown)
-        self._lists = lists
-        self._ids: list[int] = []  # of the words of the list
-        self._waiting: list[Request[int]] = []
-
-    @property
-    def tokens(self) -> float:
-        """What is searched, and what waits."""
-        return super().tokens + sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
-
-    def _enter(self, requests: list[Request[int]]) -> None:
-        self._waiting += requests
-
-    def step(self) -> list[tuple[int, Any]]:
-        """One step; when nobody is left, those who wait begin."""
-        if self._waiting and not self._search.rows:
-            words_C = self._lists.of(word for request in self._waiting for word in self._words[request.key])
-            self._ids = words_C.tolist()
-            self._search = BeamSearch(self._predictor.narrowed(words_C), attention=self._attention)
-            self._search.admit(self._waiting)
-            self._waiting = []
-        return super().step()
-
-    def cancel(self, keys: Sequence[int]) -> None:
-        """Free the rows of sentences, and forget those who wait."""
-        waiting = {request.key for request in self._waiting}.intersection(keys)
-        self._waiting = [request for request in self._waiting if request.key not in waiting]
-        for key in waiting:
-            del self._words[key]
-        super().cancel([key for key in keys if key not in waiting])
-
-    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
-        words = tuple(self._ids[place] for place in hypothesis.words)
-        return super()._translation(dataclasses.replace(hypothesis, words=words), source)
-
-
-class LexiconChoice(NamedTuple):
-    """A lexicon for ``<unk>`` and for candidate lists, and the rule of its use for ``<unk>``."""
-
-    path: str
-    rule: str = "lexicon"
-
-
-class CandidateChoice(NamedTuple):
-    """How many frequent words candidate lists have, and how many of the lexicon for each source word."""
-
-    frequent: int
-    per_word: int = 10
-
-
 def open_served_model(
     folders: Sequence[str],
     defaults: DecodingConfig,
     *,
     device: str,
     dtype: str,
-    decode_tokens: int = DECODE_TOKENS,
+    decode_tokens: int = Proportions().together,
     lexicon: LexiconChoice | None = None,
     candidates: CandidateChoice | None = None,
 ) -> ServedModel:
@@ -276,7 +150,6 @@ def open_served_model(
     encoder = only if isinstance(only, RNNencdec) else None
 
     scorer = ModelPairScorer(loaded)
-
     return ServedModel(
         scorer=scorer,
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
@@ -284,7 +157,8 @@ def open_served_model(
         encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
-        decode_tokens=decode_tokens,
+        proportions=_proportions(loaded, attends=has_attention, together=decode_tokens),
+        version="+".join(one.fingerprint for one in loaded),
         source_language=loaded[0].text.source_language,
         target_language=loaded[0].text.target_language,
         source_words=len(loaded[0].source),
@@ -293,6 +167,44 @@ def open_served_model(
         unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),
         vector_size=0 if encoder is None else encoder.config.hidden,
     )
+
+
+def _proportions(models: Sequence[LoadedModel], *, attends: bool, together: int) -> Proportions:
+    words = models[0].target.words
+    mean = sum(len(word.encode("utf-8", "surrogatepass")) for word in words) / len(words)
+    configs = [loaded.config.model for loaded in models]
+    units = max(getattr(config, "alignment", getattr(config, "hidden", 0)) for config in configs)
+    return Proportions(mean, units if attends else 0, together)
+
+
+def _scoring(scorer: PairScorer, pairs: Sequence[SentencePair], *, per_word: bool) -> Sequence[PairScore]:
+    return scorer.score(pairs, per_word=per_word)
+
+
+def _attending(scorer: PairScorer, pairs: Sequence[SentencePair], *, per_word: bool) -> list[PairScore]:
+    """Pairs of like sizes at a time, so that what is padded is small, with each pair's weights in an array."""
+    sizes = [(pair.source.count(" ") + 2, pair.target.count(" ") + 2) for pair in pairs]
+    by_size = sorted(range(len(pairs)), key=lambda number: sizes[number])
+    scores: dict[int, PairScore] = {}
+    for group in _groups_by_weights([sizes[number] for number in by_size]):
+        numbers = [by_size[place] for place in group]
+        found = scorer.score([pairs[number] for number in numbers], per_word=per_word, attention=True)
+        for number, score in zip(numbers, found, strict=True):
+            weights = None if score.attention is None else np.array(score.attention, dtype=np.float32)
+            scores[number] = score._replace(attention=cast(Any, weights))  # used as rows of numbers
+    return [scores[number] for number in range(len(pairs))]
+
+
+def _groups_by_weights(sizes: Sequence[tuple[int, int]]) -> Iterator[range]:
+    """Ranges of items whose weights, padded to the widest and the longest, are few enough; one item at least."""
+    start, width, length = 0, 0, 0
+    for place, (source, target) in enumerate(sizes):
+        width, length = max(width, source), max(length, target)
+        if place > start and width * length * (place + 1 - start) > _WEIGHTS:
+            yield range(start, place)
+            start, width, length = place, source, target
+    if sizes:
+        yield range(start, len(sizes))
 
 
 def _searches(
@@ -322,7 +234,6 @@ def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector
     import torch
 
     from nmt_core.data.batching import group_by_tokens, pad
-    from nmt_core.text.vocabulary import UNKNOWN_ID
 
     ids = [vocabulary.encode(phrase) for phrase in phrases]
     by_length = sorted(range(len(ids)), key=lambda number: len(ids[number]))
@@ -334,60 +245,3 @@ def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector
             for number, values in zip(numbers, summary_BH.float().cpu().tolist(), strict=True):
                 vectors[number] = tuple(values), ids[number].count(UNKNOWN_ID)
     return vectors
-
-
-def model_folders(root: str) -> dict[str, list[str]]:
-    """The models in a folder of model folders, by name. Raises ConfigError when there are none."""
-    try:
-        names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
-    except OSError as error:
-        raise ConfigError(f"--models {root}: cannot be read ({error.strerror})") from error
-    folders = {name: [os.path.join(root, name)] for name in names}
-    folders = {name: parts for name, parts in folders.items() if os.path.isfile(os.path.join(parts[0], "config.yaml"))}
-    if not folders:
-        raise ConfigError(f"--models {root}: no model folder (one with a config.yaml) in it")
-    return folders
-
-
-def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:
-    """The folders of every NAME=DIR,DIR. Raises ConfigError."""
-    folders: dict[str, list[str]] = {}
-    for text in arguments:
-        name, equals, parts = text.partition("=")
-        if not (name and equals and all(parts.split(","))):
-            raise ConfigError(f"--model {text}: expected NAME=DIR, or NAME=DIR,DIR for an ensemble")
-        if name in folders:
-            raise ConfigError(f"--model {text}: there is a model {name} already")
-        folders[name] = parts.split(",")
-    return folders
-
-
-def named_lexicons(arguments: Sequence[str], models: Collection[str]) -> dict[str, LexiconChoice]:
-    """The lexicon of every NAME=FILE or NAME=FILE,RULE, of one of these models. Raises ConfigError."""
-    choices: dict[str, LexiconChoice] = {}
-    for text in arguments:
-        name, _, choice = text.partition("=")
-        path, comma, rule = choice.partition(",")
-        if not (name and path) or rule not in (["lexicon", "lexicon-lowercase"] if comma else [""]):
-            raise ConfigError(f"--lexicon {text}: expected NAME=FILE, or NAME=FILE,lexicon-lowercase")
-        if name in choices or name not in models:
-            problem = "has a lexicon already" if name in choices else f"is none of {', '.join(sorted(models))}"
-            raise ConfigError(f"--lexicon {text}: the model {name} {problem}")
-        choices[name] = LexiconChoice(path, rule or "lexicon")
-    return choices
-
-
-def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[str, CandidateChoice]:
-    """The candidate lists of every NAME=K or NAME=K,K', of one of these models. Raises ConfigError."""
-    choices: dict[str, CandidateChoice] = {}
-    for text in arguments:
-        name, _, choice = text.partition("=")
-        numbers = [number for part in choice.split(",") if (number := whole_number(part)) is not None]
-        if not name or len(numbers) > 2 or len(numbers) <= choice.count(",") or numbers[0] < 1:
-            problem = "expected NAME=K or NAME=K,L: K frequent words, L of the lexicon for a source word"
-            raise ConfigError(f"--candidates {text}: {problem}")
-        if name in choices or name not in models:
-            problem = "has candidates already" if name in choices else f"is none of {', '.join(sorted(models))}"
-            raise ConfigError(f"--candidates {text}: the model {name} {problem}")
-        choices[name] = CandidateChoice(*numbers)
-    return choices

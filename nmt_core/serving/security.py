@@ -5,9 +5,11 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import os
+import ssl
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 import grpc
 
@@ -41,6 +43,16 @@ class Certificates:
 
         return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
 
+    def check(self) -> Validity:
+        """What the certificate says of itself. Raises InputError where certificate and key do not belong together."""
+        self._configuration()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        try:
+            context.load_cert_chain(self.certificate, self.key, password="")
+        except (ssl.SSLError, ValueError) as error:
+            raise InputError(self.key, f"is not the private key of {self.certificate}") from error
+        return validity(self.certificate)
+
     def _times(self) -> list[int]:
         return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
 
@@ -48,6 +60,30 @@ class Certificates:
         pair = read_pem(self.key, "PRIVATE KEY"), read_pem(self.certificate, "CERTIFICATE")
         clients = read_pem(self.clients, "CERTIFICATE") if self.clients else None
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
+
+
+class Validity(NamedTuple):
+    """From when to when a certificate is good, in UTC."""
+
+    begin: datetime
+    end: datetime
+
+    def problem(self, now: datetime) -> str:
+        """What is wrong with it; empty if nothing is."""
+        if now < self.begin:
+            return f"is not valid before {self.begin:%Y-%m-%d %H:%M} UTC"
+        return f"expired on {self.end:%Y-%m-%d %H:%M} UTC" if now > self.end else ""
+
+
+def validity(path: str) -> Validity:
+    """Of the first certificate in a PEM file. Raises InputError."""
+    from cryptography import x509
+
+    try:
+        found = x509.load_pem_x509_certificate(read_pem(path, "CERTIFICATE"))
+    except ValueError as error:
+        raise InputError(path, "expected a PEM file with a CERTIFICATE") from error
+    return Validity(found.not_valid_before_utc, found.not_valid_after_utc)
 
 
 def read_pem(path: str, kind: str) -> bytes:

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
+import time
 from dataclasses import dataclass
-from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_health.v1._async import HealthServicer
 from grpc_reflection.v1alpha import reflection
 
 from nmt_core.errors import NmtError
-from nmt_core.serving.calls import SERVICE, Calls
+from nmt_core.serving.call import SERVICE
+from nmt_core.serving.calls import Calls, Watchers
+from nmt_core.serving.health import Health
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.security import Certificates
 from nmt_core.serving.servicer import Load, NmtServicer
 from nmt_core.v1 import nmt_pb2_grpc
+
+_IDENTITY = 1  # the only compression, as a set of bits: none
+_WATCHDOG = 0.5  # seconds
+_LAST = 0.2  # seconds for the statuses of the last calls to leave
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -34,32 +43,27 @@ class NmtServer:
     ``start`` answers (NOT_SERVING, UNAVAILABLE), ``load`` makes it ready, ``stop`` drains and ends it.
     """
 
-    def __init__(self, servicer: NmtServicer, address: Address, calls: Calls | None = None) -> None:
-        limits = servicer.limits
-        options = [
-            ("grpc.so_reuseport", 0),  # else a second server on the port starts, and gets half the calls
-            ("grpc.max_receive_message_length", limits.message_bytes),
-            ("grpc.max_send_message_length", limits.message_bytes),
-            ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
-            ("grpc.keepalive_permit_without_calls", 1),
-        ]
+    def __init__(self, servicer: NmtServicer, address: Address, watchers: Watchers | None = None) -> None:
         self.servicer = servicer
-        self.health = HealthServicer()
-        self._server = grpc.aio.server(options=options, interceptors=[calls or Calls(limits)])
+        self.health = Health()
+        self.calls = Calls(servicer.limits, servicer.memory, watchers)
+        self._server = grpc.aio.server(options=_options(servicer.limits), interceptors=[self.calls])
         nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self._server)
         if address.reflection:
             names = (SERVICE, health_pb2.DESCRIPTOR.services_by_name["Health"].full_name, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
         self.port = self._listen(address)
+        self._watchdog: asyncio.Task[None] | None = None
 
     def _listen(self, address: Address) -> int:
         place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
+        credentials = None if address.certificates is None else address.certificates.credentials()
         try:
-            if address.certificates is None:
+            if credentials is None:
                 port: int = self._server.add_insecure_port(place)
             else:
-                port = self._server.add_secure_port(place, address.certificates.credentials())
+                port = self._server.add_secure_port(place, credentials)
         except RuntimeError as error:
             raise NmtError(
                 f"cannot listen on {place}; is another server running there? choose another --port, or check --host"
@@ -68,25 +72,64 @@ class NmtServer:
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._server.start()
+        self._watchdog = asyncio.create_task(self._watch_devices())
 
     async def load(self, load: Load) -> None:
-        """Load and warm the models, then say SERVING. Raises what ``load`` raises."""
+        """Load and warm the models, then say SERVING; later: exchange them. Raises what ``load`` raises."""
         await self.servicer.load(load)
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        self.health.set(self.servicer.works)
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
         """Say NOT_SERVING, go on for ``delay`` seconds, then refuse new calls and answer those accepted.
 
-        What is not answered after ``grace`` seconds is cut off.
+        What is not answered after ``grace`` seconds is cut off. Connections without calls, and those who watch the
+        health, are not waited for.
         """
-        await self.health.enter_graceful_shutdown()
+        self.health.end()
         await asyncio.sleep(delay)
+        end = time.monotonic() + grace
         self.servicer.begin_drain()
-        await self._server.stop(grace)
-        await self.servicer.close()
+        self.health.close()
+        stopping = asyncio.create_task(self._server.stop(grace))
+        while self.calls.unfinished and time.monotonic() < end:
+            await asyncio.wait([stopping], timeout=0.02)
+        await asyncio.wait([stopping], timeout=_LAST)
+        await self._server.stop(None)
+        await self.servicer.close(max(0.0, end - time.monotonic()))
+        if self._watchdog is not None:
+            self._watchdog.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watchdog
 
-    async def _set_health(self, status: Any) -> None:
-        for name in ("", SERVICE):
-            await self.health.set(name, status)
+    async def _watch_devices(self) -> None:
+        """Health follows the devices: one that has failed, or hangs, does not serve."""
+        while True:
+            await asyncio.sleep(_WATCHDOG)
+            works = self.servicer.works
+            if works != self.health.serving_models:
+                if not works and self.servicer.loaded:
+                    _log.error("no device answers any more; health is NOT_SERVING")
+                self.health.set(works)
+
+
+def _options(limits: Limits) -> list[tuple[str, int]]:
+    """What the library does for us (grpc/impl/channel_arg_names.h)."""
+    return [
+        ("grpc.so_reuseport", 0),  # else a second server on the port starts, and gets half the calls
+        ("grpc.max_receive_message_length", limits.message_bytes),
+        ("grpc.max_send_message_length", limits.message_bytes),
+        ("grpc.compression_enabled_algorithms_bitset", _IDENTITY),  # a small message must not become a large one
+        ("grpc.max_metadata_size", 8 << 10),
+        ("grpc.absolute_max_metadata_size", 16 << 10),
+        ("grpc.max_concurrent_streams", 1_000),  # calls of one connection; more wait at the client
+        ("grpc.max_allowed_incoming_connections", limits.connections),
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.max_connection_idle_ms", round(1000 * limits.idle_seconds)),
+        ("grpc.max_connection_age_ms", round(1000 * limits.age_seconds)),
+        ("grpc.max_connection_age_grace_ms", round(1000 * limits.age_seconds)),
+        ("grpc.keepalive_time_ms", 60_000),  # who does not answer a ping has gone
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", 30_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+    ]

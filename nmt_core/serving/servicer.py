@@ -1,4 +1,4 @@
-"""The methods of the service: requests are checked, queued for a device, and answered.
+"""The methods of the service: requests are checked, their cost is worked out, queued for a device, and answered.
 
 What concerns a whole request is raised as a ``Refusal`` and becomes the status of the call; what
 concerns one item is a ``Refusal`` in its place among the answers and becomes its ``Error``.
@@ -9,43 +9,52 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
-from nmt_core.errors import ConfigError, NmtError
-from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving import convert
-from nmt_core.serving.calls import note
+from nmt_core.serving.background import in_own_thread
+from nmt_core.serving.call import charge, current_client, note
+from nmt_core.serving.checks import check_cost, check_items, text_problem
+from nmt_core.serving.cost import Cost, score_cost, translation_cost
+from nmt_core.serving.decoding_options import decoding_config
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import Decoding, Encoding, Scoring, Sentence, ServedModel
-from nmt_core.serving.refusal import Refusal, internal, invalid, not_supported, to_error, unavailable
+from nmt_core.serving.models import Decoding, Encoding, Scoring, ServedModel
+from nmt_core.serving.ranking import check_columns, ranking
+from nmt_core.serving.refusal import Refusal, internal, not_supported, unavailable
+from nmt_core.serving.running_search import Sentence
+from nmt_core.serving.scoring_options import text_form
+from nmt_core.serving.shares import Memory
+from nmt_core.serving.streams import Answer, Stream
+from nmt_core.serving.texts import count_words
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
-    from nmt_core.inference.text_forms import TextForm
     from nmt_core.inference.translator import Translation
     from nmt_core.serving.metrics import Metrics
 
 INTERACTIVE_ITEMS = 32
 """Requests of so many items at most are interactive unless they say otherwise."""
 
+LONG = 16
+"""An item that needs more than this part of a full batch is searched in a lane of its own."""
+
 _TEXTS_AT_A_TIME = 50
-_LONGEST_ID = 128
+_SMALL = 1 << 15  # bytes of a message that the event loop may work through itself
 _log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 _Message = TypeVar("_Message", pb.TranslateResponse, pb.ScoreResponse, pb.EncodeResponse, pb.RerankResponse)
 
 Load = Callable[[str], Mapping[str, ServedModel]]
-"""Loads all models for one device; called in that device's thread."""
+"""Loads all models for one device."""
 
 
 class _Place(NamedTuple):
@@ -80,46 +89,65 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         **queue: Any,
     ) -> None:
         self.limits = limits or Limits()
+        self.memory = Memory(self.limits.memory_bytes)
         self.draining = False
         self._models: dict[str, dict[str, ServedModel]] = {}
         self._metrics = metrics
         self.engines = {
-            device: Engine(functools.partial(self._work, device), device=device, observer=metrics, **queue)
+            device: Engine(lambda key: key.model.work(key), device=device, observer=metrics, **queue)  # type: ignore[attr-defined]
             for device in devices
         }
         if metrics is not None:
+            metrics.watch_memory(self.memory)
             for device, engine in self.engines.items():
                 metrics.watch(device, engine)
         self._text_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
-        self._processors: dict[str, Any] = {}
-        self._readers: set[asyncio.Task[None]] = set()
+        self._processors: dict[ServedModel, Any] = {}
+        self._streams: set[Stream] = set()
 
     async def load(self, load: Load) -> None:
-        """Take the models that ``load`` makes for each device; each does its work once, to be warm."""
+        """Take the models that ``load`` makes for each device, in place of those there were.
 
-        def load_and_warm_up(device: str) -> dict[str, ServedModel]:
-            begin = time.monotonic()
-            models = dict(load(device))
-            for model in models.values():
-                model.warm_up()
-            if self._metrics is not None:
-                self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
-            return models
-
-        parts = [engine.in_thread(functools.partial(load_and_warm_up, name)) for name, engine in self.engines.items()]
+        They are loaded and do their work once, to be warm, while the old ones answer; what those have begun
+        they finish. Raises what ``load`` raises, and then nothing has changed.
+        """
+        parts = [self._load_for(device, load) for device in self.engines]
         self._models = dict(zip(self.engines, await asyncio.gather(*parts), strict=True))
+        present = {model for models in self._models.values() for model in models.values()}
+        self._processors = {}
+        for engine in self.engines.values():
+            engine.forget(lambda key: key.model not in present)  # type: ignore[attr-defined]
+
+    async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
+        begin = time.monotonic()
+        models = dict(await in_own_thread(lambda: load(device), name=f"load {device}"))
+        for model in models.values():
+            await self.engines[device].in_thread(model.warm_up)
+        if self._metrics is not None:
+            self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
+        return models
+
+    @property
+    def works(self) -> bool:
+        """The models are loaded, and a device that answers in time is there."""
+        return self.loaded and bool(self._working_devices())
+
+    @property
+    def loaded(self) -> bool:
+        """The models are there."""
+        return bool(self._models)
 
     def begin_drain(self) -> None:
         """Read nothing more from streams; what was read is answered."""
         self.draining = True
-        for reader in self._readers:
-            reader.cancel()
+        for stream in self._streams:
+            stream.stop_reading()
 
-    async def close(self) -> None:
-        """Finish what was accepted."""
+    async def close(self, timeout: float = 60.0) -> None:
+        """Finish what was accepted, in that time."""
         for engine in self.engines.values():
-            await engine.close()
-        self._text_thread.shutdown()
+            await engine.close(timeout)
+        self._text_thread.shutdown(wait=False)
 
     # ---- methods
 
@@ -133,42 +161,40 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def TranslateStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
-        await self._stream(requests, context, self._translate, pb.TranslateStreamResponse)
+        deadline = _deadline(context)
+        await self._stream(
+            requests, context, Answer(lambda one: self._translate(one, deadline), pb.TranslateStreamResponse)
+        )
 
     async def ScoreStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
-        await self._stream(requests, context, self._score, pb.ScoreStreamResponse)
+        deadline = _deadline(context)
+        await self._stream(requests, context, Answer(lambda one: self._score(one, deadline), pb.ScoreStreamResponse))
 
     async def Rerank(self, request: pb.RerankRequest, context: Any) -> pb.RerankResponse:
         """See the .proto."""
         place = self._find(request.model)
-        pairs = [SentencePair(one.source, each.target) for one in request.lists for each in one.hypotheses]
-        _check_columns(request)
-        key = Scoring(place.name, form=_text_form(place, request.form))
-        ask = self._ask(key, request.priority, len(pairs), _deadline(context))
-        scores = await self._scores(place, ask, pairs, "lists")
-        rankings, start = [], 0
-        for one in request.lists:
-            rankings.append(_ranking(one, scores[start : start + len(one.hypotheses)], request))
-            start += len(one.hypotheses)
-        return self._checked(pb.RerankResponse(rankings=rankings))
+        count = sum(len(one.hypotheses) for one in request.lists)
+        check_items(self.limits, max(count, len(request.lists)), "lists")
+        await self._aside(request, check_columns, request, self.limits)
+        key = Scoring(place.model, form=text_form(place.model, request.form))
+        ask = self._ask(key, request.priority, count, _deadline(context))
+        groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
+        scores = await self._scores(place, ask, await self._aside(request, self._pairs, groups, "lists"))
+        return self._checked(await self._aside(request, _rankings, request, scores))
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> pb.EncodeResponse:
         """See the .proto."""
         place = self._find(request.model)
         if place.model.encode is None:
             raise not_supported(f"the model {place.name!r} has no single vector of a phrase; an rnnencdec has")
-        self.limits.check_items(len(request.texts), "texts")
+        check_items(self.limits, len(request.texts), "texts")
+        answer = (4 * place.model.vector_size + 64) * len(request.texts)
+        self._accept(Cost(answer, 10 * answer, len(request.texts)))
         texts = await self._tokenized(place, request.texts, raw=request.raw)
-        ask = self._ask(Encoding(place.name), request.priority, len(texts), _deadline(context))
-        found = await self._do(place, ask, texts, cost=lambda text: convert.words_in(text) + 1)
-        vectors = [
-            pb.PhraseVector(error=to_error(one))
-            if isinstance(one, Refusal)
-            else pb.PhraseVector(values=one[0], unknown_words=one[1])
-            for one in found
-        ]
-        return self._checked(pb.EncodeResponse(vectors=vectors))
+        ask = self._ask(Encoding(place.model), request.priority, len(texts), _deadline(context))
+        found = await self._do(place, ask, texts, cost=lambda text: count_words(text) + 1)
+        return self._checked(await self._aside(request, convert.encode_response, found))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         """See the .proto."""
@@ -182,138 +208,103 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _translate(self, request: pb.TranslateRequest, deadline: float | None) -> pb.TranslateResponse:
         place = self._find(request.model)
-        config = self._decoding(request, place.model)
+        config = decoding_config(request, place.model.defaults, self.limits)
         attention = request.with_attention or request.replace_unknown
         if request.replace_unknown and not place.model.attends:
             raise not_supported(f"replace_unknown needs a model with attention; {place.name!r} has none")
-        self.limits.check_items(len(request.texts), "texts", answers=config.nbest)
+        check_items(self.limits, len(request.texts), "texts", answers=config.nbest)
         texts = await self._tokenized(place, request.texts, raw=request.raw)
-        ask = self._ask(Decoding(place.name, attention), request.priority, len(texts), deadline)
+        words = [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
+        sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
+        answered = request.with_attention and place.model.attends
+        self._accept(translation_cost(sizes, config, place.model.proportions, answered=answered, kept=attention))
+        ask = self._ask(Decoding(place.model, attention), request.priority, len(texts), deadline)
         sentences = [text if isinstance(text, Refusal) else Sentence(text, config) for text in texts]
         found = await self._do(
-            place, ask, sentences, cost=lambda sentence: (convert.words_in(sentence.text) + 2) * config.beam
+            place, ask, sentences, cost=lambda sentence: (count_words(sentence.text) + 2) * config.beam
         )
-        show = self._replaced if request.replace_unknown else _texts
+        shown = await self._shown(place, found, replaced=request.replace_unknown, raw=request.raw)
+        self._count_words(place.name, "read", words)
+        self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
+        return self._checked(await self._aside(request, convert.translate_response, found, shown, answered))
+
+    async def _shown(self, place: _Place, found: Sequence[Any], *, replaced: bool, raw: bool) -> list[list[str]]:
+        """The texts of all translations, as the request wants them."""
+        show = self._replaced if replaced else _texts
         shown = [[] if isinstance(one, Refusal) else show(place, one) for one in found]
-        if request.raw:
+        if raw:
             processor = await self._processor(place)
             shown = [await self._in_text_thread(processor.detokenize, texts) for texts in shown]
-        self._count_words(place.name, "read", (convert.words_in(text) for text in texts if isinstance(text, str)))
-        self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
-        answers = [
-            convert.translations(one, texts, attention=request.with_attention)
-            for one, texts in zip(found, shown, strict=True)
-        ]
-        return self._checked(pb.TranslateResponse(sentences=answers))
+        return shown
 
     async def _score(self, request: pb.ScoreRequest, deadline: float | None) -> pb.ScoreResponse:
         place = self._find(request.model)
-        pairs = convert.to_pairs(request)
-        key = Scoring(place.name, request.per_word, request.with_attention, _text_form(place, request.form))
+        count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
+        check_items(self.limits, max(count, len(request.groups)), "pairs")
+        pairs = await self._aside(request, self._pairs, convert.groups_of(request), "pairs")
+        attention = request.with_attention and place.model.attends
+        key = Scoring(place.model, request.per_word, attention, text_form(place.model, request.form))
         ask = self._ask(key, request.priority, len(pairs), deadline)
-        scores = await self._scores(place, ask, pairs, "pairs")
-        return self._checked(convert.score_response(scores, request))
+        scores = await self._scores(place, ask, pairs)
+        return self._checked(await self._aside(request, convert.score_response, scores, request))
+
+    def _pairs(self, groups: Iterable[tuple[str, Iterable[str]]], field: str) -> list[SentencePair | Refusal]:
+        """The pairs of every source and its targets, or what is wrong with them."""
+        problem = functools.partial(text_problem, self.limits)
+        pairs: list[SentencePair | Refusal] = []
+        for source, targets in groups:
+            wrong = problem(source, field)
+            for target in targets:
+                pairs.append(wrong or problem(target, field) or SentencePair(source, target))
+        return pairs
 
     async def _scores(
-        self, place: _Place, ask: _Ask, pairs: Sequence[SentencePair], field: str
+        self, place: _Place, ask: _Ask, pairs: Sequence[SentencePair | Refusal]
     ) -> list[PairScore | Refusal]:
-        self.limits.check_items(len(pairs), field)
-        problem = self.limits.text_problem
-        items = [problem(pair.source, field) or problem(pair.target, field) or pair for pair in pairs]
-        found = await self._do(place, ask, items, cost=lambda pair: pair.source.count(" ") + pair.target.count(" ") + 4)
-        self._count_words(place.name, "scored", (convert.words_in(pair.target) for pair in pairs))
+        good = [pair for pair in pairs if not isinstance(pair, Refusal)]
+        lengths = [(min(pair.source.count(" "), 2000) + 1, pair.target.count(" ") + 1) for pair in good]
+        key = ask.key
+        assert isinstance(key, Scoring)
+        self._accept(score_cost(lengths, per_word=key.per_word, attention=key.attention))
+        found = await self._do(place, ask, pairs, cost=lambda pair: pair.source.count(" ") + pair.target.count(" ") + 4)
+        self._count_words(place.name, "scored", (target for _, target in lengths))
         return found
 
-    async def _stream(
-        self,
-        requests: AsyncIterator[Any],
-        context: Any,
-        answer: Callable[[Any, float | None], Awaitable[Any]],
-        response_type: Callable[..., Any],
-    ) -> None:
-        """Answer requests as they finish. A place is free again when its answer was taken by the network."""
-        deadline = _deadline(context)
-        free = asyncio.Semaphore(self.limits.stream_requests)
-        done: asyncio.Queue[Any] = asyncio.Queue()
-        tasks: set[asyncio.Task[None]] = set()
-        begun = written = 0
-
-        async def patiently(request: Any) -> Any:
-            """The answer. A full queue holds the stream up instead of refusing what it sends."""
-            while True:
-                try:
-                    return await answer(request, deadline)
-                except Refusal as refusal:
-                    if refusal.reason != "QUEUE_FULL":
-                        raise
-                    await asyncio.sleep(min(refusal.retry_after or 1.0, 1.0))
-
-        async def one(message: Any) -> None:
-            try:
-                if len(message.id) > _LONGEST_ID:
-                    raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
-                done.put_nowait(response_type(id=message.id, response=await patiently(message.request)))
-            except Refusal as refusal:
-                done.put_nowait(response_type(id=message.id[:_LONGEST_ID], error=to_error(refusal)))
-            except Exception:
-                _log.exception("a request of a stream failed")
-                done.put_nowait(response_type(id=message.id[:_LONGEST_ID], error=to_error(internal())))
-
-        async def read() -> None:
-            nonlocal begun
-            end: Exception | None = None
-            try:
-                await free.acquire()
-                async for message in requests:
-                    task = asyncio.create_task(one(message))
-                    tasks.add(task)
-                    task.add_done_callback(tasks.discard)
-                    begun += 1
-                    await free.acquire()
-            except Refusal as refusal:
-                end = refusal
-            finally:
-                done.put_nowait(end)
-
-        reader = asyncio.create_task(read())
-        self._readers.add(reader)
-        if self.draining:
-            reader.cancel()
-        reading, problem = True, None
+    async def _stream(self, requests: Any, context: Any, answer: Answer) -> None:
+        stream = Stream(context, answer, self.limits, self.memory)
+        self._streams.add(stream)
         try:
-            while reading or written < begun:
-                response = await done.get()
-                if response is None or isinstance(response, Exception):
-                    reading, problem = False, response
-                    continue
-                await context.write(response)
-                written += 1
-                free.release()
+            if not self.draining:
+                await stream.run(requests)
         finally:
-            self._readers.discard(reader)
-            for task in (reader, *tasks):
-                task.cancel()
-            await asyncio.gather(reader, *tasks, return_exceptions=True)
-        if problem is not None:
-            raise problem
+            self._streams.discard(stream)
         if self.draining:
             raise _draining()
 
     # ---- the way to the device and back
 
-    def _work(self, device: str, key: Any) -> Any:
-        return self._models[device][key.model].work(key)
+    def _accept(self, cost: Cost) -> None:
+        """Raises Refusal for a request that costs too much, before anything of it is done."""
+        check_cost(self.limits, answer=cost.answer, steps=cost.steps)
+        charge(cost.memory)
 
     async def _do(self, place: _Place, ask: _Ask, items: Sequence[Any], *, cost: Callable[[Any], int]) -> list[Any]:
         """An answer or a Refusal for every item; an item that is a Refusal already keeps it."""
         note(model=place.name, items=len(items))
-        good = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
-        tokens = [cost(items[index]) for index in good]
-        chosen = [items[index] for index in good]
-        answers = await place.engine.submit(ask.key, chosen, tokens=tokens, lane=ask.lane, deadline=ask.deadline)
         found = list(items)
-        for index, answer in zip(good, answers, strict=True):
-            found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
+        tokens = {index: cost(item) for index, item in enumerate(items) if not isinstance(item, Refusal)}
+        most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else None
+        long = [index for index, size in tokens.items() if most is not None and size > most]
+        short = [index for index, size in tokens.items() if most is None or size <= most]
+        parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
+        submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
+        answers = await _all(
+            submit([items[index] for index in chosen], tokens=[tokens[index] for index in chosen], lane=lane)
+            for lane, chosen in parts
+        )
+        for (_, chosen), part in zip(parts, answers, strict=True):
+            for index, answer in zip(chosen, part, strict=True):
+                found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
         return found
 
     def _ask(self, key: Hashable, priority: int, items: int, deadline: float | None) -> _Ask:
@@ -322,7 +313,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _tokenized(self, place: _Place, texts: Sequence[str], *, raw: bool) -> list[str | Refusal]:
         """Tokenised texts, or what is wrong with them."""
-        checked = [self.limits.text_problem(text, "texts") or text for text in texts]
+        checked = [text_problem(self.limits, text, "texts") or text for text in texts]
         if not raw:
             return checked
         processor = await self._processor(place)
@@ -331,7 +322,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             if isinstance(text, Refusal):
                 return text
             tokenized: str = processor.tokenize(text)
-            return self.limits.text_problem(tokenized, "texts") or tokenized
+            return text_problem(self.limits, tokenized, "texts") or tokenized
 
         return await self._in_text_thread(tokenize, checked)
 
@@ -339,10 +330,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         """The text processing of a model, made once."""
         if place.model.processor is None:
             raise not_supported(f"the model {place.name!r} takes tokenised text only")
-        if place.name not in self._processors:
+        if place.model not in self._processors:
             loop = asyncio.get_running_loop()
-            self._processors[place.name] = await loop.run_in_executor(self._text_thread, place.model.processor)
-        return self._processors[place.name]
+            self._processors[place.model] = await loop.run_in_executor(self._text_thread, place.model.processor)
+        return self._processors[place.model]
 
     async def _in_text_thread(self, change: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Change every item; others may come in between."""
@@ -352,6 +343,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             part = items[start : start + _TEXTS_AT_A_TIME]
             changed += await loop.run_in_executor(self._text_thread, list, map(change, part))
         return changed
+
+    async def _aside(self, request: Any, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call a function; for a large request beside the event loop, so that others are answered meanwhile."""
+        if request.ByteSize() <= _SMALL:
+            return function(*arguments)
+        return await asyncio.get_running_loop().run_in_executor(self._text_thread, function, *arguments)
 
     def _replaced(self, place: _Place, nbest: Sequence[Translation]) -> list[str]:
         """The texts without <unk>, which are counted."""
@@ -364,7 +361,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         if self._metrics is not None:
             self._metrics.words.labels(model, kind).inc(sum(words))
 
-    # ---- models and options
+    # ---- models
 
     def _names(self) -> list[str]:
         if self.draining:
@@ -381,75 +378,46 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
             problem = f"{asked}; models here: {', '.join(names)}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
-        device = min(self.engines, key=self._load_of)
+        device = min(self._working_devices() or self.engines, key=self._load_of)
         return _Place(name, self._models[device][name], self.engines[device])
+
+    def _working_devices(self) -> list[str]:
+        return [
+            device
+            for device, engine in self.engines.items()
+            if not engine.down and engine.stuck_for < self.limits.stuck_seconds
+        ]
 
     def _load_of(self, device: str) -> tuple[int, int]:
         """What waits there, and of equally short queues what runs."""
         engine = self.engines[device]
         return engine.waiting_tokens, engine.running_items
 
-    def _decoding(self, request: pb.TranslateRequest, model: ServedModel) -> DecodingConfig:
-        options = ("beam", "nbest", "length_normalization", "max_length_ratio")
-        given: dict[str, Any] = {name: getattr(request, name) for name in options if request.HasField(name)}
-        if request.forbid_unknown:
-            given["forbid_unknown"] = True
-        settings = {**model.defaults.to_mapping(), **given}
-        if "beam" not in given:
-            settings["beam"] = max(settings["beam"], settings["nbest"])
-        try:
-            decoding = DecodingConfig.from_mapping(settings, origin="request")
-        except NmtError as error:
-            field = next((name for name in options if f"'{name}'" in str(error)), "")
-            raise invalid(field, str(error)) from error
-        if decoding.nbest > self.limits.nbest:
-            raise invalid("nbest", f"{decoding.nbest} best translations; at most {self.limits.nbest}")
-        if decoding.beam > self.limits.beam:
-            raise invalid("beam", f"a beam of {decoding.beam}; at most {self.limits.beam}")
-        if decoding.nbest > decoding.beam:
-            raise invalid("nbest", f"{decoding.nbest} best translations need a beam of at least {decoding.nbest}")
-        if decoding.max_length_ratio > self.limits.length_ratio:
-            problem = f"max_length_ratio {decoding.max_length_ratio}; at most {self.limits.length_ratio}"
-            raise invalid("max_length_ratio", problem)
-        if not math.isfinite(decoding.length_normalization):
-            raise invalid("length_normalization", "length_normalization must be a finite number")
-        return decoding
-
     def _describe(self, place: _Place) -> pb.Model:
-        model, limits = place.model, self.limits
-        return pb.Model(
-            name=place.name,
-            signature=model.scorer.signature,
-            surface_signature=_surface_signature(model),
-            source_language=model.source_language,
-            target_language=model.target_language,
-            source_words=model.source_words,
-            target_words=model.target_words,
-            limits=pb.Limits(
-                items=limits.items,
-                characters=limits.characters,
-                words=limits.words,
-                beam=limits.beam,
-                nbest=limits.nbest,
-                message_bytes=limits.message_bytes,
-                length_ratio=limits.length_ratio,
-                streams=limits.streams,
-                stream_requests=limits.stream_requests,
-            ),
-            attends=model.attends,
-            vector_size=model.vector_size,
-            default_beam=model.defaults.beam,
-            device=place.engine.device,
-        )
+        return convert.describe(place.name, place.model, self.limits, place.engine.device)
 
     def _checked(self, response: _Message) -> _Message:
-        """The response, if it can be sent."""
-        size = response.ByteSize()
-        if size > self.limits.message_bytes:
-            most = f"at most {self.limits.message_bytes >> 20}"
-            problem = f"the answer would have {size >> 20} MiB, {most}; ask for fewer items in one request"
-            raise invalid("", problem, reason="ANSWER_TOO_LARGE")
+        """The response, if it can be sent: words may be longer than their mean length."""
+        check_cost(self.limits, answer=response.ByteSize(), steps=0)
         return response
+
+
+async def _all(parts: Iterable[Any]) -> list[Any]:
+    """The results of coroutines; when one fails, or nobody waits any more, the others are called off."""
+    tasks = [asyncio.ensure_future(part) for part in parts]
+    try:
+        return [await tasks[0]] if len(tasks) == 1 else list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _rankings(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal]) -> pb.RerankResponse:
+    rankings, start = [], 0
+    for one in request.lists:
+        rankings.append(ranking(one, scores[start : start + len(one.hypotheses)], request))
+        start += len(one.hypotheses)
+    return pb.RerankResponse(rankings=rankings)
 
 
 def _draining() -> Refusal:
@@ -474,59 +442,3 @@ def _as_refusal(error: Exception) -> Refusal:
         problem = "the device has not enough memory for this item"
         return Refusal(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason="OUT_OF_MEMORY")
     return internal()
-
-
-def _check_columns(request: pb.RerankRequest) -> None:
-    """Every hypothesis has a finite value for every column. Raises Refusal."""
-    if not all(math.isfinite(weight) for weight in (request.model_weight, *(one.weight for one in request.columns))):
-        raise invalid("columns", "weights must be finite numbers")
-    for number, one in enumerate(request.lists):
-        for place, hypothesis in enumerate(one.hypotheses):
-            field = f"lists[{number}].hypotheses[{place}].values"
-            if len(hypothesis.values) != len(request.columns):
-                problem = f"{field} has {len(hypothesis.values)} numbers for {len(request.columns)} columns"
-                raise invalid(field, problem)
-            if not all(map(math.isfinite, hypothesis.values)):
-                raise invalid(field, f"{field}: values must be finite numbers")
-
-
-def _ranking(one: pb.NbestList, scores: Sequence[PairScore | Refusal], request: pb.RerankRequest) -> pb.Ranking:
-    """The hypotheses in order of their totals, those without one last."""
-    weights = [column.weight for column in request.columns]
-    ranked = []
-    for position, (hypothesis, score) in enumerate(zip(one.hypotheses, scores, strict=True)):
-        if isinstance(score, Refusal):
-            ranked.append(pb.RankedHypothesis(position=position, error=to_error(score)))
-            continue
-        products = [weight * value for weight, value in zip(weights, hypothesis.values, strict=True)]
-        total = math.fsum([*products, request.model_weight * score.log_prob])
-        ranked.append(pb.RankedHypothesis(position=position, total=total, log_prob=score.log_prob))
-    ranked.sort(key=lambda each: (each.HasField("error"), -each.total))
-    return pb.Ranking(hypotheses=ranked[: request.best or None])
-
-
-_TEXT_FORMS: dict[int, TextForm] = {
-    pb.TEXT_FORM_UNSPECIFIED: "prepared",
-    pb.TEXT_FORM_SURFACE: "surface",
-    pb.TEXT_FORM_RAW: "raw",
-}
-
-
-def _text_form(place: _Place, number: int) -> TextForm:
-    """The form of the texts of a request, which the model has to understand."""
-    if number not in _TEXT_FORMS:
-        raise invalid("form", f"there is no form of text {number}")
-    form = _TEXT_FORMS[number]
-    try:
-        place.model.scorer_of(form)
-    except ConfigError as error:
-        raise not_supported(str(error)) from error
-    return form
-
-
-def _surface_signature(model: ServedModel) -> str:
-    """What scores of surface words depend on; empty where the model cannot read these."""
-    try:
-        return model.scorer_of("surface").signature
-    except ConfigError:
-        return ""

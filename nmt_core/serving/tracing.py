@@ -10,10 +10,11 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, NmtError
+from nmt_core.serving.call import SERVICE
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt_core.serving.calls import Call
+    from nmt_core.serving.call import Call
 
 
 class Tracing:
@@ -44,7 +45,7 @@ class Tracing:
         """A span around a call."""
         parent = self._propagate.extract({key: value for key, value in given or () if isinstance(value, str)})
         kind = self._trace.SpanKind.SERVER
-        name = f"nmt_core.v1.NmtService/{call.method}"
+        name = f"{SERVICE}/{call.method}"
         with self._tracer.start_as_current_span(name, context=parent, kind=kind, record_exception=False) as span:
             try:
                 yield
@@ -52,7 +53,7 @@ class Tracing:
                 span.set_attributes(
                     {
                         "rpc.system": "grpc",
-                        "rpc.service": "nmt_core.v1.NmtService",
+                        "rpc.service": SERVICE,
                         "rpc.method": call.method,
                         "rpc.response.status_code": call.code,
                         "nmt.model": call.model,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
+_SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
 _SMALLEST = 8  # the part of a full batch that is always allowed
 
 
@@ -40,6 +41,11 @@ class Work(Protocol):
         """Tokens that may be admitted now, for a turn to take about ``seconds``."""
         ...
 
+    @property
+    def spare(self) -> int:
+        """Tokens beyond the room, for callers of whom nothing is running."""
+        ...
+
     def admit(self, entries: Sequence[Entry]) -> None:
         """Take entries in; the work may be made to take more than it has room for."""
         ...
@@ -66,6 +72,7 @@ class BatchWork:
     """
 
     patient = True
+    spare = 0
     _PATIENCE = 20
 
     def __init__(
@@ -161,6 +168,11 @@ class StepWork:
         quick = int(seconds / self._pace) if self._pace else self._most
         most = min(self._most, max(quick, self._most // _SMALLEST))
         return most - used if used <= _REFILL * most else 0
+
+    @property
+    def spare(self) -> int:
+        """Half of a full batch, whatever is in it."""
+        return int(_SPARE * self._most - self._decoder.tokens)
 
     def admit(self, entries: Sequence[Entry]) -> None:
         """Let entries into the batch."""

@@ -1,4 +1,4 @@
-# nmt.proto sha256 f823469acc5ae1a6bbd2a99dc3211e3aff06c7405b256bd33d92f7858ed3b999
+# nmt.proto sha256 edc2214331454def0c586661c45054a14d4517ccd13257e4b384bb5242005b2d
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -328,7 +328,7 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device", "surface_signature")
+    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device", "surface_signature", "version")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
@@ -341,6 +341,7 @@ class Model(_message.Message):
     DEFAULT_BEAM_FIELD_NUMBER: _ClassVar[int]
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     SURFACE_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
     name: str
     signature: str
     source_language: str
@@ -353,10 +354,11 @@ class Model(_message.Message):
     default_beam: int
     device: str
     surface_signature: str
-    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ...) -> None: ...
+    version: str
+    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests")
+    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     CHARACTERS_FIELD_NUMBER: _ClassVar[int]
     BEAM_FIELD_NUMBER: _ClassVar[int]
@@ -366,6 +368,10 @@ class Limits(_message.Message):
     LENGTH_RATIO_FIELD_NUMBER: _ClassVar[int]
     STREAMS_FIELD_NUMBER: _ClassVar[int]
     STREAM_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    LENGTH_NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
+    CLIENT_STREAMS_FIELD_NUMBER: _ClassVar[int]
     items: int
     characters: int
     beam: int
@@ -375,4 +381,8 @@ class Limits(_message.Message):
     length_ratio: float
     streams: int
     stream_requests: int
-    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ...) -> None: ...
+    steps: int
+    memory_bytes: int
+    length_normalization: float
+    client_streams: int
+    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ...) -> None: ...

@@ -13,7 +13,7 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.serving.client import NmtClient
-from nmt_core.serving.models import CandidateSearch, RunningSearch, Sentence
+from nmt_core.serving.running_search import CandidateSearch, RunningSearch, Sentence
 from nmt_core.text.lexicon import Candidate, Lexicon
 
 TEXTS = ["un deux", "deux deux un", "un", "deux un un deux"]

@@ -1,0 +1,37 @@
+"""Long work beside the event loop that nobody has to wait for when the server ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+_Result = TypeVar("_Result")
+
+
+async def in_own_thread(function: Callable[[], _Result], *, name: str) -> _Result:
+    """Call ``function`` in a thread that does not keep the process alive, and wait for it."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[_Result] = loop.create_future()
+
+    def settle(result: _Result | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(result)  # type: ignore[arg-type]  # there is one where there is no error
+
+    def run() -> None:
+        result, problem = None, None
+        try:
+            result = function()
+        except BaseException as error:  # belongs to the caller
+            problem = error
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(settle, result, problem)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await future

@@ -1,0 +1,76 @@
+"""The record of a call while it is handled: what the access log, the metrics and the spans tell of it."""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import json
+import time
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from nmt_core.serving.shares import Account
+
+SERVICE = "nmt_core.v1.NmtService"
+
+
+@dataclass
+class Call:
+    """One call; the servicer fills in what it asked for. ``client`` is who it is counted for."""
+
+    method: str
+    peer: str
+    request_id: str
+    begin: float = field(default_factory=time.monotonic)
+    client: str = ""
+    user: str = ""
+    model: str = ""
+    items: int = 0
+    requests: int = 0
+    code: str = "OK"
+    reason: str = ""
+
+    def to_json(self, seconds: float) -> str:
+        """One line; no text of a request is in it."""
+        when = datetime.now(UTC).isoformat(timespec="milliseconds")
+        left_out = ("begin", "client")
+        facts = {name: value for name, value in vars(self).items() if name not in left_out and value not in ("", 0)}
+        return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
+
+
+_current: contextvars.ContextVar[Call] = contextvars.ContextVar("call")
+
+
+def begin(call: Call) -> None:
+    """Make it the call that is being handled."""
+    _current.set(call)
+
+
+def note(*, model: str, items: int) -> None:
+    """Record what the call being handled is about."""
+    with contextlib.suppress(LookupError):
+        call = _current.get()
+        call.model = model
+        call.items += items
+        call.requests += 1
+
+
+def current_client() -> str:
+    """Whom the call being handled is counted for; empty outside of calls."""
+    call = _current.get(None)
+    return "" if call is None else call.client
+
+
+_account: contextvars.ContextVar[Account] = contextvars.ContextVar("account")
+
+
+def charge_to(account: Account) -> None:
+    """Make it the account of the request being handled."""
+    _account.set(account)
+
+
+def charge(amount: int) -> None:
+    """Let the request being handled hold so many bytes more. Raises Refusal."""
+    account = _account.get(None)
+    if account is not None:
+        account.charge(amount)

@@ -1,0 +1,36 @@
+"""Whether a request keeps to the limits: its items, its texts, its cost."""
+
+from __future__ import annotations
+
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.refusal import Refusal, invalid
+from nmt_core.serving.texts import count_words
+
+
+def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> None:
+    """Raises Refusal for too many of them."""
+    if count * answers > limits.items:
+        asked = f"{count} items" if answers == 1 else f"{answers} translations of each of {count} items"
+        problem = f"{asked} in one request; at most {limits.items}, send several requests"
+        raise invalid(field, problem, reason="TOO_MANY_ITEMS")
+
+
+def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
+    """Raises Refusal for an answer that could not be sent, and for work without end."""
+    if answer > limits.message_bytes:
+        sizes = f"up to {-(-answer // (1 << 20))} MiB, at most {limits.message_bytes >> 20}"
+        problem = f"the answer would have {sizes}; send several requests, or ask for fewer translations"
+        raise invalid("", f"{problem} or no attention", reason="ANSWER_TOO_LARGE")
+    if steps > limits.steps:
+        problem = f"the request needs up to {steps:,} steps of hypotheses; at most {limits.steps:,}"
+        raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")
+
+
+def text_problem(limits: Limits, text: str, field: str) -> Refusal | None:
+    """What is wrong with a text, before and after it was tokenised."""
+    if len(text) > limits.characters:
+        problem = f"the text has {len(text)} characters; at most {limits.characters}"
+        return invalid(field, problem, reason="TEXT_TOO_LONG")
+    if len(text) > limits.words and (words := count_words(text)) > limits.words:
+        return invalid(field, f"the text has {words} words; at most {limits.words}", reason="TEXT_TOO_LONG")
+    return None

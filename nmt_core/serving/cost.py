@@ -1,0 +1,81 @@
+"""What a request costs, known before any of it is done: bytes of the answer, bytes in memory, and steps of the device.
+
+A translation is counted with all the words that it may have, which are more than it usually has. Words
+are counted with the mean length of the model's words. All other numbers are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt_core.inference.search_config import DecodingConfig
+
+_FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
+_ITEM = 64  # of the numbers that every item has
+_POINT = 8  # of a link of a hard alignment
+_COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
+_RUN = 128  # rows of which attention works out the energies at once
+
+REQUEST_COPIES = 3
+"""Of a request: its bytes, its message and its texts."""
+
+
+class Cost(NamedTuple):
+    """Bytes of the answer, bytes in memory at most, and hypotheses or targets times the words they may have."""
+
+    answer: int
+    memory: int
+    steps: int
+
+
+class Proportions(NamedTuple):
+    """What costs depend on besides the request: mean bytes of a target word, and units of the attention (0: none).
+
+    ``together`` are the source positions times beam that are searched together.
+    """
+
+    word_bytes: float = 8.0
+    attention_units: int = 0
+    together: int = 12_000
+
+
+def translation_cost(
+    sources: Sequence[tuple[int, int]],
+    config: DecodingConfig,
+    model: Proportions,
+    *,
+    answered: bool = False,
+    kept: bool = False,
+) -> Cost:
+    """Of sources with so many words and bytes; with attention in the answer, or at least during the search."""
+    if not sources:
+        return Cost(0, 0, 0)
+    words, texts = np.array(sources, dtype=np.int64).T
+    lengths = np.maximum(
+        (config.max_length_ratio * words).astype(np.int64) + config.max_length_extra, config.min_length
+    )
+    weights = (lengths + 1) * (words + 1)
+    one = lengths * (2 * model.word_bytes + 2 * _TAG + _DOUBLE) + texts + _TAG * words + _ITEM
+    if answered:
+        one = one + weights * _FLOAT + lengths * _POINT
+    answer = int((one * config.nbest).sum()) + _ITEM * len(sources)
+    history = config.beam * ((lengths + 1) * 32 + (weights * _FLOAT if kept or answered else 0))
+    positions = config.beam * (words + 1)
+    share = min(1.0, max(model.together, int(positions.max())) / float(positions.sum()))  # the others wait
+    search = max(int(history.max()), int(share * float(history.sum())))
+    energies = min(config.beam, _RUN) * (int(words.max()) + 1) * model.attention_units * _FLOAT
+    return Cost(answer, _COPIES * answer + search + energies, int(config.beam * (lengths + 1).sum()))
+
+
+def score_cost(pairs: Iterable[tuple[int, int]], *, per_word: bool, attention: bool) -> Cost:
+    """Of pairs of so many source and target words."""
+    answer = steps = weights = 0
+    for source, target in pairs:
+        steps += target + 1
+        weights += (source + 1) * (target + 1) if attention else 0
+        answer += _ITEM
+    answer += weights * _FLOAT + (steps * _DOUBLE if per_word else 0)
+    return Cost(answer, _COPIES * answer, steps)

@@ -1,0 +1,61 @@
+"""Jobs of several clients in fair order: each client's own in the order in which they came, clients in turns."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+Job = TypeVar("Job")
+
+
+class FairQueue(Generic[Job]):
+    """The first job is that of the client whose turn it is; a turn ends when it has used up ``quantum`` tokens."""
+
+    def __init__(self, quantum: int = 500) -> None:
+        self._quantum = quantum
+        self._jobs: collections.OrderedDict[str, collections.deque[Job]] = collections.OrderedDict()
+        self._used = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._jobs)
+
+    def __iter__(self) -> Iterator[Job]:
+        for jobs in self._jobs.values():
+            yield from jobs
+
+    @property
+    def clients(self) -> list[str]:
+        """Those who have jobs, in the order of their turns."""
+        return list(self._jobs)
+
+    def put(self, client: str, job: Job) -> None:
+        """Behind the client's other jobs; a new client is the last to have a turn."""
+        self._jobs.setdefault(client, collections.deque()).append(job)
+
+    def first(self, client: str | None = None) -> Job:
+        """The next job: of that client, or of the one whose turn it is."""
+        return self._jobs[next(iter(self._jobs)) if client is None else client][0]
+
+    def use(self, tokens: int) -> None:
+        """Count work that was taken from the first job."""
+        self._used += tokens
+        if self._used >= self._quantum:
+            self._next()
+
+    def remove(self, client: str, job: Job) -> bool:
+        """Take a job out, wherever it is; False if it is not there."""
+        jobs = self._jobs.get(client, collections.deque())
+        if job not in jobs:
+            return False
+        jobs.remove(job)
+        if not jobs:
+            if next(iter(self._jobs)) == client:
+                self._used = 0
+            del self._jobs[client]
+        return True
+
+    def _next(self) -> None:
+        self._used = 0
+        if len(self._jobs) > 1:
+            self._jobs.move_to_end(next(iter(self._jobs)))

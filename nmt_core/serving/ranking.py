@@ -1,0 +1,52 @@
+"""N-best lists in order of the weighted sums of their features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from nmt_core.interfaces import PairScore
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.refusal import Refusal, invalid, to_error
+from nmt_core.v1 import nmt_pb2 as pb
+
+_LARGEST = 1e30  # of weights and values: sums of their products are finite
+
+
+def check_columns(request: pb.RerankRequest, limits: Limits) -> None:
+    """Every hypothesis has a value for every column, and all numbers can be reckoned with. Raises Refusal."""
+    if len(request.columns) > limits.columns:
+        raise invalid("columns", f"{len(request.columns)} columns; at most {limits.columns}", reason="TOO_MANY_ITEMS")
+    if not _usable([request.model_weight, *(one.weight for one in request.columns)]):
+        raise invalid("columns", f"weights must be finite numbers of at most {_LARGEST:g}")
+    for number, one in enumerate(request.lists):
+        for place, hypothesis in enumerate(one.hypotheses):
+            field = f"lists[{number}].hypotheses[{place}].values"
+            if len(hypothesis.values) != len(request.columns):
+                problem = f"{field} has {len(hypothesis.values)} numbers for {len(request.columns)} columns"
+                raise invalid(field, problem)
+            if not _usable(hypothesis.values):
+                raise invalid(field, f"{field}: values must be finite numbers of at most {_LARGEST:g}")
+
+
+def _usable(numbers: Sequence[float]) -> bool:
+    if len(numbers) < 20:
+        return all(abs(number) <= _LARGEST for number in numbers)
+    return bool(np.all(np.abs(np.array(numbers)) <= _LARGEST))
+
+
+def ranking(one: pb.NbestList, scores: Sequence[PairScore | Refusal], request: pb.RerankRequest) -> pb.Ranking:
+    """The hypotheses in order of their totals, those without one last."""
+    weights = [column.weight for column in request.columns]
+    ranked = []
+    for position, (hypothesis, score) in enumerate(zip(one.hypotheses, scores, strict=True)):
+        if isinstance(score, Refusal):
+            ranked.append(pb.RankedHypothesis(position=position, error=to_error(score)))
+            continue
+        products = [weight * value for weight, value in zip(weights, hypothesis.values, strict=True)]
+        total = math.fsum([*products, request.model_weight * score.log_prob])
+        ranked.append(pb.RankedHypothesis(position=position, total=total, log_prob=score.log_prob))
+    ranked.sort(key=lambda each: (each.HasField("error"), -each.total))
+    return pb.Ranking(hypotheses=ranked[: request.best or None])

@@ -1,0 +1,134 @@
+"""Searches that sentences enter and leave while they run."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from nmt_core.errors import ModelError
+from nmt_core.inference.beam_search import BeamSearch
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.predictor import joint_vocabulary
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_requests import Request
+from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
+
+if TYPE_CHECKING:
+    from nmt_core.inference.hypothesis import Hypothesis
+    from nmt_core.models.checkpoint import LoadedModel
+
+_EMPTY = Translation("", (), 0.0, 0.0, (), ())
+
+
+class Sentence(NamedTuple):
+    """A tokenised sentence, and how to search for its translations."""
+
+    text: str
+    config: DecodingConfig
+
+
+class RunningSearch:
+    """A beam search that ``Sentence``s, with their own options, enter and leave at every step."""
+
+    def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
+        self._unknown = unknown
+        self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
+        self._predictor, self._attention = make_predictor(models), attention
+        self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
+        self._words: dict[int, tuple[str, ...]] = {}
+        self._empty: list[int] = []
+
+    @property
+    def tokens(self) -> float:
+        """Live hypotheses times the mean length of their sources."""
+        if not self._words:
+            return 0.0
+        return self._search.rows * (sum(map(len, self._words.values())) / len(self._words) + 1)
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        """Let sentences in; one without words has the empty translation, without asking the model."""
+        entering = []
+        for key, (text, config) in requests:
+            words = tuple(split_words(text))
+            if words:
+                self._words[key] = words
+                entering.append(Request(key, self._source.encode(text), config))
+                if self._unknown is not None:
+                    self._unknown.add(words=len(words), unknown=entering[-1].source.count(UNKNOWN_ID))
+            else:
+                self._empty.append(key)
+        if entering:
+            self._enter(entering)
+
+    def _enter(self, requests: list[Request[int]]) -> None:
+        self._search.admit(requests)
+
+    def step(self) -> list[tuple[int, Any]]:
+        """One step; an answer is the list of a sentence's translations."""
+        found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
+        self._empty = []
+        for done in self._search.step():
+            words = self._words.pop(done.key)
+            nbest: Any = [self._translation(hypothesis, words) for hypothesis in done.hypotheses]
+            found.append((done.key, nbest or ModelError("the model's probabilities are not numbers")))
+        return found
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Free the rows of sentences."""
+        self._empty = [key for key in self._empty if key not in keys]
+        self._search.cancel([key for key in keys if self._words.pop(key, None) is not None])
+
+    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+        words = tuple(self._target.decode(hypothesis.words))
+        numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
+        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
+
+
+class CandidateSearch(RunningSearch):
+    """The same with candidate lists: sentences that arrive while others are searched wait, and share the next list."""
+
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        lists: CandidateLists,
+        *,
+        attention: bool,
+        unknown: UnknownShare | None = None,
+    ) -> None:
+        super().__init__(models, attention=attention, unknown=unknown)
+        self._lists = lists
+        self._ids: list[int] = []  # of the words of the list
+        self._waiting: list[Request[int]] = []
+
+    @property
+    def tokens(self) -> float:
+        """What is searched, and what waits."""
+        return super().tokens + sum(request.config.beam * (len(request.source) + 1) for request in self._waiting)
+
+    def _enter(self, requests: list[Request[int]]) -> None:
+        self._waiting += requests
+
+    def step(self) -> list[tuple[int, Any]]:
+        """One step; when nobody is left, those who wait begin."""
+        if self._waiting and not self._search.rows:
+            words_C = self._lists.of(word for request in self._waiting for word in self._words[request.key])
+            self._ids = words_C.tolist()
+            self._search = BeamSearch(self._predictor.narrowed(words_C), attention=self._attention)
+            self._search.admit(self._waiting)
+            self._waiting = []
+        return super().step()
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Free the rows of sentences, and forget those who wait."""
+        waiting = {request.key for request in self._waiting}.intersection(keys)
+        self._waiting = [request for request in self._waiting if request.key not in waiting]
+        for key in waiting:
+            del self._words[key]
+        super().cancel([key for key in keys if key not in waiting])
+
+    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+        words = tuple(self._ids[place] for place in hypothesis.words)
+        return super()._translation(dataclasses.replace(hypothesis, words=words), source)

@@ -1,0 +1,27 @@
+"""In which form the texts of a request are that are to be scored."""
+
+from __future__ import annotations
+
+from nmt_core.errors import ConfigError
+from nmt_core.inference.text_forms import TextForm
+from nmt_core.serving.models import ServedModel
+from nmt_core.serving.refusal import invalid, not_supported
+from nmt_core.v1 import nmt_pb2 as pb
+
+_TEXT_FORMS: dict[int, TextForm] = {
+    pb.TEXT_FORM_UNSPECIFIED: "prepared",
+    pb.TEXT_FORM_SURFACE: "surface",
+    pb.TEXT_FORM_RAW: "raw",
+}
+
+
+def text_form(model: ServedModel, number: int) -> TextForm:
+    """The form of the texts of a request. Raises Refusal where the model does not understand it."""
+    if number not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {number}")
+    form = _TEXT_FORMS[number]
+    try:
+        model.scorer_of(form)
+    except ConfigError as error:
+        raise not_supported(str(error)) from error
+    return form

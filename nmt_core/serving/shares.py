@@ -1,0 +1,104 @@
+"""What clients have of something that is limited: in all, and each of them."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+from collections.abc import Iterator
+
+from nmt_core.serving.refusal import Refusal, busy, invalid
+
+
+class Shares:
+    """Calls, streams or the like: at most ``most`` at once, and ``each`` of one client.
+
+    ``what`` names them in messages, ``reason`` is that of the refusal.
+    """
+
+    def __init__(self, what: str, *, most: int, each: int, reason: str) -> None:
+        self.what, self.most, self.each, self._reason = what, most, min(each, most), reason
+        self.taken = 0
+        self._of: collections.Counter[str] = collections.Counter()
+
+    @contextlib.contextmanager
+    def one(self, client: str) -> Iterator[None]:
+        """One more while the block runs. Raises Refusal."""
+        if self.taken >= self.most:
+            raise self._refusal(f"{self.most} {self.what} are open already")
+        if self._of[client] >= self.each:
+            raise self._refusal(f"{self.each} {self.what} of this client are open already")
+        self.taken += 1
+        self._of[client] += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+            _subtract(self._of, client, 1)
+
+    def _refusal(self, problem: str) -> Refusal:
+        return busy(f"{problem}; try again later", reason=self._reason, retry_after=1.0)
+
+
+class Memory:
+    """Bytes that requests may hold: ``most`` in all, and a client at most half of them.
+
+    A request is charged with what it may need before that is there.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.held = 0
+        self._of: collections.Counter[str] = collections.Counter()
+
+    @contextlib.contextmanager
+    def account(self, client: str) -> Iterator[Account]:
+        """What one request holds, given back at the end of the block."""
+        account = Account(self, client)
+        try:
+            yield account
+        finally:
+            account.release()
+
+    def take(self, client: str, amount: int, *, before: int) -> None:
+        """More for a request that has ``before`` already. Raises Refusal, a final one if it is more than there is."""
+        if before + amount > self.most:
+            problem = f"the request needs about {_mib(before + amount)} MiB of memory; at most {_mib(self.most)}"
+            raise invalid("", f"{problem}, send several requests or ask for less", reason="TOO_COSTLY")
+        others = self._of[client] - before
+        if self.held + amount > self.most or (others and others + before + amount > self.most // 2):
+            problem = f"requests hold {_mib(self.held)} MiB of memory, and this one needs about {_mib(amount)} more"
+            raise busy(f"{problem}; at most {_mib(self.most)}, try again later", reason="MEMORY_FULL", retry_after=1.0)
+        self.held += amount
+        self._of[client] += amount
+
+    def give(self, client: str, amount: int) -> None:
+        """Take it back."""
+        self.held -= amount
+        _subtract(self._of, client, amount)
+
+
+class Account:
+    """The memory of one request."""
+
+    def __init__(self, memory: Memory, client: str) -> None:
+        self._memory, self._client, self.held = memory, client, 0
+
+    def charge(self, amount: int) -> None:
+        """Hold so many bytes more. Raises Refusal."""
+        self._memory.take(self._client, amount, before=self.held)
+        self.held += amount
+
+    def release(self) -> None:
+        """Hold nothing."""
+        self._memory.give(self._client, self.held)
+        self.held = 0
+
+
+def _subtract(counts: collections.Counter[str], client: str, amount: int) -> None:
+    counts[client] -= amount
+    if not counts[client]:
+        del counts[client]
+
+
+def _mib(amount: int) -> int:
+    return -(-amount // (1 << 20))

@@ -1,0 +1,137 @@
+"""One stream of requests: answers as they finish, a bounded number under way, an end for streams that are not used."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, NamedTuple
+
+from google.rpc import code_pb2
+
+from nmt_core.serving.call import charge_to, current_client
+from nmt_core.serving.cost import REQUEST_COPIES
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unavailable
+from nmt_core.serving.shares import Account, Memory
+
+_LONGEST_ID = 128
+_LATER = ("QUEUE_FULL", "MEMORY_FULL")
+_log = logging.getLogger(__name__)
+
+
+class Answer(NamedTuple):
+    """How a stream is answered: ``make`` makes the response to one request, ``message`` is what it travels in."""
+
+    make: Callable[[Any], Awaitable[Any]]
+    message: Callable[..., Any]
+
+
+class _Unread(Refusal):
+    """The client takes no answers."""
+
+
+class Stream:
+    """The requests and answers of one call."""
+
+    def __init__(self, context: Any, answer: Answer, limits: Limits, memory: Memory) -> None:
+        self._context, self._answer, self._limits, self._memory = context, answer, limits, memory
+        self._free = asyncio.Semaphore(limits.stream_requests)
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._used = time.monotonic()
+        self._reader: asyncio.Task[None] | None = None
+
+    def stop_reading(self) -> None:
+        """Take no more requests; those that were read are answered."""
+        if self._reader is not None:
+            self._reader.cancel()
+
+    async def run(self, requests: AsyncIterator[Any]) -> None:
+        """Answer until the client has no more requests. Raises Refusal."""
+        self._reader = asyncio.create_task(self._read(requests))
+        unused = asyncio.create_task(self._until_unused())
+        try:
+            await asyncio.wait([self._reader, unused], return_when=asyncio.FIRST_COMPLETED)
+            if unused.done():
+                unused.result()
+            while self._tasks:
+                done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    task.result()
+            if not self._reader.cancelled():
+                self._reader.result()
+        finally:
+            left = [self._reader, unused, *self._tasks]
+            for task in left:
+                task.cancel()
+            await asyncio.gather(*left, return_exceptions=True)
+
+    async def _read(self, requests: AsyncIterator[Any]) -> None:
+        await self._free.acquire()
+        async for message in requests:
+            self._used = time.monotonic()
+            task = asyncio.create_task(self._one(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._finished)
+            await self._free.acquire()
+
+    def _finished(self, task: asyncio.Task[None]) -> None:
+        self._free.release()
+        self._used = time.monotonic()
+        if task.cancelled() or task.exception() is None:
+            self._tasks.discard(task)
+        elif self._reader is not None:  # the stream cannot go on; the task stays, to say why
+            self._reader.cancel()
+
+    async def _one(self, message: Any) -> None:
+        """Answer one request. Raises Refusal when the answer is not taken."""
+        name = message.id[:_LONGEST_ID]
+        try:
+            if len(message.id) > _LONGEST_ID:
+                raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
+            with self._memory.account(current_client()) as account:
+                response = await self._patiently(message.request, account)
+                await self._write(self._answer.message(id=name, response=response))
+        except _Unread:
+            raise
+        except Refusal as refusal:
+            await self._write(self._answer.message(id=name, error=to_error(refusal)))
+        except Exception:
+            _log.exception("a request of a stream failed")
+            await self._write(self._answer.message(id=name, error=to_error(internal())))
+
+    async def _patiently(self, request: Any, account: Account) -> Any:
+        """The response. What is full holds the stream up instead of refusing what it sends."""
+        charge_to(account)
+        while True:
+            try:
+                account.charge(REQUEST_COPIES * request.ByteSize())
+                return await self._answer.make(request)
+            except Refusal as refusal:
+                if refusal.reason not in _LATER:
+                    raise
+                account.release()
+                await asyncio.sleep(min(refusal.retry_after or 1.0, 1.0))
+
+    async def _write(self, response: Any) -> None:
+        """Write an answer, and wait until the network has taken it. Raises Refusal."""
+        async with self._writing:
+            await write(self._context, response, self._limits.unread_seconds)
+
+    async def _until_unused(self) -> None:
+        """Raises Refusal when nothing was asked or answered for some time."""
+        while (left := self._used + self._limits.idle_seconds - time.monotonic()) > 0 or self._tasks:
+            await asyncio.sleep(max(left, min(1.0, self._limits.idle_seconds)))
+        raise unavailable(f"the stream was not used for {self._limits.idle_seconds:g} s", reason="STREAM_IDLE")
+
+
+async def write(context: Any, response: Any, seconds: float) -> None:
+    """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
+    try:
+        async with asyncio.timeout(seconds):
+            await context.write(response)
+    except TimeoutError:
+        problem = f"the answer was not read for {seconds:g} s"
+        raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None

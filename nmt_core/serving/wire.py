@@ -1,0 +1,74 @@
+"""Counting the fields of a message before it is parsed: a few bytes on the wire can be millions of objects.
+
+The format is that of protocol buffers (protobuf.dev/programming-guides/encoding): a field is a tag, a
+varint of its number and its wire type, and a value, which has a length of its own or one that the type
+gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+Shape = Mapping[int, Any]
+"""The repeated messages in which fields are counted too: by field number, their own shapes."""
+
+_TRANSLATE: Shape = {}
+_SCORE: Shape = {4: {}}  # groups
+_RERANK: Shape = {4: {}}  # lists
+SHAPES: Mapping[str, Shape] = {
+    "Translate": _TRANSLATE,
+    "TranslateStream": {2: _TRANSLATE},
+    "Score": _SCORE,
+    "ScoreStream": {2: _SCORE},
+    "Rerank": _RERANK,
+    "Encode": {},
+}
+"""Of the requests of each method."""
+
+_VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
+_SHORTEST = 2  # bytes of a field
+
+
+def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
+    """Whether a message has more than ``most`` fields, in all its parts that ``shape`` names.
+
+    Looks at no more of them. What is no message has as many as can be read.
+    """
+    if len(content) <= _SHORTEST * most:
+        return False
+    parts, seen = [(0, len(content), shape)], 0
+    try:
+        while parts:
+            place, end, inner = parts.pop()
+            while place < end:
+                seen += 1
+                if seen > most:
+                    return True
+                tag, place = _varint(content, place)
+                kind = tag & 7
+                if kind == _LENGTH:
+                    size, place = _varint(content, place)
+                    if (nested := inner.get(tag >> 3)) is not None:
+                        parts.append((place, min(place + size, end), nested))
+                    place += size
+                elif kind == _VARINT:
+                    _, place = _varint(content, place)
+                else:
+                    place += {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}.get(kind, 0)
+    except IndexError:  # truncated
+        return False
+    return False
+
+
+def _varint(content: bytes, place: int) -> tuple[int, int]:
+    """The number at a place, and the place behind it."""
+    byte = content[place]
+    place += 1
+    value, shift = byte & 0x7F, 7
+    while byte & 0x80:
+        byte = content[place]
+        place += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+    return value, place

@@ -1,0 +1,116 @@
+"""Just enough of HTTP/2 (RFC 9113) and HPACK (RFC 7541) to be a rude client: one that stops in mid-message."""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Sequence
+
+_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
+_END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
+_FRAME = 16_384
+
+
+class RudeClient:
+    """One connection. ``ended`` are the streams that the server has ended."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self._send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+        self._frame(_SETTINGS, 0, 0, b"")
+        self.ended: set[int] = set()
+        self._next, self._window, self._initial = 1, 65_535, 65_535
+        self._windows: dict[int, int] = {}
+
+    def call(self, path: str, metadata: Sequence[tuple[str, str]] = ()) -> int:
+        """Begin a call; its stream."""
+        stream, self._next = self._next, self._next + 2
+        pseudo = [(":method", "POST"), (":scheme", "http"), (":path", path), (":authority", "test")]
+        headers = [*pseudo, ("te", "trailers"), ("content-type", "application/grpc"), *metadata]
+        self._windows[stream] = self._initial
+        self._frame(_HEADERS, _END_HEADERS, stream, b"".join(_literal(*one) for one in headers))
+        return stream
+
+    def send_half(self, stream: int, size: int, seconds: float = 5.0) -> int:
+        """Send half of a message of that size, or as much as the server takes in that time; the bytes sent."""
+        content = struct.pack(">BI", 0, size) + bytes(size // 2)
+        sent = 0
+        while sent < len(content) and stream not in self.ended:
+            room = min(self._window, self._windows[stream], _FRAME, len(content) - sent)
+            if room <= 0:
+                if not self.listen(seconds):
+                    break
+                continue
+            self._frame(_DATA, 0, stream, content[sent : sent + room])
+            self._window, self._windows[stream] = self._window - room, self._windows[stream] - room
+            sent += room
+        return sent
+
+    def listen(self, seconds: float) -> bool:
+        """Take one frame; False if there is none in that time."""
+        self.socket.settimeout(seconds)
+        try:
+            head = self._receive(9)
+            length, kind, flags = int.from_bytes(head[:3], "big"), head[3], head[4]
+            stream = int.from_bytes(head[5:], "big")
+            content = self._receive(length)
+        except (TimeoutError, ConnectionError):
+            return False
+        if kind == _WINDOW and stream == 0:
+            self._window += int.from_bytes(content, "big")
+        elif kind == _WINDOW:
+            self._windows[stream] += int.from_bytes(content, "big")
+        elif kind == _SETTINGS and not flags & _ACK:
+            self._settings(content)
+        elif kind == _PING and not flags & _ACK:
+            self._frame(_PING, _ACK, 0, content)
+        elif kind == _RESET or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
+            self.ended.add(stream)
+        return True
+
+    def listen_until_ended(self, streams: Sequence[int], seconds: float) -> bool:
+        """Whether the server ends all of these."""
+        while not self.ended.issuperset(streams):
+            if not self.listen(seconds):
+                return False
+        return True
+
+    def close(self) -> None:
+        """Hang up."""
+        self.socket.close()
+
+    def _settings(self, content: bytes) -> None:
+        for place in range(0, len(content), 6):
+            name, value = struct.unpack(">HI", content[place : place + 6])
+            if name == 4:
+                for stream in self._windows:
+                    self._windows[stream] += value - self._initial
+                self._initial = value
+        self._frame(_SETTINGS, _ACK, 0, b"")
+
+    def _frame(self, kind: int, flags: int, stream: int, content: bytes) -> None:
+        self._send(len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content)
+
+    def _send(self, content: bytes) -> None:
+        self.socket.settimeout(30)
+        self.socket.sendall(content)
+
+    def _receive(self, size: int) -> bytes:
+        content = b""
+        while len(content) < size:
+            part = self.socket.recv(size - len(content))
+            if not part:
+                raise ConnectionError
+            content += part
+        return content
+
+
+def _literal(name: str, value: str) -> bytes:
+    """A header field that no table has (RFC 7541, 6.2.2)."""
+    return b"\x00" + _string(name) + _string(value)
+
+
+def _string(text: str) -> bytes:
+    assert len(text) < 127
+    return bytes([len(text)]) + text.encode("ascii")

@@ -1,0 +1,312 @@
+"""Nothing is read, parsed, computed or kept before it is known to be allowed and bounded."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import grpc
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.serving.client import NmtClient
+from nmt_core.serving.connection import OPTIONS, Access
+from nmt_core.serving.cost import Proportions, score_cost, translation_cost
+from nmt_core.serving.refusal import Refusal, from_trailers
+from nmt_core.serving.shares import Memory, Shares
+from nmt_core.serving.texts import count_words
+from nmt_core.serving.wire import SHAPES, has_more_fields
+from nmt_core.text.vocabulary import split_words
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.http2 import RudeClient
+from tests.nmt_core.serving.test_streams import metrics_of, wait_for_quiet
+
+TOKEN = "a-token-of-many-letters"
+SCORE = "/nmt_core.v1.NmtService/Score"
+EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
+
+
+@pytest.fixture(scope="module")
+def strict(start, folder: str, tmp_path_factory):
+    """A server with short times, and a token."""
+    tokens = tmp_path_factory.mktemp("tokens") / "tokens"
+    tokens.write_text(f"alice {TOKEN}\n")
+    times = ["--body-timeout", "0.5", "--idle-timeout", "1.5", "--unread-timeout", "1"]
+    limits = ["--max-client-streams", "4", "--max-watches", "40", "--metrics-port", "0", "--max-memory-mib", "16"]
+    return start("--model", f"m={folder}", "--token-file", str(tokens), *times, *limits)
+
+
+@pytest.fixture
+def stub(strict) -> Iterator[nmt_pb2_grpc.NmtServiceStub]:
+    with grpc.insecure_channel(strict.address, options=OPTIONS) as channel:
+        yield nmt_pb2_grpc.NmtServiceStub(channel)
+
+
+METADATA = [("authorization", f"Bearer {TOKEN}")]
+
+
+def refusal_of(call) -> tuple[grpc.StatusCode, str]:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return caught.value.code(), from_trailers(caught.value.trailing_metadata())[0]
+
+
+def resident(server) -> float:
+    """MiB."""
+    return int(Path(f"/proc/{server.process.pid}/statm").read_text().split()[1]) * 4096 / (1 << 20)
+
+
+def test_half_of_a_message_is_not_read_for_strangers(strict) -> None:
+    client = RudeClient(strict.address)
+    streams = [client.call(SCORE) for _ in range(30)]
+    assert client.listen_until_ended(streams, 10)
+    client.close()
+
+
+def test_half_of_a_message_is_not_waited_for(strict) -> None:
+    before = resident(strict)
+    clients = [RudeClient(strict.address) for _ in range(12)]
+    streams = [client.call(SCORE, [("authorization", f"Bearer {TOKEN}")]) for client in clients]
+    threads = [
+        threading.Thread(target=client.send_half, args=(stream, 31 << 20, 1.0))
+        for client, stream in zip(clients, streams, strict=True)
+    ]
+    for thread in threads:
+        thread.start()
+    for client, stream, thread in zip(clients, streams, threads, strict=True):
+        thread.join()
+        assert client.listen_until_ended([stream], 10)
+    assert resident(strict) - before < 150  # of 186 MiB that were on their way
+    health = RudeClient(strict.address)
+    stream = health.call("/grpc.health.v1.Health/Check")
+    health.send_half(stream, 1000)
+    assert health.listen_until_ended([stream], 10)
+    for client in (*clients, health):
+        client.close()
+
+
+def test_a_message_that_is_compressed_is_refused(strict) -> None:
+    with grpc.insecure_channel(strict.address, compression=grpc.Compression.Gzip) as channel:
+        request = pb.TranslateRequest(texts=["un " * 1000])
+        code, _ = refusal_of(lambda: nmt_pb2_grpc.NmtServiceStub(channel).Translate(request, metadata=METADATA))
+    assert code == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_a_call_without_a_message_is_refused(strict) -> None:
+    with grpc.insecure_channel(strict.address) as channel:
+        call = channel.stream_unary(SCORE)
+        code, reason = refusal_of(lambda: call(iter([]), metadata=METADATA))
+    assert (code, reason) == (grpc.StatusCode.INVALID_ARGUMENT, "NOT_A_MESSAGE")
+
+
+def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
+    end = threading.Event()
+
+    def requests() -> Iterator[pb.ScoreStreamRequest]:
+        yield pb.ScoreStreamRequest(id="1", request=pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")]))
+        end.wait(30)
+
+    held = [stub.ScoreStream(requests(), metadata=METADATA) for _ in range(4)]
+    assert all(next(call).id == "1" for call in held)
+    code, reason = refusal_of(lambda: next(stub.ScoreStream(iter([]), metadata=METADATA)))
+    assert (code, reason) == (EXHAUSTED, "TOO_MANY_STREAMS")
+    for call in held:  # they are not used, and end
+        assert refusal_of(lambda: next(call)) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")  # noqa: B023
+    end.set()
+
+
+def test_answers_that_nobody_reads_are_given_up(strict, stub) -> None:
+    text = " ".join(["un"] * 60)
+    request = pb.TranslateRequest(texts=[text] * 10, beam=4, nbest=4, with_attention=True)
+
+    def requests() -> Iterator[pb.TranslateStreamRequest]:
+        for number in range(400):
+            yield pb.TranslateStreamRequest(id=str(number), request=request)
+
+    call = stub.TranslateStream(requests(), metadata=METADATA)
+    end, refused = time.monotonic() + 60, 'nmt_refused_total{reason="ANSWER_UNREAD"}'
+    while not metrics_of(strict).get(refused):
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    call.cancel()
+    wait_for_quiet(strict)
+    assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
+
+
+def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) -> None:
+    server = start("--model", f"m={folder}", "--max-watches", "20")
+    silent = [socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) for _ in range(50)]
+    with grpc.insecure_channel(server.address) as channel:
+        health = health_pb2_grpc.HealthStub(channel)
+        watches = [health.Watch(health_pb2.HealthCheckRequest()) for _ in range(20)]
+        for watch in watches:
+            next(watch)
+        assert refusal_of(lambda: next(health.Watch(health_pb2.HealthCheckRequest())))[1] == "TOO_MANY_WATCHES"
+        assert health.Check(health_pb2.HealthCheckRequest()).status == health_pb2.HealthCheckResponse.SERVING
+        begin = time.monotonic()
+        server.terminate()
+        assert server.wait() == 0
+        assert time.monotonic() - begin < 8  # and not the whole grace of 30
+    for one in silent:
+        one.close()
+
+
+@pytest.mark.parametrize(
+    ("method", "content", "items"),
+    [
+        ("Score", b"\x12\x00" * 100_000, 100_000),
+        ("Score", b"\x22\x00" * 100_000, 100_000),
+        ("Score", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
+        ("Translate", b"\x12\x00" * 100_000, 100_000),
+        ("Rerank", b"\x22\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
+        ("ScoreStream", b"\x12\x86\x8d\x06" + b"\x12\x00" * 50_051, 50_051),
+    ],
+)
+def test_fields_are_counted_before_they_are_parsed(method: str, content: bytes, items: int) -> None:
+    assert has_more_fields(content, SHAPES[method], items - 1)
+    assert not has_more_fields(content, SHAPES[method], items + 10)
+
+
+@given(st.binary(max_size=300), st.integers(0, 40))
+def test_any_bytes_can_be_counted(content: bytes, most: int) -> None:
+    assert has_more_fields(content, SHAPES["ScoreStream"], most) in (True, False)
+
+
+@given(st.lists(st.tuples(st.text(max_size=9), st.lists(st.text(max_size=9), max_size=9)), max_size=9))
+def test_the_count_is_that_of_the_message(groups: list[tuple[str, list[str]]]) -> None:
+    messages = [pb.SourceGroup(source=source, targets=targets) for source, targets in groups]
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="a")] * len(groups), groups=messages, per_word=True)
+    fields = 1 + 2 * len(groups) + sum((source != "") + len(targets) for source, targets in groups)
+    content = request.SerializeToString()
+    assert not has_more_fields(content, SHAPES["Score"], fields)
+    if len(content) > 2 * (fields - 1):
+        assert has_more_fields(content, SHAPES["Score"], fields - 1)
+
+
+def test_millions_of_empty_pairs_are_refused_unparsed(stub) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 200_000), metadata=METADATA)
+    assert "more fields than 20000 items need" in caught.value.details()
+
+
+@given(st.text(alphabet=" \tab\u00a0ü", max_size=400))
+def test_words_are_counted_as_they_are_split(text: str) -> None:
+    assert count_words(text) == len(split_words(text))
+    assert count_words(text * 300) == len(split_words(text * 300))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"texts": ["un " * 1500], "beam": 200, "nbest": 200, "with_attention": True}, "ANSWER_TOO_LARGE"),
+        ({"texts": ["un " * 400], "beam": 200, "with_attention": True}, "TOO_COSTLY"),
+        ({"texts": ["un " * 1500] * 200, "beam": 200}, "TOO_COSTLY"),
+    ],
+)
+def test_a_translation_that_costs_too_much_is_refused_before_it_begins(strict, stub, options, reason: str) -> None:
+    steps = 'nmt_turn_seconds_count{device="cpu",kind="translate"}'
+    before = metrics_of(strict).get(steps, 0)
+    found = refusal_of(lambda: stub.Translate(pb.TranslateRequest(**options), metadata=METADATA))
+    assert found == (grpc.StatusCode.INVALID_ARGUMENT, reason)
+    assert metrics_of(strict).get(steps, 0) == before
+    assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
+
+
+def test_scores_whose_attention_is_too_large_are_refused_before_they_are_computed(strict, stub) -> None:
+    group = pb.SourceGroup(source="un " * 1000, targets=["one " * 1000] * 120)
+    batches = 'nmt_turn_seconds_count{device="cpu",kind="score"}'
+    before = metrics_of(strict).get(batches, 0)
+    request = pb.ScoreRequest(groups=[group], with_attention=True)
+    found = refusal_of(lambda: stub.Score(request, metadata=METADATA))
+    assert found == (grpc.StatusCode.INVALID_ARGUMENT, "ANSWER_TOO_LARGE")
+    assert metrics_of(strict).get(batches, 0) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "field"),
+    [
+        ({"length_normalization": 400.0}, "length_normalization"),
+        ({"length_normalization": float("nan")}, "length_normalization"),
+        ({"max_length_ratio": float("inf")}, "max_length_ratio"),
+        ({"max_length_ratio": float("nan")}, "max_length_ratio"),
+        ({"max_length_ratio": 1e308}, "max_length_ratio"),
+        ({"beam": 2**32 - 1}, "beam"),
+    ],
+)
+def test_numbers_out_of_bounds_name_their_field(stub, options, field: str) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Translate(pb.TranslateRequest(texts=["un"], **options), metadata=METADATA)
+    assert caught.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert caught.value.details().startswith(field)
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, 1e31, float("inf"), float("nan")])
+@pytest.mark.parametrize("place", ["weight", "value", "model"])
+def test_weights_and_values_have_bounds(stub, number: float, place: str) -> None:
+    hypotheses = [pb.Hypothesis(target="one", values=[number if place == "value" else 1.0] * 2) for _ in range(2)]
+    request = pb.RerankRequest(
+        columns=[pb.FeatureColumn(weight=number if place == "weight" else 1.0)] * 2,
+        model_weight=number if place == "model" else 1.0,
+        lists=[pb.NbestList(source="un", hypotheses=hypotheses)],
+    )
+    found = refusal_of(lambda: stub.Rerank(request, metadata=METADATA))
+    assert found == (grpc.StatusCode.INVALID_ARGUMENT, "BAD_OPTION")
+
+
+@pytest.mark.parametrize("attention", [False, True])
+@pytest.mark.parametrize("nbest", [1, 5])
+def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nbest: int) -> None:
+    texts = ["un", "un deux " * 10, "deux " * 40, ""]
+    config = DecodingConfig(beam=5, nbest=nbest)
+    bound = translation_cost(
+        [(count_words(text), len(text)) for text in texts], config, Proportions(), answered=attention
+    )
+    with NmtClient(strict.address, access=Access(token=TOKEN)) as client:
+        found = client.translate(texts, beam=5, nbest=nbest, with_attention=attention)
+        assert 0 < pb.TranslateResponse(sentences=found).ByteSize() <= bound.answer <= bound.memory
+        pairs = [(text, "one two three") for text in texts]
+        scores = client.score(pairs, per_word=True, with_attention=attention)
+    bound = score_cost(((count_words(source), 3) for source, _ in pairs), per_word=True, attention=attention)
+    assert 0 < pb.ScoreResponse(scores=scores).ByteSize() <= bound.answer
+
+
+def test_shares_are_given_back_and_nobody_has_all() -> None:
+    shares = Shares("calls", most=4, each=2, reason="TOO_MANY_CALLS")
+    with shares.one("a"), shares.one("a"):
+        with pytest.raises(Refusal, match="2 calls of this client are open"), shares.one("a"):
+            pass
+        with shares.one("b"), shares.one("c"), pytest.raises(Refusal, match="4 calls are open"), shares.one("d"):
+            pass
+    assert shares.taken == 0
+    with shares.one("a"):
+        pass
+
+
+def test_memory_is_accounted_for() -> None:
+    memory = Memory(100)
+    with memory.account("a") as first:
+        first.charge(10)
+        first.charge(80)  # alone a request may have nearly all
+        with memory.account("b") as other, pytest.raises(Refusal, match="try again later"):
+            other.charge(20)
+        with memory.account("b") as other:
+            other.charge(10)
+        with pytest.raises(Refusal) as caught:
+            first.charge(11)
+        assert caught.value.reason == "TOO_COSTLY"
+    assert memory.held == 0
+    with memory.account("a") as first, memory.account("a") as second:
+        first.charge(40)
+        with pytest.raises(Refusal) as caught:
+            second.charge(20)  # more than half of all for one client's requests together
+        assert caught.value.reason == "MEMORY_FULL"
+        with memory.account("b") as other:
+            other.charge(20)
+    assert memory.held == 0

@@ -1,0 +1,252 @@
+"""No one waits for a stranger; and a device whose thread fails leaves nobody waiting."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import threading
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.interfaces import PairScore
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.fair_queue import FairQueue
+from nmt_core.serving.models import Decoding, Scoring, ServedModel
+from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.server import Address, NmtServer
+from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.work import BatchWork, StepWork
+from tests.nmt_core.serving.test_engine import Countdown, batches, until
+from tests.nmt_core.serving.test_streams import metrics_of
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 9)), max_size=30), st.integers(1, 20))
+def test_every_job_has_its_turn_and_each_clients_are_in_order(jobs: list[tuple[str, int]], quantum: int) -> None:
+    queue: FairQueue[tuple[str, int, int]] = FairQueue(quantum)
+    for number, (client, tokens) in enumerate(jobs):
+        queue.put(client, (client, number, tokens))
+    found = []
+    while queue:
+        job = queue.first()
+        found.append(job)
+        queue.use(job[2])
+        assert queue.remove(job[0], job)
+    for client in "abc":
+        assert [number for name, number, _ in found if name == client] == [
+            number for number, (name, _) in enumerate(jobs) if name == client
+        ]
+    assert len(found) == len(jobs)
+
+
+def test_a_client_with_many_jobs_lets_others_pass() -> None:
+    order: list[str] = []
+    release = threading.Event()
+
+    def run(key, items):
+        assert release.wait(20)
+        order.extend(items)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run, most=100, rate=1e9))
+        many = [asyncio.create_task(engine.submit("x", ["many"], tokens=[100], client="a")) for _ in range(400)]
+        await until(lambda: engine.waiting_tokens >= 30_000)
+        other = asyncio.create_task(engine.submit("x", ["one"], tokens=[100], client="b"))
+        await asyncio.sleep(0)
+        release.set()
+        await asyncio.gather(other, *many)
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert order.index("one") < 50
+
+
+def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
+    decoder = Countdown(pause=0.002)
+
+    async def scenario() -> float:
+        engine = Engine(lambda key: StepWork("test", decoder, most=10))
+        first = asyncio.create_task(engine.submit("x", [2000] * 10, tokens=[1] * 10, client="a"))
+        await until(lambda: len(decoder.live) == 10)
+        begin = time.monotonic()
+        assert await engine.submit("x", [5], tokens=[1], client="b") == ["done"]
+        taken = time.monotonic() - begin
+        first.cancel()
+        await asyncio.gather(first, return_exceptions=True)
+        await engine.close()
+        return taken
+
+    assert asyncio.run(scenario()) < 2.0  # the first client's take 4 s
+
+
+def test_one_client_cannot_fill_the_queue() -> None:
+    release = threading.Event()
+
+    def run(key, items):
+        assert release.wait(10)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run), capacity=100, client_capacity=25)
+        running = asyncio.create_task(engine.submit("x", [0], tokens=[1], client="a"))
+        await until(lambda: engine.running_items == 1)
+        waiting = [asyncio.create_task(engine.submit("x", [1], tokens=[20], client=name)) for name in "ab"]
+        await asyncio.sleep(0)
+        with pytest.raises(Refusal, match="20 tokens of this client wait"):
+            await engine.submit("x", [2], tokens=[20], client="a")
+        release.set()
+        await asyncio.gather(running, *waiting)
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
+    async def scenario() -> None:
+        engine = Engine(batches(lambda key, items: items))
+        choose, broken = engine._choose, [True]
+
+        def fails_once():
+            if broken.pop() if broken else False:
+                raise RuntimeError("outside of what is guarded")
+            return choose()
+
+        monkeypatch.setattr(engine, "_choose", fails_once)
+        with pytest.raises(Refusal, match="its log says more"):
+            await asyncio.wait_for(engine.submit("x", [1], tokens=[1]), 10)
+        assert await asyncio.wait_for(engine.submit("x", [2], tokens=[1]), 10) == [2]
+        assert engine.waiting_tokens == engine.running_items == 0
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+class Scores:
+    signature = "fake"
+
+    def __init__(self) -> None:
+        self.release = threading.Event()
+        self.release.set()
+
+    def score(self, pairs, *, per_word: bool = False, attention: bool = False) -> list[PairScore]:
+        assert self.release.wait(20)
+        return [PairScore(-1.0)] * len(pairs)
+
+
+def served(scores: Scores):
+    class Silent(Countdown):
+        def step(self):
+            return [(key, []) for key in self.live]
+
+    return {"m": ServedModel(scores, decoder=lambda attention: Silent(), defaults=DecodingConfig())}
+
+
+def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypatch) -> None:
+    async def scenario() -> None:
+        server = NmtServer(NmtServicer(), Address(port=0))
+        await server.start()
+        await server.load(lambda device: served(Scores()))
+        assert server.health.serving
+        engine = server.servicer.engines["cpu"]
+        key = Scoring(server.servicer._models["cpu"]["m"])
+
+        def fails():
+            raise MemoryError
+
+        monkeypatch.setattr(engine, "_choose", fails)
+        for _ in range(5):
+            with pytest.raises(Refusal):
+                await asyncio.wait_for(engine.submit(key, [1], tokens=[1]), 10)
+        await until(lambda: engine.down)
+        with pytest.raises(Refusal, match="has failed"):
+            await engine.submit(key, [1], tokens=[1])
+        await until(lambda: not server.health.serving)
+        await server.stop(1.0)
+
+    asyncio.run(scenario())
+
+
+def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
+    from nmt_core.serving.limits import Limits
+
+    scores = Scores()
+
+    async def scenario() -> None:
+        server = NmtServer(NmtServicer(limits=Limits(stuck_seconds=0.3)), Address(port=0))
+        await server.start()
+        await server.load(lambda device: served(scores))
+        scores.release.clear()
+        engine = server.servicer.engines["cpu"]
+        asking = asyncio.create_task(engine.submit(Scoring(server.servicer._models["cpu"]["m"]), [1], tokens=[1]))
+        await until(lambda: not server.health.serving)
+        scores.release.set()
+        await asking
+        await until(lambda: server.health.serving)
+        await server.stop(1.0)
+
+    asyncio.run(scenario())
+
+
+def test_long_searches_have_a_lane_of_their_own() -> None:
+    decoders: list[Countdown] = []
+
+    class Model:
+        def work(self, key):
+            decoders.append(Countdown(pause=0.01))
+            return StepWork("translate", decoders[-1], most=100)
+
+    async def scenario() -> float:
+        engine = Engine(lambda key: key.model.work(key))
+        key = Decoding(Model())
+        long = asyncio.create_task(engine.submit(key, [1000], tokens=[5000], lane="long", client="a"))
+        await until(lambda: engine.running_items == 1)
+        begin = time.monotonic()
+        assert await engine.submit(key, [10], tokens=[5], client="b") == ["done"]
+        taken = time.monotonic() - begin
+        long.cancel()
+        await asyncio.gather(long, return_exceptions=True)
+        await engine.close()
+        return taken
+
+    assert asyncio.run(scenario()) < 2.0  # behind the long one it would be 10 s
+    assert len(decoders) == 2
+
+
+def test_works_that_nobody_will_use_again_are_forgotten() -> None:
+    async def scenario() -> None:
+        engine = Engine(lambda key: BatchWork("test", list))
+        for key in "ab":
+            await engine.submit(key, [1], tokens=[1])
+        engine.forget(lambda key: key == "a")
+        assert [key for lane in engine._lanes.values() for key in lane.lines] == ["b"]
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_requests_for_metrics_that_stop_half_way_cost_no_threads(server) -> None:
+    host, _, port = server.metrics.removeprefix("http://").removesuffix("/metrics").rpartition(":")
+
+    def threads() -> int:
+        return sum(1 for _ in Path(f"/proc/{server.process.pid}/task").iterdir())
+
+    before = threads()
+    half = [socket.create_connection((host, int(port)), timeout=10) for _ in range(150)]
+    for one in half[:100]:
+        one.sendall(b"GET /metrics HTTP/1.1\r\n")
+    for one in half[100:]:  # beyond what may be open at once
+        assert one.recv(10) == b""
+        one.close()
+    for one in half[:90]:
+        one.close()
+    assert metrics_of(server)
+    assert threads() - before <= 5
+    for one in half[90:100]:
+        one.settimeout(15)
+        assert one.recv(10) == b""  # hung up on after some seconds
+        one.close()

@@ -1,0 +1,96 @@
+"""Logs that cannot be written: no call notices, and the server ends as always."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import InputError
+from nmt_core.serving.client import NmtClient
+from nmt_core.serving.log_writer import LogWriter
+from tests.nmt_core.serving.conftest import ROOT
+from tests.nmt_core.serving.test_streams import metrics_of
+
+
+def test_a_full_disk_is_counted_and_nothing_else(start, folder: str) -> None:
+    server = start("--model", f"m={folder}", "--access-log", "/dev/full", "--metrics-port", "0")
+    with NmtClient(server.address) as client:
+        for _ in range(5):
+            assert client.score([("un", "one")])[0].log_prob < 0
+    for _ in range(100):
+        if metrics_of(server).get('nmt_log_lines_dropped_total{log="access"}', 0) >= 5:
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError("the lines that were dropped were not counted")
+
+
+@pytest.mark.parametrize("reader", ["gone", "asleep"])
+def test_standard_error_without_a_reader_stops_nobody(folder: str, tmp_path: Path, reader: str) -> None:
+    """A pipe that is full, and one that nobody reads any more."""
+    read, write = os.pipe()
+    command = [sys.executable, "-m", "nmt_core", "serve", "--model", f"m={folder}", "--device", "cpu", "--port", "0"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen([*command, "--access-log", "-"], stderr=write, env=environment)
+    try:
+        content = b""
+        while b"ready on " not in content:
+            content += os.read(read, 1000)
+        address = content.decode().rpartition("ready on ")[2].strip()
+        if reader == "gone":
+            os.close(read)
+        with NmtClient(address, timeout=60) as client:
+            for _ in range(800):  # lines of some 150 bytes; a pipe holds 64 KiB
+                assert client.score([("un", "one")])[0].log_prob < 0
+        begin = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+        assert time.monotonic() - begin < 8
+    finally:
+        server.kill()
+        os.close(write)
+        if reader == "asleep":
+            os.close(read)
+
+
+def test_lines_are_written_in_order_and_to_the_new_file_after_a_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    log = LogWriter(str(path))
+    for number in range(100):
+        log.write(json.dumps(number))
+    while path.read_text().count("\n") < 100:
+        time.sleep(0.01)
+    path.rename(tmp_path / "old")
+    log.reopen()
+    log.write("new")
+    log.close()
+    assert (tmp_path / "old").read_text() == "".join(f"{number}\n" for number in range(100))
+    assert path.read_text() == "new\n"
+
+
+def test_a_log_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for name in ("missing/log", "fifo"):
+        with pytest.raises(InputError, match="cannot be written"):
+            LogWriter(str(tmp_path / name))
+
+
+def test_more_lines_than_are_kept_are_dropped(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    reader = os.open(tmp_path / "fifo", os.O_RDONLY | os.O_NONBLOCK)
+    dropped = []
+    log = LogWriter(str(tmp_path / "fifo"), dropped=lambda: dropped.append(1))
+    begin = time.monotonic()
+    for _ in range(15_000):
+        log.write("x" * 100)
+    log.close()
+    assert dropped
+    assert time.monotonic() - begin < 10
+    os.close(reader)

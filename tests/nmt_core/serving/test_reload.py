@@ -1,0 +1,123 @@
+"""Models, tokens and logs that change while the server runs, and a server that is told to end while it loads."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main
+from nmt_core.errors import ServiceError
+from nmt_core.serving.client import NmtClient
+from nmt_core.serving.connection import Access
+from tests.nmt_core.serving.conftest import ROOT
+
+TOKEN = "a-token-of-many-letters"
+
+
+def eventually(condition) -> None:
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "it did not happen within 30 s"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def own(folder: str, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(folder, tmp_path / "models" / "m"))
+
+
+def exchange(folder: Path, other: Path) -> None:
+    """Another model of the same words in its place: the folder's ``init`` with another seed."""
+    shutil.copyfile(other / "model.safetensors", folder / "new")
+    os.replace(folder / "new", folder / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def other(folder: str, tmp_path_factory) -> Path:
+    place = tmp_path_factory.mktemp("other") / "m"
+    vocabularies = ["--source-vocab", f"{folder}/source.vocab", "--target-vocab", f"{folder}/target.vocab"]
+    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "alignment=4"]
+    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    assert main(["init", str(place), "--preset", "rnnsearch", *vocabularies, *overrides, "--seed", "77"]) == 0
+    return place
+
+
+def facts(server, access: Access | None = None) -> tuple[str, float]:
+    with NmtClient(server.address, access=access, timeout=20) as client:
+        (model,) = client.models()
+        return model.version, client.score([("un deux", "one two")])[0].log_prob
+
+
+def test_sighup_exchanges_models_under_load(start, own: Path, other: Path) -> None:
+    server = start("--model", f"m={own}", "--beam", "4")
+    version, score = facts(server)
+    exchange(own, other)
+    with NmtClient(server.address) as client:
+        asked = iter(client.translate_lines(["un deux un"] * 3000, window=50))
+        next(asked)
+        server.process.send_signal(signal.SIGHUP)
+        assert sum(bool(one.translations) for one in asked) == 2999
+    eventually(lambda: facts(server)[0] != version)
+    assert facts(server)[1] != score
+    assert server.process.poll() is None
+
+
+def test_a_folder_that_changes_is_noticed_and_a_broken_one_is_not_taken(start, own: Path, other: Path) -> None:
+    server = start("--models", str(own.parent), "--watch-models", "0.1")
+    version, score = facts(server)
+    content = (own / "model.safetensors").read_bytes()
+    (own / "model.safetensors").write_bytes(content[:100])
+    eventually(lambda: any("stay" in line for line in server.lines))
+    assert facts(server) == (version, score)
+    exchange(own, other)
+    eventually(lambda: facts(server)[0] != version)
+    shutil.copytree(own, own.parent / "second")
+    eventually(lambda: len(NmtClient(server.address).models()) == 2)
+
+
+def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: str, tmp_path: Path) -> None:
+    tokens, log = tmp_path / "tokens", tmp_path / "log"
+    tokens.write_text(f"alice {TOKEN}\n")
+    server = start("--model", f"m={folder}", "--token-file", str(tokens), "--access-log", str(log))
+    facts(server, Access(token=TOKEN))
+    tokens.write_text(f"bob {TOKEN}-2\n")
+    log.rename(tmp_path / "old")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(log.exists)
+    with pytest.raises(ServiceError, match="UNAUTHENTICATED"):
+        facts(server, Access(token=TOKEN))
+    facts(server, Access(token=f"{TOKEN}-2"))
+    eventually(lambda: '"bob"' in log.read_text())
+    assert '"alice"' in (tmp_path / "old").read_text()
+    tokens.write_text("not tokens\n")
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: any("expected NAME TOKEN" in line for line in server.lines))
+    facts(server, Access(token=f"{TOKEN}-2"))
+
+
+def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:
+    program = """
+import time
+from nmt_core.commands import serve
+from nmt_core.commands.main import main
+serve._loader = lambda args: lambda device: time.sleep(60)
+raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "0", "--metrics-port", "0"]))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    server = subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, env=environment)
+    assert server.stderr is not None
+    with server.stderr as lines:
+        assert "metrics on" in lines.readline()
+        time.sleep(0.5)
+        begin = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+        assert time.monotonic() - begin < 8
+        assert "ended while the models were being loaded" in lines.read()
