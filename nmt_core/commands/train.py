@@ -49,14 +49,11 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     """Train with the settings of the file and the command line, as ``complete`` completes them."""
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.memory import keep_freed_memory
-    from nmt_core.models.build import with_preset
-    from nmt_core.training.config import RunConfig, begun
+    from nmt_core.training.config import RunConfig, begun, with_recipe
     from nmt_core.training.folder import run_folder
 
     keep_freed_memory()
-    settings = begun(complete(with_overrides(read_yaml(args.config), args.set)))
-    if isinstance(settings.get("model"), dict):
-        settings["model"] = with_preset(settings["model"])
+    settings = with_recipe(begun(complete(with_overrides(read_yaml(args.config), args.set))))
     config = RunConfig.from_mapping(settings, origin=args.config)
     with run_folder(config.folder):
         return _train(config, args)

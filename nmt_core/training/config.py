@@ -11,7 +11,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
-from nmt_core.models.build import ModelConfig
+from nmt_core.models.build import ModelConfig, with_preset
 from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
 from nmt_core.text.processing import TextConfig
 
@@ -208,6 +208,25 @@ class RunConfig(Config):
         if (self.data.alignment is None) != (self.training.guided_alignment is None):
             raise ValueError("data.alignment and training.guided_alignment go together; one of them is missing")
         return self
+
+
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    # Cho et al. 2014, section 4.1: 64 random pairs an update (no windows sorted by length), Adadelta
+    "rnnencdec-cho2014": {"batch_sentences": 64, "window": 1},
+}
+
+
+def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which ``model.preset`` is replaced by the preset's model, trained as its paper trained it.
+
+    What the settings say themselves stays as they say.
+    """
+    model, training = settings.get("model"), settings.get("training", {})
+    if not isinstance(model, Mapping):
+        return dict(settings)
+    recipe = RECIPES.get(str(model.get("preset")))
+    filled = {"training": {**recipe, **training}} if recipe is not None and isinstance(training, Mapping) else {}
+    return {**settings, "model": with_preset(model), **filled}
 
 
 def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
