@@ -96,7 +96,7 @@ def _examine_members(ini: MosesIni, feature: Feature, features: Mapping[str, Fea
 def _scores_of_group(group: Feature, sizes: list[int]) -> int:
     """The scores of the members, and the counts that the group may add for each and for each set of them."""
     count = len(sizes)
-    extra = {"phrase-counts": count, "word-counts": count, "model-bitmap-counts": (1 << count) - 1}
+    extra = {"phrase-counts": count, "word-counts": count, "model-bitmap-counts": (1 << min(count, 32)) - 1}
     return sum(sizes) + sum(number for key, number in extra.items() if group.switch(key))
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import fsum
+from operator import mul, sub
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +27,7 @@ from smt_bridge.rerank import Choice, Reranker, choice_of
 from smt_bridge.tuning.pro import sentence_scores
 
 _EMPTY = NbestEntry(0, b"", {}, None, 0, (), -1, -1)  # what a sentence without a list is judged as
+_MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 _BINS = (5, 10, 15, 20, 25, 30, 40, 50)
 
 
@@ -150,6 +153,10 @@ def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[st
             seen = [run[name][place] * spread for run in runs if name in run and place < len(run[name])]
             entries.append(charts.Bar(label, value * spread, statistics.stdev(seen) if len(seen) > 1 else 0.0))
     said = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
+    if len(entries) > _MOST_BARS:
+        said += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
+        kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
+        entries = [entries[place] for place in sorted(kept)]
     if tuning:
         said += (
             f" {tuning['tuner'].upper()} on {tuning['metric'].upper()}, {len(runs)} runs: mean {tuning['mean']:.2f},"
@@ -168,9 +175,9 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
     squares: dict[tuple[str, int], float] = {}
     changed = [one for one in sentences if one.chosen != 0]
     for one in changed:
-        for name, values in one.after.features.items():
-            for place, (a, b) in enumerate(zip(values, one.before.features.get(name, values), strict=False)):
-                squares[name, place] = squares.get((name, place), 0.0) + (a - b) ** 2
+        for name, values in _differences(one).items():
+            for place, difference in enumerate(values):
+                squares[name, place] = squares.get((name, place), 0.0) + difference**2
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
 
 
@@ -246,13 +253,20 @@ def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, 
 def _contributions(one: Sentence, weights: Weights) -> list[charts.Bar]:
     """What each feature adds to the winner's lead over the former first."""
     found = []
-    for name, values in one.after.features.items():
+    for name, values in _differences(one).items():
         known = weights.get(name)
-        if known is None or len(known) != len(values):
-            continue
-        others = one.before.features.get(name, (0.0,) * len(values))
-        lead = sum(w * (a - b) for w, a, b in zip(known, values, others, strict=True))
-        found.append(charts.Bar(name, lead))
+        if known is not None and len(known) == len(values):
+            found.append(charts.Bar(name, fsum(map(mul, known, values))))
+    return found
+
+
+def _differences(one: Sentence) -> dict[str, tuple[float, ...]]:
+    """Every feature's values in the chosen entry less those in the first; a sparse one is 0 where it is missing."""
+    after, before = one.after.features, one.before.features
+    found = {}
+    for name in dict.fromkeys((*after, *before)):
+        zeros = (0.0,) * len(after.get(name) or before[name])
+        found[name] = tuple(map(sub, after.get(name, zeros), before.get(name, zeros)))
     return found
 
 

@@ -195,3 +195,13 @@ def test_a_browser_opens_the_page_without_errors(folder: Path, width: int) -> No
     assert done.returncode == 0
     assert "What reranking did" in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_sparse_features_of_either_entry_explain_a_change(folder: Path) -> None:
+    lines = NBEST.replace("B= 0.5 |||", "B= 0.5 gone_x= 1 |||").replace("B= 2.5 |||", "B= 2.5 new_y= 1 |||")
+    (folder / "nbest").write_text(lines)
+    many = "".join(f"other_{number}= 0.001\n" for number in range(3000))
+    (folder / "weights").write_text("A= 0.2\nB= 0.5\ngone_x= -0.75\nnew_y= 0.25\n" + many)
+    page = read(report(folder))
+    assert "gone_x" in page and "new_y" in page and "other_2999" not in page
+    assert "Of 3004 weights the 60 with the longest bars." in page
