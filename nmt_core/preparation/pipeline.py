@@ -12,7 +12,7 @@ import fcntl
 import functools
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,9 +20,10 @@ import numpy as np
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import open_output, write_lines
 from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.preparation.chunks import read_chunks
+from nmt_core.preparation.chunks import Chunk, read_chunks
 from nmt_core.preparation.duplicates import Seen
 from nmt_core.preparation.filters import DUPLICATE, Reason
+from nmt_core.preparation.language import are_swapped
 from nmt_core.preparation.models import learn, model_names
 from nmt_core.preparation.parallel import map_ordered
 from nmt_core.preparation.record import NAME, Record, checksum, read_record, render_record
@@ -102,7 +103,8 @@ class Preparation:
         seen = Seen() if first and self.config.filters.duplicates else None
         with contextlib.ExitStack() as stack:
             streams = [stack.enter_context(open_output(path)) for path in after.values()]
-            for found in map_ordered(worker, read_chunks(list(corpus.values())), jobs=self.jobs):
+            chunks = read_chunks(list(corpus.values()))
+            for found in map_ordered(worker, self._not_swapped(chunks) if first else chunks, jobs=self.jobs):
                 if first:
                     self.tally.add(found.tally)
                 self.progress(names[-1], found.tally.read)
@@ -115,6 +117,17 @@ class Preparation:
             for path in corpus.values():
                 os.unlink(path)
         return after
+
+    def _not_swapped(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """The chunks; ConfigError where the first one shows that each side is in the other's language."""
+        for chunk in chunks:
+            if chunk.first == 1 and are_swapped(_texts(self.config.languages, chunk), self.config.languages):
+                source, target = self.inputs["source"], self.inputs["target"]
+                raise ConfigError(
+                    f"{source} is in '{self.config.target_language}' and {target} in '{self.config.source_language}': "
+                    "swap --source and --target, or the languages"
+                )
+            yield chunk
 
     def _without_duplicates(self, found: Prepared, seen: Seen) -> list[list[str]]:
         new = seen.first_times(found.hashes)
@@ -153,6 +166,11 @@ class Preparation:
             kept=self.tally.kept,
             dropped=self.tally.dropped(),
         )
+
+
+def _texts(sides: Iterable[Side], chunk: Chunk) -> dict[Side, list[str]]:
+    texts = ([line.decode(errors="replace") for line in lines] for lines in chunk.sides)
+    return dict(zip(sides, texts, strict=True))
 
 
 @contextlib.contextmanager

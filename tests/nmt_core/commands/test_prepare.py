@@ -48,6 +48,19 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
 
 
+def test_swapped_sides_are_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Both files are in the other side's language; nothing is written. One alone may be a matter of taste."""
+    (folder / "raw.en").write_text("The old man walks slowly through the green park.\n" * 20)
+    (folder / "raw.de").write_text("Der alte Mann geht langsam durch den grünen Park.\n" * 20)
+    swapped = "--source raw.de --target raw.en --source-language en --target-language de --output out/train --quiet"
+    assert main(["prepare", *swapped.split()]) == 2
+    assert "raw.de is in 'de' and raw.en in 'en': swap --source and --target" in capsys.readouterr().err
+    assert list((folder / "out").iterdir()) == []
+    assert prepare("--quiet") == 0
+    same = "--source raw.en --target raw.en --source-language en --target-language de --output again/train --quiet"
+    assert main(["prepare", *same.split()]) == 0
+
+
 @pytest.mark.parametrize("language", ["no", "on", "nan"])
 def test_every_code_is_a_language(folder: Path, language: str) -> None:
     (folder / "settings.yaml").write_text(f"target_language: {language}\nfilters: {{duplicates: yes}}\n")

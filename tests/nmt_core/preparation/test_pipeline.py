@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.preparation.carried import CarriedPreparation
+from nmt_core.preparation.models import open_steps
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import Record, read_record
 from nmt_core.preparation.replay import Replay, replay_lines
-from nmt_core.preparation.settings import PreparationConfig
+from nmt_core.preparation.settings import PLAIN, PreparationConfig
 
 ENGLISH = ["The plan\u2019s good.", "A man sees the plan.", "Men see a dog.", "The dog sees the man.", "Good dogs!"]
 GERMAN = ["Der Aktionsplan ist gut.", "Ein Mann sieht den Plan.", "Der Plan der Aktion.", "Die Aktion.", "Gute Hunde!"]
@@ -247,7 +248,7 @@ def test_real_text(shared: Path, tmp_path: Path) -> None:
     text = (tmp_path / "out/train.de").read_text()
     assert " @s@ " in text
     replay = Replay.open(str(tmp_path / "out/preparation.json"), "target")
-    plain = Replay(config(), "target", "")
+    plain = Replay(open_steps(config(), "target", PLAIN, ""))
     for line in lines(tmp_path / "out/train.de")[:200]:
         back = plain.apply(replay.undo(line))
         assert back[:1].upper() == back[:1]
@@ -256,6 +257,6 @@ def test_real_text(shared: Path, tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])))
 def test_any_line_gives_one_line_without_spaces_to_spare(line: str) -> None:
-    text = Replay(config(), "source", "").apply(line)
+    text = Replay(open_steps(config(), "source", PLAIN, "")).apply(line)
     assert "\n" not in text
     assert text == " ".join(text.split(" "))
