@@ -148,7 +148,7 @@ def test_only_regular_files_of_a_bounded_size_are_read(
     place = tmp_path / "preparation"
     shutil.copytree(model_of("bpe") / "preparation", place)
     monkeypatch.setattr(carried, "MOST_BYTES", 10)
-    with pytest.raises(InputError, match="more than any preparation needs"):
+    with pytest.raises(InputError, match="has more than 10 bytes"):
         carried.CarriedPreparation.read(str(place / "preparation.json"))
     monkeypatch.undo()
     (place / "subwords").unlink()
