@@ -308,6 +308,8 @@ def _address(args: argparse.Namespace) -> Address:
         raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key")
     check_exposure(args.host, encrypted=args.tls_cert is not None, insecure=args.insecure)
     certificates = Certificates(args.tls_cert, args.tls_key, args.tls_client_ca) if args.tls_cert else None
+    if certificates is not None:
+        certificates.check()
     return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
 
 

@@ -11,7 +11,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
@@ -34,21 +34,23 @@ class Authority:
         certificate = self._signed(self.name, self.key, days=(-1, 30), authority=True)
         Path(self.path).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def issue(self, name: str, days: tuple[int, int] = (-1, 30)) -> tuple[str, str]:
-        """The paths of a certificate and its key."""
+    def issue(
+        self, name: str, days: tuple[int, int] = (-1, 30), *, use: x509.ObjectIdentifier | None = None
+    ) -> tuple[str, str]:
+        """The paths of a certificate (for this use only) and its key."""
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
-        certificate = self._signed(subject, key, days=days, authority=False)
+        certificate = self._signed(subject, key, days=days, authority=False, use=use)
         paths = self.folder / f"{name}.pem", self.folder / f"{name}.key"
         paths[0].write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
         form = serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         paths[1].write_bytes(key.private_bytes(serialization.Encoding.PEM, *form))
         return str(paths[0]), str(paths[1])
 
-    def _signed(self, subject, key, *, days, authority: bool) -> x509.Certificate:
+    def _signed(self, subject, key, *, days, authority: bool, use=None) -> x509.Certificate:
         now = datetime.datetime.now(datetime.UTC)
         names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-        return (
+        builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self.name)
@@ -58,8 +60,10 @@ class Authority:
             .not_valid_after(now + datetime.timedelta(days=days[1]))
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
             .add_extension(x509.SubjectAlternativeName(names), critical=False)
-            .sign(self.key, hashes.SHA256())
         )
+        if use is not None:
+            builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=False)
+        return builder.sign(self.key, hashes.SHA256())
 
 
 @pytest.fixture(scope="module")
@@ -139,10 +143,39 @@ def test_an_expired_certificate_of_the_server_is_refused_until_it_is_renewed(sta
     authority = Authority(tmp_path)
     certificate, key = authority.issue("server", days=(-9, -2))
     server = start("--model", f"m={folder}", "--tls-cert", certificate, "--tls-key", key)
+    assert any("expired on " in line and "clients will refuse it" in line for line in server.lines), server.lines
     with pytest.raises(Unavailable):
         scored(server, Access(ca=authority.path))
     authority.issue("server")
     assert scored(server, Access(ca=authority.path)) < 0
+
+
+def test_a_certificate_for_servers_is_none_for_clients(guarded, authority: Authority) -> None:
+    mine = authority.issue("client", use=ExtendedKeyUsageOID.CLIENT_AUTH)
+    assert scored(guarded, Access(True, authority.path, *mine, TOKEN)) < 0
+    others = authority.issue("other-server", use=ExtendedKeyUsageOID.SERVER_AUTH)
+    with pytest.raises(ServiceError, match=r"UNAUTHENTICATED|nothing answers"):
+        scored(guarded, Access(True, authority.path, *others, TOKEN))
+
+
+def test_the_name_in_a_certificate_stands_in_the_log(start, folder: str, authority: Authority, tmp_path) -> None:
+    certificate, key = authority.issue("server-of-names")
+    tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path]
+    server = start("--model", f"m={folder}", *tls, "--access-log", str(tmp_path / "log"))
+    scored(server, Access(True, authority.path, *authority.issue("carol"), None))
+    server.terminate()
+    assert server.wait() == 0
+    assert '"user": "localhost"' in (tmp_path / "log").read_text()  # its first alternative name
+
+
+def test_a_key_of_another_certificate_is_one_clear_line(folder: str, authority: Authority, capsys) -> None:
+    certificate, _ = authority.issue("one")
+    _, key = authority.issue("two")
+    arguments = ["serve", "--model", f"m={folder}", "--device", "cpu", "--port", "0"]
+    assert main([*arguments, "--tls-cert", certificate, "--tls-key", key]) == 2
+    error = capsys.readouterr().err
+    assert f"{key}: is not the private key of {certificate}" in error
+    assert error.count("\n") == 1
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
