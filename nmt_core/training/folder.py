@@ -34,7 +34,8 @@ def run_folder(folder: str) -> Iterator[None]:
     try:
         yield
     finally:
-        os.unlink(path)
+        with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
+            os.unlink(path)
         os.close(descriptor)
         if new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be

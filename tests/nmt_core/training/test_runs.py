@@ -9,6 +9,7 @@ import math
 import os
 import resource
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,7 @@ def test_stopping_between_validations_counts_for_nothing(runs) -> None:
 def test_a_first_validation_that_is_no_number_is_never_the_best(runs, monkeypatch: pytest.MonkeyPatch) -> None:
     scripted(runs, monkeypatch, {"run": [math.nan, 5.0, math.nan]})
     runs.write("run", select_by="nll", max_updates=18)
+    assert runs.go_on("run", "training.max_updates=12") == 0
     assert runs.go_on("run") == 0
     assert counters(runs.file("run"))["best"]["update"] == 12
 
@@ -202,6 +204,39 @@ def test_a_disk_without_room_is_told_before_training(runs, capsys: pytest.Captur
     assert "cannot hold the" in error
     assert len(error.splitlines()) == 1
     assert not os.path.exists(runs.file("run"))
+
+
+def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
+    runs.write("run", max_updates=6, keep_best=1)
+    before = os.umask(0o027)
+    try:
+        assert runs.go_on("run") == 0
+    finally:
+        os.umask(before)
+    for name in ("model.safetensors", "config.yaml", "training.safetensors", "training.json"):
+        assert stat.S_IMODE(os.stat(runs.file(f"run/{name}")).st_mode) == 0o640, name
+
+
+def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
+    runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from nmt_core.training import folder
+
+    runs.write("run", max_updates=6)
+    assert runs.go_on("run") == 0
+    before = {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()}
+    monkeypatch.setattr(folder, "check_room", lambda *_: None)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
+    try:
+        assert runs.go_on("run", "training.max_updates=12") == 2
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    error = capsys.readouterr().err
+    assert "cannot be written" in error
+    assert len(error.splitlines()) == 1
+    assert {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()} == before
+    assert runs.go_on("run", "training.max_updates=12") == 0
 
 
 # --- what is saved and kept
