@@ -1,0 +1,1 @@
+"""A running Moses and a neural decoder as one translator."""

@@ -1,0 +1,302 @@
+"""A Moses that runs beside us and answers line by line with n-best lists.
+
+``moses`` reads sentences from its standard input and writes, in their order, one n-best list each to one pipe and
+then one line of unknown words to another (``TranslationTask::Run`` in its source: the line of unknown words comes
+last). So when the i-th of these lines is there, the i-th list is complete, without waiting for the next sentence.
+
+What can go wrong has its answer here: a process that ends or says nothing for too long is started again and the
+sentences without an answer are sent once more, one at a time; the one that was being translated twice when that
+happened is given up. A process that ends while it loads, or never answers anything, is an error with its last words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import selectors
+import signal
+import struct
+import subprocess
+import termios
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import IO, NamedTuple
+
+from nmt_core.errors import NmtError
+
+_IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
+_WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
+_CHUNK = 1 << 16
+_LONGEST_SPEECH = 1 << 14  # bytes of standard error that are kept
+
+
+class MosesOptions(NamedTuple):
+    """How Moses is started.
+
+    ``factor`` is its ``-n-best-factor``: how many derivations it looks through for each distinct hypothesis.
+    ``timeout`` is in seconds, for one sentence; loading has no limit.
+    """
+
+    program: str = "moses"
+    ini: str = "moses.ini"
+    nbest: int = 100
+    threads: int = 1
+    factor: int = 100
+    timeout: float = 60.0
+    more: tuple[str, ...] = ()
+
+    def command(self, lists: int, unknowns: int) -> list[str]:
+        """The command line, given two file descriptors."""
+        return [
+            *(self.program, "-f", self.ini, "-v", "0", "-threads", str(self.threads)),
+            *("-n-best-list", f"/dev/fd/{lists}", str(self.nbest), "distinct", "-n-best-factor", str(self.factor)),
+            *("-output-unknowns", f"/dev/fd/{unknowns}", *self.more),
+        ]
+
+
+class MosesFailed(NmtError):
+    """Moses cannot be started, or ends again and again before it has translated anything."""
+
+
+class MosesProcess:
+    """A running Moses; use as a context manager. ``restarts`` and ``given_up`` count what went wrong."""
+
+    def __init__(self, options: MosesOptions) -> None:
+        self.options = options
+        self.restarts = 0
+        self.given_up = 0
+        self._child: _Child | None = None
+        self._failures = 0  # in a row, without any answer
+
+    def __enter__(self) -> MosesProcess:
+        self._child = _Child(self.options)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._child is not None:
+            self._child.close()
+
+    def translate(self, sentences: Sequence[bytes]) -> list[list[bytes] | None]:
+        """The lines of each sentence's n-best list, best first, without their ids; None where Moses failed twice.
+
+        Sentences are tokenised lines without line ends; one without words has an empty list. Raises MosesFailed.
+        """
+        answers: list[list[bytes] | None] = [[] for _ in sentences]
+        waiting = deque(index for index, line in enumerate(sentences) if line.strip())
+        suspects: dict[int, int] = {}
+        alone = False
+        while waiting:
+            batch = [waiting[0]] if alone else list(waiting)
+            done = self._run([sentences[index] for index in batch])
+            for index, answer in zip(batch, done, strict=False):
+                answers[index] = answer
+                waiting.popleft()
+            if len(done) == len(batch):
+                alone = alone and bool(waiting) and waiting[0] in suspects
+                continue
+            suspects |= {index: suspects.get(index, 0) for index in list(waiting)[: self._room]}
+            if alone:
+                suspects[batch[0]] += 1
+            self._start_again(progress=bool(done))
+            if suspects[waiting[0]] > 0:
+                answers[waiting.popleft()] = None
+                self.given_up += 1
+            alone = True
+        return answers
+
+    @property
+    def _room(self) -> int:
+        return _IN_FLIGHT * self.options.threads
+
+    def _run(self, sentences: Sequence[bytes]) -> list[list[bytes]]:
+        """The lists of as many sentences as are answered before the process fails."""
+        assert self._child is not None
+        return self._child.run(sentences, self._room)
+
+    def _start_again(self, *, progress: bool) -> None:
+        assert self._child is not None
+        self._failures = 0 if progress or self._child.answered else self._failures + 1
+        loaded = self._child.has_read()
+        said = self._child.close(kill=True) or "it said nothing"
+        if not loaded or self._failures >= len(_WAITS):
+            when = "before it translated anything" if loaded else "while it loaded"
+            raise MosesFailed(f"{self.options.program} ended {when}: {said}")
+        time.sleep(_WAITS[min(self._failures, len(_WAITS) - 1)])
+        self.restarts += 1
+        self._child = _Child(self.options)
+
+
+class _Child:
+    """One process: its pipes, and how far it has come."""
+
+    def __init__(self, options: MosesOptions) -> None:
+        self._timeout = options.timeout
+        self.answered = 0
+        self._written = 0
+        self._closed = False
+        self._lists, self._marks, self._speech = bytearray(), bytearray(), bytearray()
+        lists, lists_end = os.pipe()
+        marks, marks_end = os.pipe()
+        try:
+            self._process = subprocess.Popen(
+                options.command(lists_end, marks_end),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                pass_fds=(lists_end, marks_end),
+                start_new_session=True,
+            )
+        except OSError as error:
+            os.close(lists)
+            os.close(marks)
+            raise MosesFailed(f"{options.program} cannot be started ({error.strerror})") from error
+        finally:
+            os.close(lists_end)
+            os.close(marks_end)
+        self._sources = {lists: self._lists, marks: self._marks, self._stderr.fileno(): self._speech}
+        self._list_pipe, self._mark_pipe = lists, marks
+        self._selector = selectors.DefaultSelector()
+        for pipe in self._sources:
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+        os.set_blocking(self._stdin.fileno(), False)
+
+    @property
+    def _stdin(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _stderr(self) -> IO[bytes]:
+        assert self._process.stderr is not None
+        return self._process.stderr
+
+    def run(self, sentences: Sequence[bytes], room: int) -> list[list[bytes]]:
+        """Send the sentences, at most ``room`` ahead of the answers; the lists that came before the process failed."""
+        found: list[list[bytes]] = []
+        outgoing, sent = bytearray(), 0
+        deadline = time.monotonic() + self._timeout
+        while len(found) < len(sentences):
+            while sent < len(sentences) and sent - len(found) < room:
+                outgoing += sentences[sent] + b"\n"
+                sent += 1
+            alive = self._exchange(outgoing, deadline)
+            before = len(found)
+            found.extend(self._complete(len(sentences) - before))
+            if not alive:
+                break
+            if len(found) > before or not self.has_read():
+                deadline = time.monotonic() + self._timeout
+            elif time.monotonic() > deadline:
+                break
+        return found
+
+    def _exchange(self, outgoing: bytearray, deadline: float) -> bool:
+        """Wait until something can be read or written; False where the process is at its end."""
+        stdin = self._stdin.fileno()
+        if outgoing and stdin not in self._selector.get_map():
+            self._selector.register(stdin, selectors.EVENT_WRITE)
+        events = self._selector.select(max(0.0, min(1.0, deadline - time.monotonic())))
+        for key, _ in events:
+            if key.fd == stdin:
+                if not self._write(outgoing):
+                    return False
+            elif not self._drain(key.fd) and key.fd == self._mark_pipe:
+                return False
+        if not outgoing and stdin in self._selector.get_map():
+            self._selector.unregister(stdin)
+        return True
+
+    def _write(self, outgoing: bytearray) -> bool:
+        try:
+            written = os.write(self._stdin.fileno(), outgoing[:_CHUNK])
+        except BlockingIOError:
+            return True
+        except OSError:
+            self._drain_all()
+            return False
+        del outgoing[:written]
+        self._written += written
+        return True
+
+    def _drain(self, pipe: int) -> bool:
+        """Read what is there; False at the end of the pipe."""
+        while True:
+            try:
+                part = os.read(pipe, _CHUNK)
+            except BlockingIOError:
+                return True
+            if not part:
+                with contextlib.suppress(KeyError):
+                    self._selector.unregister(pipe)
+                return False
+            self._sources[pipe] += part
+            if pipe == self._stderr.fileno():
+                del self._speech[:-_LONGEST_SPEECH]
+
+    def _drain_all(self) -> None:
+        for pipe in self._sources:
+            with contextlib.suppress(OSError):
+                self._drain(pipe)
+
+    def _complete(self, most: int) -> list[list[bytes]]:
+        """The lists of all sentences whose marks are there."""
+        count = min(most, self._marks.count(b"\n"))
+        if not count:
+            return []
+        del self._marks[: _end_of_line(self._marks, count)]
+        self._drain(self._list_pipe)
+        lists: dict[int, list[bytes]] = {self.answered + place: [] for place in range(count)}
+        taken = 0
+        while (end := self._lists.find(b"\n", taken)) >= 0:
+            identifier, separator, rest = bytes(self._lists[taken:end]).partition(b" ||| ")
+            sentence = int(identifier) if separator and identifier.strip().isdigit() else -1
+            if sentence >= self.answered + count:
+                break
+            if sentence in lists:
+                lists[sentence].append(rest)
+            taken = end + 1
+        del self._lists[:taken]
+        self.answered += count
+        return list(lists.values())
+
+    def has_read(self) -> bool:
+        """Whether it has read any of its input, which Moses does when all its files are loaded."""
+        unread = struct.unpack("i", fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, b"\0" * 4))[0]
+        return int(unread) < self._written
+
+    def close(self, *, kill: bool = False) -> str:
+        """End the process and everything it started; its last line on standard error. A second call does nothing."""
+        if self._closed:
+            return ""
+        self._closed = True
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        if kill:
+            self._signal()
+        try:
+            self._process.wait(timeout=self._timeout)
+        except subprocess.TimeoutExpired:
+            self._signal()
+            self._process.wait()
+        self._drain_all()
+        self._selector.close()
+        self._stderr.close()
+        os.close(self._list_pipe)
+        os.close(self._mark_pipe)
+        lines = bytes(self._speech).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    def _signal(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _end_of_line(text: bytearray, count: int) -> int:
+    """Where the ``count``-th line ends."""
+    end = 0
+    for _ in range(count):
+        end = text.index(b"\n", end) + 1
+    return end

@@ -1,0 +1,69 @@
+#!/usr/bin/env python
+"""A program with the options and pipes of ``moses`` that translates by a rule and fails when it is told to.
+
+Every word is turned round; the list has that, and the words in the opposite order. Words that do something:
+
+``DIE``    the process kills itself      ``HANG``    it says nothing any more
+``SPLIT``  it writes in pieces, with pauses inside characters
+``ONCE=F`` it dies unless the file F is there, which it then makes
+
+``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+
+def main() -> int:
+    """Read sentences, write lists and marks."""
+    options = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
+    place = sys.argv.index("-n-best-list")
+    lists, marks = sys.argv[place + 1], options["-output-unknowns"]
+    behaviour = os.environ.get("FAKE_MOSES", "")
+    if behaviour == "load-fails":
+        sys.stderr.write("line 1\nCould not read the phrase table nowhere.gz\n")
+        return 1
+    with open(lists, "wb", buffering=0) as nbest, open(marks, "wb", buffering=0) as unknowns:
+        for number, line in enumerate(sys.stdin.buffer):
+            words = line.decode().split()
+            for word in words:
+                act(word)
+            if behaviour == "garbage":
+                nbest.write(b"no list at all\n")
+            content = "".join(entry(number, words)).encode()
+            if "SPLIT" in words:
+                for begin in range(0, len(content), 7):
+                    nbest.write(content[begin : begin + 7])
+                    time.sleep(0.002)
+            else:
+                nbest.write(content)
+            unknowns.write(b"\n")
+    return 0
+
+
+def act(word: str) -> None:
+    """Do what a word asks for."""
+    if word == "DIE":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif word == "HANG":
+        time.sleep(3600)
+    elif word.startswith("ONCE=") and not os.path.exists(word[5:]):
+        open(word[5:], "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def entry(number: int, words: list[str]) -> list[str]:
+    """The two lines of a sentence's list."""
+    texts = dict.fromkeys([" ".join(word[::-1] for word in words), " ".join(reversed(words))])
+    return [
+        f"{number} ||| {text}  ||| LM0= -{place}.5 WordPenalty0= -{len(words)} ||| -{place}\n"
+        for place, text in enumerate(texts)
+    ]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""The pipes of a running Moses: complete lists in order, and what happens when it dies, hangs or never loads."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.decoder import moses_process
+from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
+
+FAKE = Path(__file__).parents[2] / "fake_moses.py"
+
+
+@pytest.fixture
+def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MosesOptions:
+    monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
+    program = tmp_path / "moses"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
+    program.chmod(0o755)
+    return MosesOptions(program=str(program), timeout=20.0)
+
+
+def turned(*words: str) -> list[bytes]:
+    texts = dict.fromkeys([" ".join(word[::-1] for word in words), " ".join(reversed(words))])
+    return [
+        f"{text}  ||| LM0= -{place}.5 WordPenalty0= -{len(words)} ||| -{place}".encode()
+        for place, text in enumerate(texts)
+    ]
+
+
+def test_lists_come_complete_and_in_order(options: MosesOptions) -> None:
+    with MosesProcess(options) as moses:
+        many = [f"ab{number} cd".encode() for number in range(300)]
+        assert moses.translate(many) == [turned(f"ab{number}", "cd") for number in range(300)]
+        assert moses.translate([b"one more"]) == [turned("one", "more")]
+        assert moses.translate([]) == []
+        assert moses.restarts == moses.given_up == 0
+
+
+def test_blank_lines_are_answered_here(options: MosesOptions) -> None:
+    with MosesProcess(options) as moses:
+        assert moses.translate([b"", b"ab cd", b"  \t "]) == [[], turned("ab", "cd"), []]
+
+
+def test_a_list_written_in_pieces_is_whole(options: MosesOptions) -> None:
+    with MosesProcess(options) as moses:
+        assert moses.translate(["SPLIT é漢字".encode(), b"ab cd"]) == [turned("SPLIT", "é漢字"), turned("ab", "cd")]
+
+
+def test_who_kills_it_once_is_answered_all_the_same(options: MosesOptions, tmp_path: Path) -> None:
+    killer = f"ONCE={tmp_path / 'made'}"
+    with MosesProcess(options) as moses:
+        found = moses.translate([b"ab cd", killer.encode(), b"ef gh"])
+        assert found == [turned("ab", "cd"), turned(killer), turned("ef", "gh")]
+        assert (moses.restarts, moses.given_up) == (1, 0)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_who_kills_it_twice_is_given_up_and_no_one_else(options: MosesOptions, place: int) -> None:
+    sentences = [b"ab cd", b"ef gh", b"ij kl"]
+    sentences.insert(place, b"xy DIE")
+    expected: list[list[bytes] | None] = [turned("ab", "cd"), turned("ef", "gh"), turned("ij", "kl")]
+    expected.insert(place, None)
+    with MosesProcess(options) as moses:
+        assert moses.translate(sentences) == expected
+        assert (moses.restarts, moses.given_up) == (2, 1)
+        assert moses.translate([b"ab cd"]) == [turned("ab", "cd")]
+
+
+def test_one_that_hangs_is_ended_and_started_again(options: MosesOptions) -> None:
+    with MosesProcess(options._replace(timeout=1.0)) as moses:
+        assert moses.translate([b"ab cd", b"HANG", b"ef gh"]) == [turned("ab", "cd"), None, turned("ef", "gh")]
+        assert moses.given_up == 1
+
+
+def test_one_that_never_loads_is_an_error_with_its_last_words(
+    options: MosesOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_MOSES", "load-fails")
+    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="while it loaded: Could not read the phrase"):
+        moses.translate([b"ab cd"])
+
+
+def test_one_that_answers_nothing_is_given_up_after_three(options: MosesOptions) -> None:
+    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="before it translated anything"):
+        moses.translate([b"DIE"] * 9)
+
+
+def test_a_program_that_is_not_there(options: MosesOptions) -> None:
+    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(program="/no/moses")):
+        pass
+
+
+def test_other_lines_among_the_lists_do_no_harm(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MOSES", "garbage")
+    with MosesProcess(options) as moses:
+        assert moses.translate([b"ab cd", b"ef gh"]) == [turned("ab", "cd"), turned("ef", "gh")]
+
+
+def test_no_process_stays_behind(options: MosesOptions) -> None:
+    with MosesProcess(options._replace(timeout=1.0)) as moses:
+        moses.translate([b"HANG"])
+    found = subprocess.run(["pgrep", "-f", options.program], capture_output=True, check=False)
+    assert found.stdout == b""
