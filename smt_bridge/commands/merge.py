@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -39,10 +40,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         dest="lists",
         required=True,
+        type=_named_input,
         metavar="NAME=FILE",
         help="an n-best list of any dialect, with a name of letters and digits; lists of one name are one system's",
     )
-    parser.add_argument("--source", metavar="FILE", help="tokenised source text: are these its translations?")
+    parser.add_argument(
+        "--source", type=InputFile, metavar="FILE", help="tokenised source text: are these its translations?"
+    )
     parser.add_argument(
         "--fill",
         choices=["last", "mean", "zero", "drop"],
@@ -61,10 +65,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--write-constraints",
         action="append",
         default=[],
+        type=_named_output,
         metavar="NAME=FILE",
         help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
     )
-    parser.add_argument("--output", default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')")
+    parser.add_argument(
+        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -73,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.merging import System, side_by_side
 
-    named = [_name_and_file(text, "--list") for text in args.lists]
-    constraints = dict(_name_and_file(text, "--write-constraints") for text in args.write_constraints)
+    named, constraints = args.lists, dict(args.write_constraints)
     _check(args, named, constraints)
     with contextlib.ExitStack() as stack:
         systems = []
@@ -98,10 +104,20 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _name_and_file(text: str, option: str) -> tuple[str, str]:
+def _named_input(text: str) -> tuple[str, str]:
+    name, path = _name_and_file(text)
+    return name, InputFile(path)
+
+
+def _named_output(text: str) -> tuple[str, str]:
+    name, path = _name_and_file(text)
+    return name, OutputFile(path)
+
+
+def _name_and_file(text: str) -> tuple[str, str]:
     name, equals, path = text.partition("=")
     if not (equals and path and name.isascii() and name.isalnum() and name[0].isalpha()):
-        raise ConfigError(f"{option} must be NAME=FILE with a name of letters and digits, not '{text}'")
+        raise argparse.ArgumentTypeError(f"expected NAME=FILE with a name of letters and digits, not '{text}'")
     return name, path
 
 
@@ -114,8 +130,6 @@ def _check(args: argparse.Namespace, named: Sequence[tuple[str, str]], constrain
     for name in constraints:
         if name not in names:
             raise ConfigError(f"--write-constraints {name}: there is no list of this name ({', '.join(sorted(names))})")
-    if "-" in constraints.values() and args.output == "-":
-        raise ConfigError("--output and --write-constraints cannot both be standard output")
 
 
 def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger, tuple[Columns, ...], list[System]]:
@@ -258,7 +272,7 @@ def _write_record(
     from smt_bridge.signature import Sidecar, Signature, find_sidecar, sidecar_path, write_sidecar
 
     known: dict[str, Signature] = {}
-    for name, path in reversed([_name_and_file(text, "--list") for text in args.lists]):
+    for name, path in reversed(args.lists):
         part = next(part for part in columns if part.system == name)
         with contextlib.suppress(InputError):
             sidecar = find_sidecar(path)
@@ -267,8 +281,9 @@ def _write_record(
             known |= {new[old]: signature for old, signature in signatures.items() if old in new}
     own = {name: Signature.of("merge", fill=args.fill) for part in columns for name in (*part.own, part.total)}
     signatures = {name: (known | own)[name] for name in names if name in known | own}
-    options = {name: getattr(args, name) for name in ("lists", "source", "fill", "exact")}
-    write_sidecar(sidecar_path(args.output), Sidecar(" ".join(args.lists), signatures, counts, options))
+    lists = [f"{name}={path}" for name, path in args.lists]
+    options = {"lists": lists} | {name: getattr(args, name) for name in ("source", "fill", "exact")}
+    write_sidecar(sidecar_path(args.output), Sidecar(" ".join(lists), signatures, counts, options))
 
 
 def _say(text: str) -> None:
