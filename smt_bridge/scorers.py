@@ -46,12 +46,7 @@ def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
 
 
 def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
-    folders = spec.split(",")
-    for folder in folders:
-        if not os.path.isdir(folder):
-            raise ConfigError(
-                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
-            )
+    folders = model_folders(spec)
     import torch
 
     from nmt_core.device import choose_device, choose_dtype
@@ -71,10 +66,27 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
 
 
 def _open_remote(spec: str) -> PairScorer:
+    address, model = server_address(spec)
+    from nmt_core.serving.client import RemotePairScorer
+
+    return RemotePairScorer(address, model=model or None)
+
+
+def model_folders(spec: str) -> list[str]:
+    """The folders of a local spec; raises ConfigError where one is not there."""
+    folders = spec.split(",")
+    for folder in folders:
+        if not os.path.isdir(folder):
+            raise ConfigError(
+                f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+            )
+    return folders
+
+
+def server_address(spec: str) -> tuple[str, str]:
+    """HOST:PORT and the model's name, empty for the default one; raises ConfigError for a malformed spec."""
     address, _, model = spec.removeprefix(REMOTE).partition("/")
     host, _, port = address.rpartition(":")
     if not host or whole_number(port) is None:
         raise ConfigError(f"{spec!r} is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL")
-    from nmt_core.serving.client import RemotePairScorer
-
-    return RemotePairScorer(address, model=model or None)
+    return address, model

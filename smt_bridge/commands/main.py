@@ -7,9 +7,31 @@ from collections.abc import Sequence
 from types import ModuleType
 
 from nmt_core.commands.main import run_command
-from smt_bridge.commands import add_features, build_lm, doctor, merge, report, rerank, rescore_table, tune, wire
+from smt_bridge.commands import (
+    add_features,
+    build_lm,
+    doctor,
+    merge,
+    report,
+    rerank,
+    rescore_table,
+    translate,
+    tune,
+    wire,
+)
 
-COMMANDS: tuple[ModuleType, ...] = (rescore_table, wire, merge, add_features, tune, rerank, report, doctor, build_lm)
+COMMANDS: tuple[ModuleType, ...] = (
+    rescore_table,
+    wire,
+    merge,
+    add_features,
+    tune,
+    rerank,
+    translate,
+    report,
+    doctor,
+    build_lm,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,7 +14,7 @@ from nmt_core.messages import say
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import Glimpse
-    from smt_bridge.merging import Columns, ExactValue, Merger, System
+    from smt_bridge.merging import Columns, Merger, System
 
 NAME = "merge"
 HELP = "put the n-best lists of several systems together, with comparable columns"
@@ -133,6 +133,7 @@ def _check(args: argparse.Namespace, named: Sequence[tuple[str, str]], constrain
 
 
 def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger, tuple[Columns, ...], list[System]]:
+    from smt_bridge.exact_values import exact_values
     from smt_bridge.merging import Merger, layout, peek
 
     firsts: dict[str, NbestEntry] = {}
@@ -149,40 +150,8 @@ def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger
     except ValueError as error:
         raise ConfigError(str(error)) from None
     paths = {system.name: system.path for system in reversed(systems)}
-    exact = _exact_values(args.exact, columns)
+    exact = exact_values(args.exact, columns)
     return Merger(columns, paths, fill=args.fill, exact=exact), columns, complete
-
-
-def _exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str, ExactValue]:
-    arities = {name: size for part in columns for name, size in zip(part.renamed, part.arities, strict=True)}
-    values: dict[str, ExactValue] = {}
-    for option in options:
-        name, equals, path = option.partition("=")
-        if arities.get(name) != 1:
-            known = ", ".join(name for name, size in arities.items() if size == 1)
-            raise ConfigError(f"--exact {name}: no list has such a feature of one value; there are {known}")
-        if not equals and not name.removesuffix("0").endswith("WordPenalty"):
-            raise ConfigError(f"--exact {name} needs a language model: {name}=FILE (only WordPenalty0 needs none)")
-        values[name] = _by_kenlm(path) if equals else _word_penalty
-    return values
-
-
-def _word_penalty(text: str) -> float:
-    return -float(len(text.split(" "))) if text else 0.0
-
-
-def _by_kenlm(path: str) -> ExactValue:
-    import functools
-
-    from nmt_core.ngram import NgramModel
-
-    model = NgramModel(path)
-
-    @functools.lru_cache(maxsize=1 << 16)
-    def log_prob(text: str) -> float:
-        return model.log_prob(text.split(" ") if text else [])
-
-    return log_prob
 
 
 def _write_constraints(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
@@ -13,6 +14,7 @@ from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
+    from smt_bridge.decoder.recipe import Recipe
     from smt_bridge.tuning.guard import Guard
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.select import Selection
@@ -97,6 +99,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--report", type=OutputFile, metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`"
     )
     parser.add_argument(
+        "--recipe",
+        type=OutputFile,
+        metavar="FILE",
+        help="also write the weights with all that made the list (of `translate --nbest-output`), for `translate`",
+    )
+    parser.add_argument(
         "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat, .scores.dat and .init.opt for Moses' tuners"
     )
     mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
@@ -122,10 +130,12 @@ def run(args: argparse.Namespace) -> int:
     import json
 
     from nmt_core.files import open_output
+    from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
     from smt_bridge.tuning.tune import ablate, as_json, cross_validate
 
     _check(args)
+    recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     features = [name.strip() for name in args.features.split(",")] if args.features else None
     begin = time.monotonic()
@@ -146,6 +156,8 @@ def run(args: argparse.Namespace) -> int:
         _say_guard(guard, args.metric)
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
+    if recipe is not None:
+        write_recipe(args.recipe, replace(recipe, weights=report.weights))
     searched = not report.note
     validation = ablation = None
     if args.cross_validate and searched:
@@ -221,6 +233,19 @@ def _select(args: argparse.Namespace, pool: NbestPool, options: TuningOptions) -
     selection = select_features(pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, tell=tell)
     _say(f"chosen: {','.join(selection.names)}; left out: {','.join(selection.left_out) or 'none'}")
     return selection
+
+
+def _recipe(nbest: str | None) -> Recipe:
+    """How the list was made, by the record beside it."""
+    from smt_bridge.decoder.recipe import recipe_of
+    from smt_bridge.signature import find_sidecar, sidecar_path
+
+    sidecar = find_sidecar(nbest) if nbest else None
+    if sidecar is None or "recipe" not in sidecar.options:
+        raise ConfigError(
+            "--recipe needs a list of `smt-bridge translate --nbest-output LIST`, with LIST.json beside it"
+        )
+    return recipe_of(sidecar.options["recipe"], sidecar_path(str(nbest)))
 
 
 def _say_guard(guard: Guard, metric: str) -> None:

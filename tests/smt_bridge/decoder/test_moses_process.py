@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from smt_bridge.decoder import moses_process
 from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
-
-FAKE = Path(__file__).parents[2] / "fake_moses.py"
 
 
 @pytest.fixture
-def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MosesOptions:
-    monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
-    program = tmp_path / "moses"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
-    program.chmod(0o755)
-    return MosesOptions(program=str(program), timeout=20.0)
+def options(moses: str) -> MosesOptions:
+    return MosesOptions(program=moses, timeout=20.0)
 
 
 def turned(*words: str) -> list[bytes]:

@@ -1,0 +1,317 @@
+"""`smt-bridge translate`: Moses and a neural model as one translator."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+import queue
+import re
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import IO, TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
+from nmt_core.messages import say
+from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from smt_bridge.decoder.hybrid import Choice, HybridTranslator
+    from smt_bridge.decoder.moses_process import MosesProcess
+    from smt_bridge.decoder.recipe import Recipe
+    from smt_bridge.features.interface import Feature
+
+NAME = "translate"
+HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
+_EXAMPLE = """example:
+  # 1. lists of a development set, by the same path as later
+  smt-bridge translate --moses-ini moses.ini --model runs/search --feature nmt:runs/search --feature wordcount \\
+      --nbest-output dev.merged.gz < dev.tok.en > dev.moses.fr
+  # 2. weights, and the recipe
+  smt-bridge tune --nbest dev.merged.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 \\
+      --recipe hybrid.json --output weights
+  # 3. translation
+  smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
+
+The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
+moses.ini must be right. A Moses that dies is started again; a sentence it dies of is left to the neural model."""
+
+_HARMFUL = re.compile(r"[<>|\[\]]")  # Moses takes them for markup, factors and non-terminals
+_ESCAPES = {"<": "&lt;", ">": "&gt;", "|": "&#124;", "[": "&#91;", "]": "&#93;"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
+    add("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
+    add("--moses-ini", metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
+    add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
+    add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
+    add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
+    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
+    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
+    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
+    add("--quiet", action="store_true", help="no progress bar")
+    made = parser.add_argument_group("how lists are made, where there is no recipe yet")
+    add = made.add_argument
+    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add("--lists", default="moses:100,nmt:12", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
+    add("--beam", type=int, default=12, metavar="N", help="the neural model's beam (12)")
+    add("--nbest-factor", type=int, default=100, metavar="N", help="Moses' -n-best-factor (100)")
+    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
+    add("--fill", choices=["last", "mean", "zero", "drop"], default="last", help="as `smt-bridge merge` has it (last)")
+    add("--exact", action="append", default=[], metavar="NAME[=LM]", help="as `smt-bridge merge` has it; repeatable")
+    add("--feature", action="append", default=[], metavar="NAME[:ARG]", help="as `add-features` has it; repeatable")
+    add_scoring_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Translate in windows: as many sentences as are there."""
+    from nmt_core.files import open_output
+
+    recipe = _recipe(args)
+    with contextlib.ExitStack() as stack:
+        features, signatures = _features(args, recipe)
+        decoder = _decoder(args, recipe)
+        moses = _moses(args, recipe, stack)
+        hybrid = _hybrid(recipe, moses, decoder, features)
+        text = decoder.raw_text() if args.raw else None
+        listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
+        output = stack.enter_context(open_output(args.output))
+        bar = stack.enter_context(_progress(quiet=args.quiet))
+        counts = _Counts()
+        for window in _windows(args, stack):
+            sentences = [counts.safe(text.tokenize(line) if text else line) for line in window]
+            for sentence, choice in zip(sentences, _translate(args, hybrid, sentences), strict=True):
+                _write(choice, output, listing, counts, text.detokenize if text else None)
+                counts.add(sentence, choice)
+            if args.output == "-":
+                output.flush()
+            bar.update(len(window))
+        counts.tell(moses)
+        if listing is not None and args.nbest_output != "-":
+            _write_record(args, replace(recipe, columns=hybrid.columns, signatures=signatures), counts)
+    return 0
+
+
+def _recipe(args: argparse.Namespace) -> Recipe:
+    from smt_bridge.decoder.recipe import Recipe, read_recipe
+
+    if args.window < 1 or args.beam < 1 or args.nbest_factor < 1 or args.moses_threads < 1 or args.moses_timeout <= 0:
+        raise ConfigError("--window, --beam, --nbest-factor, --moses-threads and --moses-timeout must be above 0")
+    if args.recipe:
+        given = [name for name in ("model", "exact", "feature") if getattr(args, name)]
+        if given:
+            raise ConfigError(f"--{given[0]} and --recipe exclude one another: the recipe says how lists are made")
+        recipe = read_recipe(args.recipe)
+        if recipe.weights is None:
+            raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
+        return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
+    if not (args.model and args.moses_ini and args.nbest_output):
+        raise ConfigError("give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with")
+    moses, neural = _sizes(args.lists)
+    return Recipe(
+        moses_ini=args.moses_ini,
+        moses_nbest=moses,
+        moses_factor=args.nbest_factor,
+        model=args.model,
+        beam=max(args.beam, neural),
+        nmt_nbest=neural,
+        forbid_unknown=not args.allow_unk,
+        fill=args.fill,
+        exact=tuple(args.exact),
+        features=tuple(args.feature),
+    )
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"moses:([1-9]\d{0,5}),nmt:([1-9]\d{0,3})", text)
+    if not found:
+        raise ConfigError(f"--lists must be like moses:100,nmt:12, not '{text}'")
+    return int(found[1]), int(found[2])
+
+
+def _features(args: argparse.Namespace, recipe: Recipe) -> tuple[Sequence[Feature], dict[str, str]]:
+    from smt_bridge import catalogue
+    from smt_bridge.decoder.recipe import check_signatures
+    from smt_bridge.scorers import open_scorer
+
+    scorers = catalogue.SharedScorers(lambda spec: open_scorer(spec, scorer_options(args, 0)))
+    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
+    signatures = {name: feature.signature for feature in features for name in feature.names}
+    check_signatures(recipe, signatures)
+    return features, signatures
+
+
+def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
+    from smt_bridge.translators import SearchOptions, open_decoder
+
+    search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
+    decoder = open_decoder(recipe.model, search, scorer_options(args, 0))
+    if args.raw and not hasattr(decoder, "raw_text"):
+        raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
+    return decoder
+
+
+def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
+    from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
+
+    options = MosesOptions(
+        args.moses, recipe.moses_ini, recipe.moses_nbest, args.moses_threads, recipe.moses_factor, args.moses_timeout
+    )
+    try:
+        return stack.enter_context(MosesProcess(options))
+    except MosesFailed as error:
+        if not args.degrade:
+            raise
+        _say(f"warning: {error}; going on with the neural model alone")
+        return None
+
+
+def _hybrid(recipe: Recipe, moses: MosesProcess | None, decoder: Any, features: Sequence[Feature]) -> HybridTranslator:
+    from smt_bridge.decoder.hybrid import HybridTranslator
+    from smt_bridge.exact_values import exact_values
+
+    return HybridTranslator(
+        moses,
+        decoder,
+        features,
+        columns=recipe.columns,
+        fill=recipe.fill,
+        exact=lambda columns: exact_values(recipe.exact, columns),
+        weights=recipe.weights,
+    )
+
+
+def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Sequence[str]) -> list[Choice]:
+    from smt_bridge.decoder.moses_process import MosesFailed
+
+    try:
+        return hybrid.translate(sentences)
+    except MosesFailed as error:
+        if not args.degrade:
+            raise
+        _say(f"warning: {error}; going on with the neural model alone")
+        hybrid.without_moses()
+        return hybrid.translate(sentences)
+
+
+def _write(
+    choice: Choice,
+    output: IO[bytes],
+    listing: IO[bytes] | None,
+    counts: _Counts,
+    detokenize: Callable[[str], str] | None,
+) -> None:
+    from smt_bridge.formats.nbest import format_entry
+
+    best = choice.best
+    text = b"" if best is None else detokenize(best.text).encode() if detokenize else best.hypothesis
+    output.write(text + b"\n")
+    if listing is not None:
+        for entry in choice.entries:
+            fields = (b"%d " % counts.sentences, *entry.fields[1:])
+            listing.write(format_entry(entry._replace(fields=fields)) + b"\n")
+
+
+class _Counts:
+    """What happened, for a line at the end."""
+
+    def __init__(self) -> None:
+        self.sentences = self.hypotheses = self.escaped = 0
+        self.silent: dict[str, int] = {}
+
+    def safe(self, line: str) -> str:
+        """The sentence without characters that mean something to Moses."""
+        if not _HARMFUL.search(line):
+            return line
+        self.escaped += 1
+        return _HARMFUL.sub(lambda found: _ESCAPES[found[0]], line)
+
+    def add(self, sentence: str, choice: Choice) -> None:
+        self.sentences += 1
+        self.hypotheses += len(choice.entries)
+        for system in choice.silent if sentence.strip() else ():
+            self.silent[system] = self.silent.get(system, 0) + 1
+
+    def tell(self, moses: MosesProcess | None) -> None:
+        _say(f"{self.hypotheses} hypotheses of {self.sentences} sentences")
+        if self.escaped:
+            _say(f"{self.escaped} sentences had characters that Moses takes for markup: these were escaped")
+        for system, number in self.silent.items():
+            _say(f"warning: no list of {system} for {number} of {self.sentences} sentences")
+        if moses is not None and moses.restarts:
+            _say(
+                f"warning: Moses was restarted {moses.restarts} times; {moses.given_up} sentences were too much for it"
+            )
+
+
+def _windows(args: argparse.Namespace, stack: contextlib.ExitStack) -> Iterator[list[str]]:
+    """Lines in groups; of standard input those that are there, so that nobody waits for a line still to come."""
+    from nmt_core.files import read_text_lines
+
+    lines = read_text_lines(args.input, errors="replace")
+    if args.input != "-":
+        while window := list(itertools.islice(lines, args.window)):
+            yield window
+        return
+    reader = _Reader(lines, 2 * args.window)
+    while window := reader.take(args.window):
+        yield window
+
+
+class _Reader:
+    """Lines that a thread reads ahead."""
+
+    def __init__(self, lines: Iterable[str], ahead: int) -> None:
+        self._queue: queue.Queue[str | BaseException | None] = queue.Queue(ahead)
+        self._ended = False
+        threading.Thread(target=self._run, args=(lines,), daemon=True).start()
+
+    def _run(self, lines: Iterable[str]) -> None:
+        try:
+            for line in lines:
+                self._queue.put(line)
+            self._queue.put(None)
+        except BaseException as error:
+            self._queue.put(error)
+
+    def take(self, most: int) -> list[str]:
+        """At least one line, and more that are there already; none at the end."""
+        window: list[str] = []
+        while not self._ended and len(window) < most and not (window and self._queue.empty()):
+            item = self._queue.get()
+            if isinstance(item, BaseException):
+                raise item
+            if item is None:
+                self._ended = True
+            else:
+                window.append(item)
+        return window
+
+
+def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
+    from smt_bridge.signature import Sidecar, Signature, sidecar_path, write_sidecar
+
+    columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
+    numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
+    sidecar = Sidecar(args.input, columns, numbers, {"recipe": recipe.as_json()})
+    write_sidecar(sidecar_path(args.nbest_output), sidecar)
+
+
+def _progress(*, quiet: bool) -> Any:
+    from smt_bridge.commands.parts import progress_bar
+
+    return progress_bar(NAME, " sent", quiet=quiet)
+
+
+def _say(text: str) -> None:
+    say(f"{NAME}: {text}")

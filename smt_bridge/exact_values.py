@@ -1,0 +1,39 @@
+"""Features of a phrase-based system that can be computed for any hypothesis: its language model, its word penalty."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+from nmt_core.errors import ConfigError
+from nmt_core.ngram import NgramModel
+from smt_bridge.merging import Columns, ExactValue
+
+
+def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str, ExactValue]:
+    """From options ``WordPenalty0`` and ``LM0=FILE`` to functions; raises ConfigError for what no list has."""
+    arities = {name: size for part in columns for name, size in zip(part.renamed, part.arities, strict=True)}
+    values: dict[str, ExactValue] = {}
+    for option in options:
+        name, equals, path = option.partition("=")
+        if arities.get(name) != 1:
+            known = ", ".join(name for name, size in arities.items() if size == 1)
+            raise ConfigError(f"--exact {name}: no list has such a feature of one value; there are {known}")
+        if not equals and not name.removesuffix("0").endswith("WordPenalty"):
+            raise ConfigError(f"--exact {name} needs a language model: {name}=FILE (only WordPenalty0 needs none)")
+        values[name] = _by_kenlm(path) if equals else _word_penalty
+    return values
+
+
+def _word_penalty(text: str) -> float:
+    return -float(len(text.split(" "))) if text else 0.0
+
+
+def _by_kenlm(path: str) -> ExactValue:
+    model = NgramModel(path)
+
+    @functools.lru_cache(maxsize=1 << 16)
+    def log_prob(text: str) -> float:
+        return model.log_prob(text.split(" ") if text else [])
+
+    return log_prob

@@ -1,0 +1,178 @@
+"""`smt-bridge translate` with a program that behaves like Moses: the batch commands' numbers, and nothing lost."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from smt_bridge.commands.main import main
+from smt_bridge.decoder.moses_process import MosesOptions, MosesProcess
+from smt_bridge.formats.nbest import read_entries
+
+SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
+    source = Vocabulary([*SPECIAL_WORDS, "ab", "cd", "ef"])
+    target = Vocabulary([*SPECIAL_WORDS, "ba", "dc", "fe", "ab", "cd"])
+    model = new_model(config, len(source.words), len(target.words), seed=5)
+    save_model(str(tmp_path / "model"), model, source, target, FolderConfig(model=config))
+    Path("dev").write_text("".join(f"{line}\n" for line in SOURCE))
+    Path("reference").write_text("dc ba\n\nba fe dc\nfe\nfe dc ba ba\n")
+    return tmp_path
+
+
+LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
+COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
+
+
+def translate(moses: str, *options: str) -> int:
+    return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
+
+
+def recipe(moses: str) -> None:
+    """Lists of the development set, and weights."""
+    assert translate(moses, *LISTS, *COLUMNS, "--input", "dev", "--output", "out", "--nbest-output", "dev.nbest") == 0
+    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
+    assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
+
+
+@pytest.mark.parametrize("window", ["1", "3", "100"])
+def test_it_is_what_the_batch_commands_make(folder: Path, moses: str, window: str) -> None:
+    recipe(moses)
+    options = ["--recipe", "recipe.json", "--input", "dev", "--window", window, "--nbest-output", "list"]
+    assert translate(moses, *options, "--output", "out") == 0
+    with MosesProcess(MosesOptions(program=moses)) as process:
+        found = process.translate([line.encode() for line in SOURCE])
+    lines = [f"{n} ||| {line.decode()}\n" for n, part in enumerate(found) for line in part or []]
+    Path("moses.nbest").write_text("".join(lines))
+    search = ["--beam", "4", "--nbest", "3", "--forbid-unk", "--device", "cpu", "--quiet"]
+    assert nmt_core(["decode", "--model", "model", "--input", "dev", *search, "--output", "nmt.all"]) == 0
+    kept = [line for line in Path("nmt.all").read_text().splitlines(True) if not line.startswith("1 |")]
+    Path("nmt.nbest").write_text("".join(kept))
+    lists = ["--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--exact", "WordPenalty0"]
+    assert main(["merge", *lists, "--output", "merged"]) == 0
+    columns = ["--feature", "nmt:model", "--feature", "wordcount", "--device", "cpu", "--quiet"]
+    assert main(["add-features", "--source", "dev", "--nbest", "merged", *columns, "--output", "rich"]) == 0
+    if window == "100":  # the same batches: the same bytes
+        assert Path("list").read_bytes() == Path("rich").read_bytes()
+    for ours, theirs in zip(read_entries("list"), read_entries("rich"), strict=True):
+        assert (ours.sentence, ours.text, list(ours.features)) == (theirs.sentence, theirs.text, list(theirs.features))
+        for name, values in ours.features.items():
+            assert values == pytest.approx(theirs.features[name], abs=1e-5)
+    reranking = ["--weights", "weights", "--source", "dev", "--output", "expected"]
+    assert main(["rerank", "--nbest", "rich", *reranking]) == 0
+    assert Path("out").read_bytes() == Path("expected").read_bytes()
+    assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
+
+
+def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    Path("text").write_text("ab cd\nab DIE\ncd ef\n")
+    assert translate(moses, "--recipe", "recipe.json", "--input", "text", "--nbest-output", "list") == 0
+    lists = list(read_entries("list"))
+    assert {entry.sentence for entry in lists} == {0, 1, 2}
+    assert all(entry.features["InMoses0"] == (0.0,) for entry in lists if entry.sentence == 1)
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 3
+    assert "no list of moses for 1 of 3 sentences" in said.err
+    assert "1 sentences were too much for it" in said.err
+
+
+def test_without_moses_it_goes_on_when_told_to(
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    monkeypatch.setenv("FAKE_MOSES", "load-fails")
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "other") == 2
+    assert not Path("other").exists()
+    assert translate("/no/moses", "--recipe", "recipe.json", "--input", "dev") == 2
+    capsys.readouterr()
+    for program in (moses, "/no/moses"):
+        assert translate(program, "--recipe", "recipe.json", "--input", "dev", "--degrade") == 0
+        said = capsys.readouterr()
+        assert said.out.count("\n") == len(SOURCE)
+        assert "going on with the neural model alone" in said.err
+
+
+def test_markup_reaches_neither_system(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe(moses)
+    Path("text").write_text('<seg id="1"> ab\nab|x [cd]\n')
+    assert translate(moses, "--recipe", "recipe.json", "--input", "text", "--nbest-output", "list") == 0
+    texts = [entry.text for entry in read_entries("list") if entry.sentence == 1]
+    assert "cd&#93; &#91;cd"[9:] not in texts
+    assert any("x;421#&ba" in text or "ab&#124;x" in text for text in texts)
+    assert "2 sentences had characters" in capsys.readouterr().err
+
+
+def test_a_recipe_of_another_model_is_refused(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe(moses)
+    content = json.loads(Path("recipe.json").read_text())
+    content["signatures"]["NMT0"] = content["signatures"]["NMT0"].replace("model:", "model:0")
+    Path("recipe.json").write_text(json.dumps(content))
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
+    assert "tuned with another model" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("{", "is not JSON"),
+        ("[]", "is not a recipe"),
+        ('{"format": "hybridmt recipe", "version": 9}', "version 9"),
+        ('{"format": "hybridmt recipe", "version": 1, "moses_ini": 3}', "is a damaged recipe"),
+    ],
+)
+def test_other_files_are_no_recipes(
+    folder: Path, moses: str, content: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.json").write_text(content)
+    assert translate(moses, "--recipe", "bad.json", "--input", "dev") == 2
+    assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output"),
+        ([*LISTS, "--nbest-output", "x", "--lists", "nmt:3"], "--lists must be like"),
+        ([*LISTS, "--nbest-output", "x", "--window", "0"], "must be above 0"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    folder: Path, moses: str, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translate(moses, *options, "--input", "dev") == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_standard_input_is_answered_as_it_comes(
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "expected") == 0
+    stream = io.BufferedReader(io.BytesIO(Path("dev").read_bytes()))  # type: ignore[arg-type]
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, fileno=_no_file))
+    capsys.readouterr()
+    assert translate(moses, "--recipe", "recipe.json") == 0
+    assert capsys.readouterr().out == Path("expected").read_text()
+
+
+def _no_file() -> Any:
+    raise OSError
