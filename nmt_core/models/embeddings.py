@@ -28,8 +28,11 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
             raise InputError(path, problem, line=number)
         if word in ids:
             try:
-                embedding.weight[ids[word]] = torch.tensor([float(value) for value in values])
+                vector = torch.tensor([float(value) for value in values])
             except ValueError as error:
                 raise InputError(path, f"not a number: {str(error)[:100]}", line=number) from error
+            if not bool(torch.isfinite(vector).all()):
+                raise InputError(path, "not a finite number, as float32 has them", line=number)
+            embedding.weight[ids[word]] = vector
             found += 1
     return found

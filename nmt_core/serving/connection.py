@@ -12,7 +12,8 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from nmt_core.errors import ConfigError, InputError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.small_files import read_small
 from nmt_core.whole_numbers import whole_number
 
 try:
@@ -33,6 +34,8 @@ OPTIONS = [
     ("grpc.lb_policy_name", "round_robin"),  # over the addresses that a name has
     ("grpc.enable_retries", 0),  # we try again ourselves
 ]
+
+_MOST_BYTES = 1 << 20  # of a certificate or key
 
 
 @dataclass(frozen=True)
@@ -64,13 +67,7 @@ class Access:
 
 
 def _content(path: str | None) -> bytes | None:
-    if path is None:
-        return None
-    try:
-        with open(path, "rb") as stream:
-            return stream.read()
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    return None if path is None else read_small(path, most=_MOST_BYTES)
 
 
 def split_addresses(text: str) -> list[str]:

@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 import grpc
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.small_files import read_small
 
+MOST_BYTES = 1 << 20  # of a certificate, a key, a file of tokens
 _SHORTEST_TOKEN = 16
 
 
@@ -88,11 +90,7 @@ def validity(path: str) -> Validity:
 
 def read_pem(path: str, kind: str) -> bytes:
     """The content of a PEM file. Raises InputError when it holds nothing of that kind."""
-    try:
-        with open(path, "rb") as stream:
-            content = stream.read()
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+    content = read_small(path, most=MOST_BYTES)
     if kind.encode() not in content:
         raise InputError(path, f"expected a PEM file with a {kind}")
     return content
@@ -119,10 +117,7 @@ def read_tokens(path: str) -> Tokens:
     """Lines of NAME TOKEN. Raises InputError for other lines, short tokens, or none at all."""
     owners: list[tuple[str, str]] = []
     try:
-        with open(path, encoding="ascii") as stream:
-            lines = stream.read().split("\n")
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+        lines = read_small(path, most=MOST_BYTES).decode("ascii").splitlines()
     except UnicodeDecodeError:
         raise InputError(path, "tokens are made of ASCII characters") from None
     for number, line in enumerate(lines, start=1):

@@ -199,7 +199,7 @@ def _columns_of_moses(labels: Sequence[str]) -> list[Column]:
     """``LM0_0`` is the value 0 of the feature ``LM0``."""
     columns = []
     for label in labels:
-        parts = re.fullmatch(r"(.+)_([0-9]+)", label)
+        parts = re.fullmatch(r"(.+)_([0-9]{1,9})", label)
         columns.append(Column(parts[1], int(parts[2])) if parts else Column(label, 0))
     return columns
 

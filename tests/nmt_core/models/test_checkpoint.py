@@ -58,6 +58,9 @@ def test_pretrained_embeddings_are_put_in(tmp_path: Path) -> None:
     vocabulary = Vocabulary(["</s>", "<unk>", "one", "two"])
     assert load_embeddings(str(vectors), vocabulary, embedding) == 2
     torch.testing.assert_close(embedding.weight[2:], torch.tensor([[2.0, 0.3], [0.5, -1.0]]))
+    vectors.write_text("one 1 nan\n")
+    with pytest.raises(InputError, match="vectors:1: not a finite number"):
+        load_embeddings(str(vectors), vocabulary, embedding)
     vectors.write_text("one 1 2 3\n")
     with pytest.raises(InputError, match=r"vectors:1: expected a word and 2 numbers .*found 3"):
         load_embeddings(str(vectors), vocabulary, embedding)
