@@ -95,7 +95,7 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace) -> int:
     """Translate."""
     from nmt_core.files import open_output
-    from nmt_core.inference.alignment import hard_alignment_line, soft_alignment_line
+    from nmt_core.inference.alignment import line_writer
 
     write = _writer(args)
     reranker = open_reranker(args)
@@ -103,8 +103,7 @@ def run(args: argparse.Namespace) -> int:
     with contextlib.ExitStack() as stack:
         sinks = [Sink(stack.enter_context(open_output(args.output)), write)]
         if args.alignments:
-            soft = args.alignments.removesuffix(".gz").endswith(".jsonl")
-            line_of = soft_alignment_line if soft else hard_alignment_line
+            line_of = line_writer(args.alignments)
             sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
         if args.heatmaps:
             os.makedirs(args.heatmaps, exist_ok=True)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import os
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
     from nmt_core.interfaces import PairScore, SentencePair
@@ -20,6 +21,7 @@ HELP = "score sentence or phrase pairs"
 _EPILOG = """\
 examples:
   nmt-core score --model runs/en-fr test.tok.en test.tok.fr > logprobs
+  nmt-core score --model runs/en-fr --alignments test.align test.tok.en test.tok.fr > logprobs
   nmt-core score --model runs/en-fr --per-word test.tok.en.gz hypotheses.fr
   nmt-core score --model runs/en-fr --raw test.en test.fr > logprobs
   paste -d '\\t' a.en a.fr | nmt-core score --model runs/en-fr --tab-separated - > logprobs
@@ -49,6 +51,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     forms.add_argument(
         "--surface", action="store_true", help="words as Moses has them; numbers are for these, not for subwords"
     )
+    parser.add_argument(
+        "--alignments",
+        type=OutputFile,
+        metavar="F",
+        help="source-target points, a line per pair, from the attention to the given target; F.jsonl: the weights",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
@@ -75,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
+    from nmt_core.inference.alignment import AlignedPair, line_writer
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.memory import keep_freed_memory
@@ -83,6 +92,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    if args.alignments and args.raw:
+        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_freed_memory()
     device = choose_device(args.device)
     scorer = open_scorer_of_form(
@@ -93,13 +104,16 @@ def run(args: argparse.Namespace) -> int:
         softmax=choose_softmax(args.softmax),
     )
     share = UnknownShare(" + ".join(args.model), _warn, hint="" if args.raw else "Raw text needs --raw")
-    pairs = iter(_pairs(args))
+    pairs, line_of = iter(_pairs(args)), line_writer(args.alignments or "")
     with (
         open_output("-") as stream,
+        open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
         tqdm(desc=NAME, unit=" pairs", total=_count(args), disable=args.quiet or None) as progress,
     ):
         while window := list(itertools.islice(pairs, args.window)):
-            scores = scorer.score(window, per_word=args.per_word)
+            scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)
+            if aligned is not None:
+                write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
             write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
             progress.update(len(window))
             for pair, score in zip(window, scores, strict=True):

@@ -8,11 +8,17 @@ takes no part in hard alignments.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.hypothesis import Matrix
+from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.text.pharaoh import Points, pharaoh
+from nmt_core.text.vocabulary import END, split_words
 
 _DIGITS = 5  # decimals of a weight
 
@@ -39,6 +45,38 @@ class Aligned(Protocol):
     def attention(self) -> Matrix | None:
         """The weights, ``</s>`` of either side last."""
         ...
+
+
+@dataclass(frozen=True)
+class AlignedPair:
+    """A scored pair and its attention."""
+
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    attention: Matrix | None
+
+    @staticmethod
+    def of(pair: SentencePair, score: PairScore) -> AlignedPair:
+        """What a scorer said of a pair when it was asked for attention."""
+        attention = None if score.attention is None else np.array(score.attention, dtype=np.float32)
+        return AlignedPair(tuple(split_words(pair.source)), tuple(split_words(pair.target)), attention)
+
+    @property
+    def source_labels(self) -> tuple[str, ...]:
+        """What the columns of ``attention`` stand for."""
+        return (*self.source_words, END)
+
+    @property
+    def target_labels(self) -> tuple[str, ...]:
+        """What its rows stand for."""
+        return (*self.target_words, END)
+
+
+def line_writer(path: str) -> Callable[[Aligned], str]:
+    """What makes the lines of an alignment file: attention weights for ``*.jsonl``, else points."""
+    for suffix in (".gz", ".xz", ".zst"):
+        path = path.removesuffix(suffix)
+    return soft_alignment_line if path.endswith(".jsonl") else hard_alignment_line
 
 
 def hard_points(attention: Matrix) -> Points:

@@ -18,6 +18,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
+from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.sampling import sample
@@ -26,6 +27,7 @@ from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
+from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.raw_text import open_raw_text
@@ -100,6 +102,7 @@ class Translator:
         self.source = joint_vocabulary([loaded.source for loaded in models])
         self.target = models[0].target
         self.predictor = make_predictor(models, average=average)
+        self._fused, self._average = fusion is not None, average
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
@@ -139,10 +142,46 @@ class Translator:
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
         for number, hypotheses in self._decode(to_search, sources, first):
             found[number] = hypotheses
+        if self._coarse:
+            self._score_again(found, asked, [request.key for request in to_search])
         return [
             [self._translation(hypothesis, line, words, raw=raw) for hypothesis in hypotheses]
             for hypotheses, line, words in zip(found, asked, sources, strict=True)
         ]
+
+    @property
+    def _coarse(self) -> bool:
+        """Whether the scores of search are less exact than those of the pair scorer, which has them."""
+        if self._fused or self.candidates is not None or self._average != "log-probabilities":
+            return False  # search has another distribution
+        return next(self.models[0].model.parameters()).dtype not in (torch.float32, torch.float64)
+
+    def _score_again(self, found: list[list[Hypothesis]], asked: Sequence[SourceLine], numbers: Sequence[int]) -> None:
+        """Put in the log-probabilities of the pair scorer; translations that were searched for are ranked by them.
+
+        Search in bfloat16 chooses among words by logits of 8 bits; the pair scorer has the same products in float32.
+        """
+        scorer = ModelPairScorer(self.models)
+        places = [(number, place) for number in numbers for place in range(len(found[number]))]
+        pairs = [
+            SentencePair(asked[number].text, " ".join(self.target.decode(found[number][place].words)))
+            for number, place in places
+        ]
+        for (number, place), score in zip(places, scorer.score(pairs, per_word=True), strict=True):
+            found[number][place] = self._with_score(found[number][place], score)
+        if isinstance(self.config, DecodingConfig):
+            for number in numbers:
+                found[number].sort(key=lambda hypothesis: -hypothesis.score)
+
+    def _with_score(self, hypothesis: Hypothesis, score: PairScore) -> Hypothesis:
+        assert score.word_log_probs is not None
+        added = self.config.ranking.normalize(score.log_prob - hypothesis.log_prob, length=len(score.word_log_probs))
+        return replace(
+            hypothesis,
+            log_prob=score.log_prob,
+            word_log_probs=score.word_log_probs,
+            score=hypothesis.score + added,
+        )
 
     def _request(self, number: int, line: SourceLine, first: int) -> Request[int]:
         """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""

@@ -1,0 +1,62 @@
+"""One score is one number: how far search, the pair scorer, and batches of different company agree."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+import torch
+
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.translator import Translator
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import build_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+WORDS = 3000
+CONFIG = RNNsearchConfig(embedding=64, hidden=96, maxout=48, alignment=64)
+
+
+def confident(dtype: torch.dtype) -> LoadedModel:
+    """A random model with opinions as strong as a trained one's: logits are tens."""
+    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS - 2))])
+    model = build_model(CONFIG, WORDS, WORDS).eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        scale = 1.5 if "output" in name or "generator" in name else 0.2
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    return LoadedModel(model.to(dtype), vocabulary, vocabulary, FolderConfig(model=CONFIG), "f" * 12, "confident")
+
+
+def lines() -> list[str]:
+    chance = random.Random(2)
+    return [" ".join(f"w{chance.randrange(WORDS - 2)}" for _ in range(chance.randrange(3, 30))) for _ in range(24)]
+
+
+@pytest.mark.parametrize(("dtype", "per_word"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-5)])
+def test_search_and_pair_scorer(dtype: torch.dtype, per_word: float) -> None:
+    loaded = confident(dtype)
+    translator = Translator([loaded], config=DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0))
+    found = translator.translate(lines())
+    ours = [(SentencePair(line, one.text), one) for line, nbest in zip(lines(), found, strict=True) for one in nbest]
+    scores = ModelPairScorer([loaded]).score([pair for pair, _ in ours])
+    for (_, one), score in zip(ours, scores, strict=True):
+        assert one.log_prob == pytest.approx(score.log_prob, abs=per_word * len(one.word_log_probs))
+        assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-9)
+        assert one.score == pytest.approx(one.log_prob / len(one.word_log_probs), abs=1e-9)
+    assert all([one.score for one in nbest] == sorted((one.score for one in nbest), reverse=True) for nbest in found)
+
+
+@pytest.mark.parametrize(("dtype", "per_word"), [(torch.float32, 1e-5), (torch.bfloat16, 0.05)])
+def test_the_company_of_a_batch(dtype: torch.dtype, per_word: float) -> None:
+    loaded = confident(dtype)
+    scorer = ModelPairScorer([loaded])
+    sources = lines()
+    pairs = [SentencePair(source, target) for source, target in zip(sources, sources[::-1], strict=True)]
+    together = scorer.score(pairs)
+    for pair, score in zip(pairs, together, strict=True):
+        words = pair.target.count(" ") + 2
+        assert scorer.score([pair])[0].log_prob == pytest.approx(score.log_prob, abs=per_word * words)
