@@ -31,6 +31,7 @@ from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
+_DROPOUTS = ("dropout", "embedding_dropout", "layer_dropout", "variational_dropout", "word_dropout")
 Trained = Literal["readout", "all"]
 
 
@@ -134,7 +135,7 @@ def fuse(
 
     ``language_ids`` has for every target word its id in the language model.
     """
-    reader = language.config.model_copy(update={"dropout": 0.0, "embedding_dropout": 0.0, "tied": False})
+    reader = language.config.model_copy(update={**dict.fromkeys(_DROPOUTS, 0.0), "tied": False})
     fused = DeepFusion(
         DeepFusionConfig(translation=translation.config, language=reader, trained=trained),
         translation.source_embedding.num_embeddings,

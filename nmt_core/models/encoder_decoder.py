@@ -29,11 +29,10 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.layers.cells import Cell, GateInputs, Recurrence
-from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import Layers, Reader, UpperLayers
+from nmt_core.layers.recurrent import Reader, UpperLayers
 from nmt_core.models.context import AttentiveContext, Context
 from nmt_core.models.interface import NO_WORD, KnownTargets, Memory, Side, State, Step, TranslationModel
 
@@ -136,15 +135,13 @@ class RecurrentDecoder(Decoder):
         *,
         initial: nn.Module | None = None,
         order: Order = "conditional",
-        layers: Layers | None = None,
+        upper: UpperLayers,
         dropout: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        layers = layers or Layers()
         self.embedding, self.context, self.readout, self.initial = embedding, context, readout, initial
         self.inputs, self.cell = first_layer
-        self.upper = UpperLayers(layers, self.cell.hidden)
-        self.variational, self.dropout = VariationalDropout(layers.variational), dropout
+        self.upper, self.dropout = upper, dropout
         self.waits = order == "look-generate-update"
 
     def start(self, memory: Memory) -> DecoderState:
@@ -182,10 +179,10 @@ class RecurrentDecoder(Decoder):
     def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         shifted_BTE = self.embedding.shifted(words_BT)
-        inputs_BTG = self.inputs(self.variational(shifted_BTE))
+        inputs_BTG = self.inputs(self.upper.variational(shifted_BTE))
         view = self.context.over_all(memory)
         first_BU = self._first(memory).to(inputs_BTG.dtype)
-        cell = self.cell.recurrence(self.variational.kept(self.cell.hidden_part(first_BU)))
+        cell = self.cell.recurrence(self.upper.variational.kept(self.cell.hidden_part(first_BU)))
         state_BU, hiddens = first_BU, []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:

@@ -24,6 +24,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
+from nmt_core.errors import ConfigError
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
@@ -248,9 +249,16 @@ class TranslationModel(nn.Module, abc.ABC):
         return self.parameters()
 
     def word_tables(self) -> list[WordTable]:
-        """All parameters with a row per word, each once: what a large vocabulary makes large."""
+        """All parameters with a row per word, each once: what a large vocabulary makes large.
+
+        Raises ConfigError where source and target share one.
+        """
         tables = [WordTable(embedding.weight, side) for side, embedding in self.embeddings()]
-        return list({id(table.parameter): table for table in (*tables, *self.generator.word_tables())}.values())
+        found: dict[int, WordTable] = {}
+        for table in (*tables, *self.generator.word_tables()):
+            if found.setdefault(id(table.parameter), table).side != table.side:
+                raise ConfigError("model.shared_embeddings do not go with training.partition_words")
+        return list(found.values())
 
     @property
     def device(self) -> torch.device:

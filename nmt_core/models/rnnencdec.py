@@ -11,37 +11,32 @@ Two texts describe it, and the config holds their differences:
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import model_validator
 from torch import nn
 
-from nmt_core.config import Config
-from nmt_core.layers.cells import GRU, ContextResetGRU
-from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.initialisation import Initialisation, Linear
+from nmt_core.layers.cells import ContextResetGRU
+from nmt_core.layers.initialisation import Linear
 from nmt_core.layers.readout import MaxoutReadout
-from nmt_core.layers.recurrent import RecurrentEncoder, RecurrentReader
+from nmt_core.layers.recurrent import RecurrentEncoder, RecurrentReader, UpperLayers
 from nmt_core.models.context import FixedContext
-from nmt_core.models.encoder_decoder import EncoderDecoder, Order, RecurrentDecoder
+from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.recurrent_config import TranslationConfig
 
 
-class RNNencdecConfig(Config):
+class RNNencdecConfig(TranslationConfig):
     """The baseline of Bahdanau et al. 2015 (appendix A.2.3) unless told otherwise."""
 
     type: Literal["rnnencdec"] = "rnnencdec"
-    embedding: int = Field(default=620, gt=0)
-    hidden: int = Field(default=1000, gt=0)
-    maxout: int = Field(default=500, gt=0)
-    output_rank: int | None = Field(default=None, gt=0)
     summary: Literal["last", "tanh"] = "last"
     reset: Literal["state", "context"] = "state"
-    order: Order = "look-generate-update"
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    embedding_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    tied: bool = False
-    initialisation: Initialisation = "paper"
+
+    @model_validator(mode="after")
+    def _has_a_reset(self) -> Self:
+        if self.reset == "context" and self.cell != "gru":
+            raise ValueError(f"reset: only cell gru has a reset gate for the context, {self.cell} has not")
+        return self
 
 
 class RNNencdec(EncoderDecoder):
@@ -51,22 +46,19 @@ class RNNencdec(EncoderDecoder):
         super().__init__()
         self.config = config
         hidden, embedding = config.hidden, config.embedding
-        self.source_embedding = WordEmbedding(source_words, embedding, dropout=config.embedding_dropout)
-        self.target_embedding = WordEmbedding(target_words, embedding, dropout=config.embedding_dropout)
-        self.encoder = RecurrentEncoder(embedding, hidden)
+        self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words)
+        self.encoder = RecurrentEncoder(embedding, hidden, layers=config.layers(config.encoder_depth))
         self.summary = Linear(hidden, hidden, bias=False) if config.summary == "tanh" else None
         self.initial = Linear(hidden, hidden)
-        unit = ContextResetGRU(hidden) if config.reset == "context" else GRU(hidden)
-        self.word_inputs = unit.inputs(embedding)
+        layers = config.layers(config.decoder_depth)
+        unit = ContextResetGRU(hidden) if config.reset == "context" else layers.new_cell(hidden)
+        self.word_inputs = unit.inputs(embedding, gate_biases=config.gate_biases)
         self.context_inputs = unit.inputs(hidden, bias=False)
         self.unit = unit
+        self.upper = UpperLayers(layers, hidden)
         self.readout = MaxoutReadout(hidden, embedding, hidden, config.maxout)
-        self.output = linear_generator(
-            config.maxout,
-            target_words,
-            rank=embedding if config.tied else config.output_rank,
-            tied=self.target_embedding if config.tied else None,
-        )
+        tied = config.tied or config.shared_embeddings
+        self.output = config.new_generator(config.maxout, self.target_embedding, tied=tied)
         self.dropout = nn.Dropout(config.dropout)
         decoder = RecurrentDecoder(
             self.target_embedding,
@@ -75,6 +67,7 @@ class RNNencdec(EncoderDecoder):
             self.readout,
             initial=self.initial,
             order=config.order,
+            upper=self.upper,
             dropout=self.dropout,
         )
         self.assemble(RecurrentReader(self.source_embedding, [self.encoder]), decoder, self.output)

@@ -7,34 +7,29 @@ of Cho et al. 2014 or, with ``cell: lstm``, an LSTM.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
-from nmt_core.config import Config
-from nmt_core.layers.cells import CELLS, CellName
-from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.initialisation import Initialisation
 from nmt_core.layers.readout import StateReadout
-from nmt_core.layers.recurrent import NoReader
+from nmt_core.layers.recurrent import NoReader, UpperLayers
 from nmt_core.models.context import NoContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.recurrent_config import RecurrentConfig
 
 
-class RNNLMConfig(Config):
-    """Sizes; ``tied`` takes the word embeddings as output matrix (Press and Wolf 2017)."""
+class RNNLMConfig(RecurrentConfig):
+    """Sizes, and the number of layers."""
 
     type: Literal["rnnlm"] = "rnnlm"
-    cell: CellName = "gru"
-    embedding: int = Field(default=620, gt=0)
-    hidden: int = Field(default=1000, gt=0)
-    output_rank: int | None = Field(default=None, gt=0)
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    embedding_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
-    tied: bool = False
-    initialisation: Initialisation = "paper"
+    depth: int = Field(default=1, ge=1)
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.residual and self.depth == 1:
+            raise ValueError("residual: the first layer adds to nothing; give depth 2 or more")
+        return self
 
 
 class RNNLM(EncoderDecoder):
@@ -43,14 +38,21 @@ class RNNLM(EncoderDecoder):
     def __init__(self, config: RNNLMConfig, source_words: int, target_words: int, *, predicts: bool = True) -> None:
         super().__init__()
         self.config = config
-        self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.embedding_dropout)
-        unit = CELLS[config.cell](config.hidden)
-        self.word_inputs = unit.inputs(config.embedding)
+        self.target_embedding = config.new_embedding(target_words)
+        layers = config.layers(config.depth)
+        unit = layers.new_cell(config.hidden)
+        self.word_inputs = unit.inputs(config.embedding, gate_biases=config.gate_biases)
         self.unit = unit
-        tied = self.target_embedding if config.tied else None
-        rank = config.embedding if config.tied else config.output_rank
-        self.output = linear_generator(config.hidden, target_words, rank=rank, tied=tied) if predicts else None
+        self.upper = UpperLayers(layers, config.hidden)
+        generator = config.new_generator(config.hidden, self.target_embedding, tied=config.tied) if predicts else None
+        self.output = generator
         self.dropout = nn.Dropout(config.dropout)
-        layer = (self.word_inputs, self.unit)
-        decoder = RecurrentDecoder(self.target_embedding, layer, NoContext(), StateReadout(), dropout=self.dropout)
+        decoder = RecurrentDecoder(
+            self.target_embedding,
+            (self.word_inputs, self.unit),
+            NoContext(),
+            StateReadout(),
+            upper=self.upper,
+            dropout=self.dropout,
+        )
         self.assemble(NoReader(), decoder, self.output)

@@ -58,8 +58,7 @@ def prepare(run: RunConfig) -> Prepared:
     reader = _Reader(run, carried.preparation)
     texts, dev = _texts(run, reader)
     pairs = list(itertools.chain.from_iterable(texts.values()))
-    source = _vocabulary(run.data.source_vocabulary, (pair[0] for pair in pairs), run.data.minimum_count)
-    target = _vocabulary(run.data.target_vocabulary, (pair[1] for pair in pairs), run.data.minimum_count)
+    source, target = _vocabularies(run, pairs)
     model = _first_model(run, source, target, start)
     if run.training.guided_alignment is not None and not model.attends:
         raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
@@ -237,6 +236,19 @@ def _name(paths: Sequence[str], place: int) -> str:
     """The name of a file among others, with its number where two have one name."""
     names = [os.path.basename(path) for path in paths]
     return names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
+
+
+def _vocabularies(run: RunConfig, pairs: Sequence[TextPair]) -> tuple[Vocabulary, Vocabulary]:
+    """Those of source and target; with shared embeddings one of both."""
+    data = run.data
+    lines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+    if not getattr(run.model, "shared_embeddings", False):
+        source = _vocabulary(data.source_vocabulary, lines[0], data.minimum_count)
+        return source, _vocabulary(data.target_vocabulary, lines[1], data.minimum_count)
+    if data.source_vocabulary != data.target_vocabulary:
+        raise ConfigError("model.shared_embeddings: give one vocabulary (or size) as source_ and target_vocabulary")
+    joint = _vocabulary(data.source_vocabulary, itertools.chain(*lines), data.minimum_count)
+    return joint, joint
 
 
 def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: int) -> Vocabulary:

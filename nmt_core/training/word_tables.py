@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from nmt_core.layers.embedding import WordTable
 from nmt_core.models.interface import TranslationModel
 
 
@@ -21,13 +22,14 @@ class WordTables:
 
     def __init__(self, model: TranslationModel, optimizer: torch.optim.Optimizer) -> None:
         self._model, self._optimizer = model, optimizer
-        self._tables = model.word_tables()
+        self._tables: list[WordTable] = []  # found when they are first needed
         self._words: dict[str, Tensor] | None = None
         self._whole: list[tuple[Tensor, dict[str, Tensor]]] = []
 
     def narrow(self, source: Tensor, target: Tensor) -> None:
         """Leave only these words (ascending ids) in the model; their new ids are their places."""
         self.widen()
+        self._tables = self._tables or self._model.word_tables()
         self._words = {"source": source.to(self._model.device), "target": target.to(self._model.device)}
         for parameter, side in self._tables:
             words = self._words[side]

@@ -44,6 +44,9 @@ CONFIGS: dict[str, ModelConfig] = {
     "rnnsearch-conditional": RNNsearchConfig(alignment=7, order="conditional", tied=True, **SIZES),
     "rnnencdec": RNNencdecConfig(**SIZES),
     "rnnencdec-cho2014": RNNencdecConfig(summary="tanh", reset="context", order="conditional", output_rank=3, **SIZES),
+    "rnnsearch-deep": RNNsearchConfig(
+        alignment=7, encoder_depth=2, decoder_depth=2, cell="lstm", residual=True, shared_embeddings=True, **SIZES
+    ),
     "rnnlm": RNNLMConfig(embedding=6, hidden=10),
     "rnnlm-lstm": RNNLMConfig(embedding=6, hidden=10, cell="lstm"),
 }

@@ -6,7 +6,7 @@ Cho et al. 2014, section 2 and supplement; the order Look, Generate, Update of J
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,13 +51,54 @@ def gate_inputs(p: Parameters, name: str, x: Array) -> Array:
     return total
 
 
-def encoder_states(p: Parameters, encoder: str, words: Sequence[int], *, backward: bool) -> list[Array]:
-    state = np.zeros_like(p[f"{encoder}.unit.candidate"][0])
-    states = []
-    for word in reversed(words) if backward else words:
-        inputs = gate_inputs(p, f"{encoder}.inputs", p["source_embedding.weight"][word])
-        state = gated_unit(p, f"{encoder}.unit", inputs, state)
-        states.append(state)
+def lstm(p: Parameters, unit: str, word: Array, state: Array, context: Array | None = None) -> Array:
+    """c' = f c + i g, h' = o tanh(c'); the forget gate's bias is raised by one. A state is h and c."""
+    hidden, cell = np.split(state, 2)
+    summed = word + p[f"{unit}.gates"] @ hidden + (0 if context is None else context)
+    i, f, o, g = np.split(summed, 4)
+    cell = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(g)
+    return np.concatenate([sigmoid(o) * np.tanh(cell), cell])
+
+
+CELLS = {"gru": gated_unit, "lstm": lstm, "context-reset": context_reset_unit}
+PARTS = {"lstm": 2}
+
+
+class Layers:
+    """Recurrent layers step by step: the first is told a context, the others read what is given out below."""
+
+    def __init__(
+        self, p: Parameters, names: tuple[str, str, str], hidden: int, *, cell: str = "gru", residual: bool = False
+    ) -> None:
+        self.p, self.hidden, self.residual, self.cell = p, hidden, residual, cell
+        self.inputs, self.unit, self.upper = names
+        self.depth = 1
+        while f"{self.upper}.cells.{self.depth - 1}.gates" in p:
+            self.depth += 1
+        self.states = [np.zeros(hidden * PARTS.get(cell, 1)) for _ in range(self.depth)]
+
+    def step(self, embedded: Array, context: Array | None = None) -> Array:
+        first = gate_inputs(self.p, self.inputs, embedded)
+        self.states[0] = CELLS[self.cell](self.p, self.unit, first, self.states[0], context)
+        for number in range(1, self.depth):
+            inputs = gate_inputs(self.p, f"{self.upper}.inputs.{number - 1}", self.given_out(number))
+            name = f"{self.upper}.cells.{number - 1}"
+            cell = "gru" if self.cell == "context-reset" else self.cell
+            self.states[number] = CELLS[cell](self.p, name, inputs, self.states[number])
+        return self.given_out(self.depth)
+
+    def given_out(self, layers: int) -> Array:
+        hiddens = [state[: self.hidden] for state in self.states[:layers]]
+        return np.sum(hiddens, axis=0) if self.residual else hiddens[-1]
+
+
+def encoder_states(
+    p: Parameters, encoder: str, words: Sequence[int], *, backward: bool, hidden: int = 0, **options: object
+) -> list[Array]:
+    hidden = hidden or p[f"{encoder}.unit.candidate"].shape[0]
+    layers = Layers(p, (f"{encoder}.inputs", f"{encoder}.unit", f"{encoder}.upper"), hidden, **options)
+    ordered = reversed(words) if backward else words
+    states = [layers.step(p["source_embedding.weight"][word]) for word in ordered]
     return states[::-1] if backward else states
 
 
@@ -73,12 +114,21 @@ def word_log_probs(p: Parameters, readout: Array) -> Array:
     return log_softmax(p["output.weight"] @ inputs + p["output.bias"])
 
 
-def rnnsearch(p: Parameters, source: Sequence[int], target: Sequence[int], *, order: str) -> list[float]:
+def rnnsearch(
+    p: Parameters,
+    source: Sequence[int],
+    target: Sequence[int],
+    *,
+    order: str,
+    cell: str = "gru",
+    residual: bool = False,
+) -> list[float]:
     """log p of every target word; both sides end with their ``</s>``."""
-    forward = encoder_states(p, "encoder", source, backward=False)
-    backward = encoder_states(p, "backward_encoder", source, backward=True)
+    hidden = p["initial.weight"].shape[0]
+    options = {"hidden": hidden, "cell": cell, "residual": residual}
+    forward = encoder_states(p, "encoder", source, backward=False, **options)
+    backward = encoder_states(p, "backward_encoder", source, backward=True, **options)
     annotations = [np.concatenate(pair) for pair in zip(forward, backward, strict=True)]
-    state = np.tanh(p["initial.weight"] @ backward[0] + p["initial.bias"])
 
     def look(state: Array) -> Array:
         query = p["attention.query.weight"] @ state
@@ -88,70 +138,66 @@ def rnnsearch(p: Parameters, source: Sequence[int], target: Sequence[int], *, or
         weights = np.exp(log_softmax(energies))
         return sum(weight * h for weight, h in zip(weights, annotations, strict=True))
 
-    def update(state: Array, embedded: Array, context: Array) -> Array:
-        word, here = gate_inputs(p, "word_inputs", embedded), gate_inputs(p, "context_inputs", context)
-        return gated_unit(p, "unit", word, state, here)
-
-    embedded = np.zeros_like(p["target_embedding.weight"][0])
-    log_probs = []
-    for word in target:
-        context = look(state)
-        if order == "conditional":
-            state = update(state, embedded, context)
-        log_probs.append(word_log_probs(p, maxout_readout(p, state, embedded, context))[word])
-        embedded = p["target_embedding.weight"][word]
-        if order == "look-generate-update":
-            state = update(state, embedded, context)
-    return log_probs
+    return decode(p, target, look, backward[0], order=order, cell=cell, residual=residual)
 
 
 def rnnencdec(
-    p: Parameters, source: Sequence[int], target: Sequence[int], *, order: str, summary: str, reset: str
+    p: Parameters,
+    source: Sequence[int],
+    target: Sequence[int],
+    *,
+    order: str,
+    summary: str,
+    reset: str,
+    cell: str = "gru",
+    residual: bool = False,
 ) -> list[float]:
     """log p of every target word; both sides end with their ``</s>``."""
-    context = encoder_states(p, "encoder", source, backward=False)[-1]
+    hidden = p["initial.weight"].shape[0]
+    context = encoder_states(p, "encoder", source, backward=False, hidden=hidden, cell=cell, residual=residual)[-1]
     if summary == "tanh":
         context = np.tanh(p["summary.weight"] @ context)
-    state = np.tanh(p["initial.weight"] @ context + p["initial.bias"])
-    unit = context_reset_unit if reset == "context" else gated_unit
-    here = gate_inputs(p, "context_inputs", context)
+    cell = "context-reset" if reset == "context" else cell
+    return decode(p, target, lambda state: context, context, order=order, cell=cell, residual=residual)
+
+
+def decode(
+    p: Parameters,
+    target: Sequence[int],
+    look: Callable[[Array], Array],
+    first: Array,
+    *,
+    order: str,
+    cell: str,
+    residual: bool,
+) -> list[float]:
+    """The decoder of both: the first layer looks and is told, the last is read out."""
+    hidden = p["initial.weight"].shape[0]
+    layers = Layers(p, ("word_inputs", "unit", "upper"), hidden, cell=cell, residual=residual)
+    layers.states[0][:hidden] = np.tanh(p["initial.weight"] @ first + p["initial.bias"])
     embedded = np.zeros_like(p["target_embedding.weight"][0])
     log_probs = []
     for word in target:
+        context = look(layers.states[0][:hidden])
+        told = gate_inputs(p, "context_inputs", context)
         if order == "conditional":
-            state = unit(p, "unit", gate_inputs(p, "word_inputs", embedded), state, here)
-        log_probs.append(word_log_probs(p, maxout_readout(p, state, embedded, context))[word])
+            layers.step(embedded, told)
+        readout = maxout_readout(p, layers.given_out(layers.depth), embedded, context)
+        log_probs.append(word_log_probs(p, readout)[word])
         embedded = p["target_embedding.weight"][word]
         if order == "look-generate-update":
-            state = unit(p, "unit", gate_inputs(p, "word_inputs", embedded), state, here)
+            layers.step(embedded, told)
     return log_probs
 
 
-def lstm_language_model(p: Parameters, target: Sequence[int]) -> list[float]:
-    """The same with an LSTM: gates i, f, o and new content g, the forget gate's bias raised by one."""
-    embedded = np.zeros_like(p["target_embedding.weight"][0])
-    size = p["unit.gates"].shape[1]
-    hidden, cell = np.zeros(size), np.zeros(size)
-    log_probs = []
-    for word in target:
-        summed = p["word_inputs.weight"] @ embedded + p["word_inputs.bias"] + p["unit.gates"] @ hidden
-        i, f, o, g = summed[:size], summed[size : 2 * size], summed[2 * size : 3 * size], summed[3 * size :]
-        cell = sigmoid(f + 1) * cell + sigmoid(i) * np.tanh(g)
-        hidden = sigmoid(o) * np.tanh(cell)
-        log_probs.append(word_log_probs(p, hidden)[word])
-        embedded = p["target_embedding.weight"][word]
-    return log_probs
-
-
-def rnnlm(p: Parameters, target: Sequence[int], *, cell: str = "gru") -> list[float]:
+def rnnlm(
+    p: Parameters, target: Sequence[int], *, hidden: int, cell: str = "gru", residual: bool = False
+) -> list[float]:
     """log p of every target word of a recurrent language model."""
-    if cell == "lstm":
-        return lstm_language_model(p, target)
+    layers = Layers(p, ("word_inputs", "unit", "upper"), hidden, cell=cell, residual=residual)
     embedded = np.zeros_like(p["target_embedding.weight"][0])
-    state = np.zeros(p["unit.candidate"].shape[0])
     log_probs = []
     for word in target:
-        state = gated_unit(p, "unit", gate_inputs(p, "word_inputs", embedded), state)
-        log_probs.append(word_log_probs(p, state)[word])
+        log_probs.append(word_log_probs(p, layers.step(embedded))[word])
         embedded = p["target_embedding.weight"][word]
     return log_probs

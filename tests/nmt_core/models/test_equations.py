@@ -31,7 +31,21 @@ CONFIGS = {
     "rnnencdec-conditional": RNNencdecConfig(order="conditional", **SMALL),
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, output_rank=3, initialisation="glorot"),
     "rnnlm-lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm", initialisation="glorot"),
+    "rnnsearch-lstm": RNNsearchConfig(alignment=6, cell="lstm", **SMALL),
+    "rnnsearch-deep": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, **SMALL),
+    "rnnsearch-deep-lstm": RNNsearchConfig(
+        alignment=6, cell="lstm", order="conditional", encoder_depth=3, decoder_depth=2, residual=True, **SMALL
+    ),
+    "rnnsearch-residual": RNNsearchConfig(alignment=6, encoder_depth=3, decoder_depth=3, residual=True, **SMALL),
+    "rnnsearch-gate-biases": RNNsearchConfig(alignment=6, gate_biases=True, **SMALL),
+    "rnnsearch-shared": RNNsearchConfig(alignment=6, shared_embeddings=True, **SMALL),
+    "rnnencdec-deep": RNNencdecConfig(
+        encoder_depth=2, decoder_depth=2, reset="context", order="conditional", residual=True, gate_biases=True, **SMALL
+    ),
+    "rnnencdec-deep-lstm": RNNencdecConfig(encoder_depth=2, decoder_depth=2, cell="lstm", summary="tanh", **SMALL),
+    "rnnlm-deep": RNNLMConfig(embedding=4, hidden=5, depth=3, residual=True, initialisation="glorot"),
 }
+WORDS = 7
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
 
 
@@ -41,7 +55,7 @@ def config(request: pytest.FixtureRequest) -> RNNsearchConfig | RNNencdecConfig:
 
 
 def make(config: RNNsearchConfig | RNNencdecConfig, dtype: torch.dtype) -> TranslationModel:
-    model = new_model(config, 8, 7, seed=3).to(dtype).eval()
+    model = new_model(config, WORDS, WORDS, seed=3).to(dtype).eval()
     with torch.no_grad():  # biases too must matter
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -53,11 +67,16 @@ def expected(
     config: RNNsearchConfig | RNNencdecConfig, parameters: dict, source: list[int], target: list[int]
 ) -> list[float]:
     words = [*source, 0], [*target, 0]
-    if isinstance(config, RNNsearchConfig):
-        return reference.rnnsearch(parameters, *words, order=config.order)
+    cell = {"cell": config.cell, "residual": config.residual}
     if isinstance(config, RNNLMConfig):
-        return reference.rnnlm(parameters, words[1], cell=config.cell)
-    return reference.rnnencdec(parameters, *words, order=config.order, summary=config.summary, reset=config.reset)
+        return reference.rnnlm(parameters, words[1], hidden=config.hidden, **cell)
+    if config.shared_embeddings:
+        shared = parameters["source_embedding.weight"]
+        parameters = {**parameters, "target_embedding.weight": shared, "output.weight": shared}
+    if isinstance(config, RNNsearchConfig):
+        return reference.rnnsearch(parameters, *words, order=config.order, **cell)
+    kind = {"order": config.order, "summary": config.summary, "reset": config.reset}
+    return reference.rnnencdec(parameters, *words, **kind, **cell)
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])

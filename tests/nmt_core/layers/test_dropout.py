@@ -1,0 +1,48 @@
+"""Dropout of the same units at all positions, and of whole words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nmt_core.layers.cells import GRU, LSTM, Cell
+from nmt_core.layers.dropout import VariationalDropout, WordDropout
+
+
+def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
+    torch.manual_seed(1)
+    found = VariationalDropout(0.25)(torch.ones(200, 3, 40))
+    assert torch.equal(found[:, 0], found[:, 2])
+    assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
+    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
+
+
+def test_word_dropout_drops_whole_words() -> None:
+    torch.manual_seed(1)
+    found = WordDropout(0.25)(torch.ones(200, 40, 3))
+    assert torch.equal(found[..., 0], found[..., 2])
+    assert found.unique().tolist() == pytest.approx([0.0, 4 / 3])
+    assert found.mean().item() == pytest.approx(1.0, abs=0.02)
+
+
+@pytest.mark.parametrize("dropout", [VariationalDropout(0.5), WordDropout(0.5)])
+def test_outside_of_training_nothing_is_dropped(dropout: torch.nn.Module) -> None:
+    inputs = torch.randn(4, 3, 2)
+    assert torch.equal(dropout.eval()(inputs), inputs)
+
+
+@pytest.mark.parametrize("kind", [GRU, LSTM])
+def test_masked_states_are_what_recurrent_matrices_read(kind: type[Cell]) -> None:
+    """With the same units dropped at every step, the columns of these units might as well be zero."""
+    torch.manual_seed(3)
+    cell = kind(4).double()
+    for parameter in cell.parameters():
+        torch.nn.init.normal_(parameter)
+    inputs_NG = torch.randn(2, cell.input_size, dtype=torch.float64)
+    state_NU = torch.randn(2, cell.state_size, dtype=torch.float64)
+    kept_H = torch.tensor([0.0, 2.0, 2.0, 0.0], dtype=torch.float64)
+    masked = cell.recurrence(kept_H.expand(2, 4))(inputs_NG, state_NU, None)
+    with torch.no_grad():
+        for parameter in cell.parameters():
+            parameter.mul_(kept_H)
+    torch.testing.assert_close(masked, cell(inputs_NG, state_NU))

@@ -1,0 +1,251 @@
+"""Models are made of parts: options of the parts, states with a source axis, and first values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch import Tensor, nn
+
+from nmt_core.commands.main import main
+from nmt_core.data.batching import Batch, Padded, pad_pairs
+from nmt_core.data.layout import Layout
+from nmt_core.inference.beam_search import DecodingConfig, beam_search
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.interfaces import SentencePair
+from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.initialisation import initialise
+from nmt_core.models.build import AnyConfig, new_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.interface import SOURCE_AXIS, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.losses import backpropagate
+
+SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
+DEEP: dict[str, AnyConfig] = {
+    "rnnsearch": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, residual=True, **SMALL),
+    "rnnsearch lstm": RNNsearchConfig(alignment=6, cell="lstm", decoder_depth=2, order="conditional", **SMALL),
+    "rnnsearch shared": RNNsearchConfig(alignment=6, shared_embeddings=True, gate_biases=True, **SMALL),
+    "rnnencdec": RNNencdecConfig(encoder_depth=3, decoder_depth=2, cell="lstm", **SMALL),
+    "rnnlm": RNNLMConfig(embedding=4, hidden=5, depth=2, initialisation="glorot"),
+}
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
+PAIRS = [([2, 3, 4], [5, 6]), ([7], [4, 4, 2]), ([], [3]), ([2, 3, 5, 6, 7], []), ([2, 3], [5, 7])]
+TEXTS = [SentencePair(*(" ".join(VOCABULARY.words[word] for word in side) for side in pair)) for pair in PAIRS]
+
+
+def drawn(model: TranslationModel) -> TranslationModel:
+    generator = torch.Generator().manual_seed(2)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.7 * torch.randn(parameter.shape, generator=generator))
+    return model.double().eval().requires_grad_(False)
+
+
+def assert_all_agree(model: TranslationModel) -> None:
+    """Steps, forward pass, pair scorer and beam give one probability."""
+    batch = pad_pairs(PAIRS)
+    stepwise = TranslationModel.readouts(model, batch)
+    torch.testing.assert_close(model.readouts(batch), stepwise, rtol=0, atol=1e-12)
+    with torch.enable_grad():
+        torch.testing.assert_close(model.readouts(batch), stepwise, rtol=0, atol=1e-12)
+    expected = model(batch).sum(dim=1).tolist()
+    loaded = LoadedModel(model, VOCABULARY, VOCABULARY, FolderConfig(model=DEEP["rnnlm"]), "0" * 12, "drawn")
+    assert [score.log_prob for score in ModelPairScorer([loaded]).score(TEXTS)] == pytest.approx(expected, abs=1e-9)
+    decoding = DecodingConfig(beam=4, nbest=3, max_length_extra=3)
+    for found, (source, _) in zip(
+        beam_search(ModelPredictor(model), batch.source, config=decoding), PAIRS, strict=True
+    ):
+        for one in found:
+            target = pad_pairs([(source, list(one.words))])
+            assert one.log_prob == pytest.approx(model(target).sum().item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_models_of_several_layers_have_one_probability(name: str) -> None:
+    assert_all_agree(drawn(new_model(DEEP[name], len(VOCABULARY), len(VOCABULARY), seed=1)))
+
+
+# --- a state with a source axis
+
+
+@dataclass(frozen=True)
+class Keys(Memory):
+    keys_BSA: Tensor = field(metadata=SOURCE_AXIS)
+    mask_BS: Tensor = field(metadata=SOURCE_AXIS)
+
+
+@dataclass(frozen=True)
+class Coverage(State):
+    """How much was looked where so far."""
+
+    hidden_NH: Tensor
+    coverage_NS: Tensor = field(metadata=SOURCE_AXIS)
+
+
+class CoveringModel(TranslationModel):
+    """A toy whose next state depends on where it has looked before (as in Tu et al. 2016)."""
+
+    def __init__(self, words: int, size: int) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(words, size)
+        self.attention = AdditiveAttention(size, size, size)
+        self.output = linear_generator(size, words)
+
+    @property
+    def generator(self) -> Generator:
+        return self.output
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        yield "target", self.embedding
+
+    def encode(self, source: Padded) -> Keys:
+        return Keys(self.attention.keys(self.embedding(source.words_BL)), source.mask_BL)
+
+    def start(self, memory: Memory) -> Coverage:
+        assert isinstance(memory, Keys)
+        return Coverage(
+            memory.keys_BSA.new_zeros(memory.rows, self.embedding.embedding_dim),
+            memory.keys_BSA.new_zeros(memory.mask_BS.shape),
+        )
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        assert isinstance(memory, Keys) and isinstance(state, Coverage)
+        positions = memory.mask_BS.shape[1]
+        state = state.fit(state.rows, positions)
+        times = len(previous_N) // memory.rows
+        here = memory.repeat(times) if layout is None else memory.select(layout.sentences_N)
+        keys_NSA = here.keys_BSA * (1 - state.coverage_NS).unsqueeze(2)
+        energies_NS = self.attention.energies(state.hidden_NH.unsqueeze(1), keys_NSA)
+        weights_NS = energies_NS.masked_fill(~here.mask_BS, -torch.inf).softmax(dim=1)
+        context_NA = (weights_NS.unsqueeze(2) * here.keys_BSA).sum(dim=1)
+        hidden_NH = torch.tanh(context_NA + self.embedding(previous_N) + state.hidden_NH)
+        return Step(hidden_NH, Coverage(hidden_NH, state.coverage_NS + weights_NS), weights_NS)
+
+
+def test_a_state_with_a_source_axis_goes_through_search_and_scoring() -> None:
+    model = CoveringModel(len(VOCABULARY), 4)
+    initialise(model, "glorot", seed=1)
+    assert_all_agree(drawn(model))
+
+
+def test_rows_of_sentences_of_several_lengths_are_joined() -> None:
+    short, long = (
+        Coverage(torch.full((rows, 2), float(rows)), torch.full((rows, positions), float(positions)))
+        for rows, positions in ((1, 2), (2, 4))
+    )
+    both = short.join([long])
+    assert both.hidden_NH[:, 0].tolist() == [1.0, 2.0, 2.0]
+    assert both.coverage_NS.tolist() == [[2.0, 2.0, 0.0, 0.0], [4.0] * 4, [4.0] * 4]
+    both.put(torch.tensor([1]), short)
+    assert both.coverage_NS[1].tolist() == [2.0, 2.0, 0.0, 0.0]
+    assert both.fit(4, 1).coverage_NS.tolist() == [[2.0], [2.0], [4.0], [0.0]]
+
+
+# --- first values
+
+
+class Forgetful(nn.Module):
+    """A cell of somebody who did not think of first values."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(2, 2))
+
+
+def test_a_module_that_does_not_say_its_first_values_is_an_error() -> None:
+    with pytest.raises(TypeError, match="Forgetful has parameters and no method initialise"):
+        initialise(nn.Sequential(Forgetful()), "paper", seed=1)
+
+
+# --- training
+
+
+def nats(model: TranslationModel, batch: Batch) -> float:
+    return backpropagate(model, batch).objective.item()
+
+
+@pytest.mark.parametrize("option", ["layer_dropout", "variational_dropout", "word_dropout"])
+def test_dropout_changes_training_and_nothing_else(option: str) -> None:
+    config = RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=2, **SMALL, **{option: 0.4})
+    model = new_model(config, 8, 8, seed=1)
+    plain = new_model(config.model_copy(update={option: 0.0}), 8, 8, seed=1)
+    batch = pad_pairs(PAIRS)
+    wanted = nats(plain, batch)
+    assert nats(model.eval(), batch) == wanted
+    torch.manual_seed(1)
+    first = nats(model.train(), batch)
+    assert abs(first - wanted) > 1e-6
+    torch.manual_seed(1)
+    assert nats(model, batch) == first
+    assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> None:
+    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
+    (tmp_path / "t").write_text("u w c\nx\nv v\n" * 20)
+    settings = {
+        "folder": str(tmp_path / "m"),
+        "model": {"type": "rnnsearch", "alignment": 3, "shared_embeddings": True, **SMALL},
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
+        "training": {"max_updates": 5, "batch_sentences": 5, "dev_beam": 1, "select_by": "nll", "optimizer": "adam"},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    loaded = load_model(str(tmp_path / "m"))
+    assert loaded.source.words == loaded.target.words
+    assert set("abcduvwx") <= set(loaded.source.words)
+    model = loaded.model
+    assert len({id(embedding.weight) for _, embedding in model.embeddings()}) == 1
+    names = {name for name, _ in model.named_parameters() if "embedding" in name or "output" in name}
+    assert names == {"source_embedding.weight", "output.bias", "output.low_rank.weight"}
+
+
+@pytest.mark.parametrize(
+    ("model", "data", "training", "problem"),
+    [
+        ({"type": "rnnsearch", "residual": True}, {}, {}, "residual: the first layer adds to nothing"),
+        ({"type": "rnnlm", "residual": True}, {}, {}, "residual: the first layer adds to nothing"),
+        ({"type": "rnnencdec", "reset": "context", "cell": "lstm"}, {}, {}, "reset: only cell gru has a reset gate"),
+        ({"type": "rnnsearch", "shared_embeddings": True, "output_rank": 3}, {}, {}, "output_rank: with shared_embed"),
+        (
+            {"type": "rnnsearch", "shared_embeddings": True},
+            {"source_vocabulary": 5, "target_vocabulary": 6},
+            {},
+            "model.shared_embeddings: give one vocabulary",
+        ),
+        (
+            {"type": "rnnsearch", "shared_embeddings": True, "hidden": 4, "embedding": 4},
+            {},
+            {"partition_words": 20},
+            "model.shared_embeddings do not go with training.partition_words",
+        ),
+        ({"type": "rnnsearch", "encoder_depth": 0}, {}, {}, "model.encoder_depth"),
+        ({"type": "rnnsearch", "cell": "grue"}, {}, {}, "model.cell"),
+    ],
+)
+def test_options_that_do_not_go_together_are_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: dict, data: dict, training: dict, problem: str
+) -> None:
+    (tmp_path / "s").write_text("a b\nc d\n" * 9)
+    settings = {
+        "folder": str(tmp_path / "x"),
+        "model": model,
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2, **data},
+        "training": {"max_updates": 2, "batch_sentences": 2, "select_by": "nll", **training},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
+    error = capsys.readouterr().err
+    assert problem in error
+    assert len(error.splitlines()) == 1
