@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmt_core.errors import InputError
-from smt_bridge.doctor.findings import Finding, error, warning
+from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.words import Words
 from smt_bridge.fields import text_of
+from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.phrase_table import read_windows, split_window
 
 
@@ -24,8 +25,13 @@ class Table:
         self.findings: list[Finding] = []
         self.source = Words(path, Counter())
         self.target = Words(path, Counter())
+        kind = binarised_kind(path)
         if not os.path.exists(path):
             self.findings.append(error(path, "there is no such table", "correct the path"))
+            return
+        if kind is not None:
+            problem = f"is a table for {kind}: its phrase pairs are not looked into"
+            self.findings.append(note(path, problem, "give the text that it was made from"))
             return
         try:
             self._look(most)

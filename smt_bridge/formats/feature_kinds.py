@@ -155,6 +155,20 @@ def missing_parts(kind: FeatureKind, folder: str) -> list[str]:
     return [part for part in kind.parts if not os.path.exists(os.path.join(folder, part))]
 
 
+def binarised_kind(path: str) -> str | None:
+    """The class that reads a binarised table, by the name of its file or what is in its folder; None for other files.
+
+    >>> binarised_kind("phrase-table.minphr")
+    'PhraseDictionaryCompact'
+    """
+    for name, kind in _KINDS.items():
+        if kind.role != "binary":
+            continue
+        if os.path.isdir(path) and not missing_parts(kind, path) if kind.parts else path.endswith(kind.endings[0]):
+            return name
+    return None
+
+
 def binary_scores(kind: str, folder: str) -> int | None:
     """The number of scores that a ProbingPT or OnDisk table says it has; None for other kinds and where it does not.
 

@@ -30,6 +30,7 @@ import numpy.typing as npt
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, SEPARATOR, split_fields, split_tokens
+from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.plain_numbers import are_plain_numbers
 
 WINDOW = 20_000
@@ -95,9 +96,12 @@ class Window(NamedTuple):
 def read_windows(path: str) -> Iterator[Window]:
     """Yield the table as windows of about ``WINDOW`` lines, in order.
 
-    Raises FormatError for an empty file, a hierarchical rule table and a malformed first line; the
+    Raises FormatError for an empty file, a binarised table, a hierarchical rule table and a malformed first line; the
     other lines are checked by ``split_window``.
     """
+    kind = binarised_kind(path)
+    if kind is not None:
+        raise FormatError(path, f"is a binarised table ({kind}); give the text that it was made from")
     window = None
     for content in cut_at_sources(read_blocks(path), size=WINDOW):
         if window is None:

@@ -63,11 +63,12 @@ def tune_mira(
     seed: int = 1,
     options: MiraOptions = MiraOptions(),  # noqa: B008
 ) -> Tuned:
-    """Weights of high corpus score, never below that of the start; sentences are shuffled by ``seed``."""
+    """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by ``seed``."""
     searched = pool.varying() if tuned is None else tuned & pool.varying()
-    best = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
+    before = Tuned(normalised(start), float(pool.metric.score(pool.best_statistics(start))))
     if not searched.any():
-        return best
+        return before
+    best = before if start.any() else before._replace(score=-math.inf)  # weights of 0 rank nothing
     lists = _lists(pool, start, searched)
     generator = np.random.default_rng(seed)
     weights = AveragedWeights(start)
@@ -80,9 +81,9 @@ def tune_mira(
             background = _step(lists[sentence], weights, background, pool, options)
         candidate = normalised(weights.mean())
         score = float(pool.metric.score(pool.best_statistics(candidate)))
-        if score > best.score:
+        if score > best.score and candidate.any():
             best = Tuned(candidate, score)
-    return best
+    return before if best.score == -math.inf else best
 
 
 class AveragedWeights:

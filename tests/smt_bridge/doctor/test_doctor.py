@@ -238,3 +238,16 @@ def test_the_list_of_a_system_with_tuneable_components_fits_its_ini(folder: Path
 def test_an_ini_of_before_2013_is_not_looked_into(tmp_path: Path) -> None:
     (tmp_path / "moses.ini").write_text("[ttable-file]\n0 0 0 2 x\n[weight-t]\n1\n1\n")
     assert ["before 2013" in str(found) for found in examine(Files(str(tmp_path / "moses.ini")))] == [True]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("ProbingPT", "probing"), ("PhraseDictionaryOnDisk", "ondisk")])
+def test_a_binarised_table_is_no_text(
+    shared: Path, tmp_path: Path, kind: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = str(shared / "moses" / "binarised" / name)
+    assert [str(found) for found in examine(Files(table=table))] == [
+        f"note: {table}: is a table for {kind}: its phrase pairs are not looked into; give the text that it was made from"
+    ]
+    assert main(["rescore-table", table, "--scorer", "none", "--output", str(tmp_path / "new")]) == 2
+    assert f"{table}: is a binarised table ({kind}); give the text that it was made from" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

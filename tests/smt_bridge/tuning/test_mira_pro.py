@@ -282,3 +282,16 @@ def test_an_ordered_sum_is_the_sum() -> None:
     assert ordered_sum(values) == pytest.approx([math.fsum(row) for row in values], abs=1e-12)
     assert ordered_sum(values[:, :0]).tolist() == [0, 0, 0]
     assert ordered_sum(values.astype(np.float32)).dtype == np.float32
+
+
+def test_a_start_of_zero_is_no_result() -> None:
+    pool = pool_of()
+    order = np.argsort(-pool.statistics[..., 0], axis=1, kind="stable")  # the first of every list is its best
+    best_first = pool._replace(
+        features=np.take_along_axis(pool.features, order[None], axis=2),
+        statistics=np.take_along_axis(pool.statistics, order[..., None], axis=1),
+        padding=np.zeros_like(pool.padding),
+    )
+    found = tune_mira(best_first, np.zeros(3))
+    assert np.abs(found.weights).sum() == pytest.approx(1.0, abs=1e-4)
+    assert found.score == pytest.approx(float(BLEU.score(best_first.best_statistics(np.zeros(3)))), abs=0.5)
