@@ -81,7 +81,9 @@ def read_manifest(path: str) -> Manifest | None:
         description, shards = content["description"], [Shard(*shard) for shard in content["shards"]]
     except (KeyError, TypeError) as error:
         raise InputError(path, f"is not a manifest ({error!r:.80}); {_ANEW}") from error
-    if not isinstance(description, dict) or not all(type(number) is int for shard in shards for number in shard):
+    if not isinstance(description, dict) or not all(
+        type(number) is int and number >= 0 for shard in shards for number in shard
+    ):
         raise InputError(path, f"is not a manifest; {_ANEW}")
     return Manifest(description, shards)
 
