@@ -153,11 +153,11 @@ def test_only_regular_files_of_a_bounded_size_are_read(
     monkeypatch.undo()
     (place / "subwords").unlink()
     os.mkfifo(place / "subwords")
-    with pytest.raises(InputError, match="subwords: is .*expected an ordinary file"):
+    with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
         carried.CarriedPreparation.read(str(place / "preparation.json"))
     (place / "subwords").unlink()
     (place / "subwords").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="subwords: is .*expected an ordinary file"):
+    with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
         carried.CarriedPreparation.read(str(place / "preparation.json"))
 
 
