@@ -47,6 +47,14 @@ def allow_tf32(device: torch.device) -> None:
     torch.backends.cuda.matmul.fp32_precision = "tf32"
 
 
+def name_arithmetic(parameter: torch.Tensor) -> str:
+    """What the last digits depend on beside the precision: device, version of torch and, on a CPU, its instructions."""
+    if parameter.is_cuda:
+        kind = torch.cuda.get_device_name(parameter.device).replace(" ", "_")
+        return f"device:cuda|gpu:{kind}|torch:{torch.__version__}"
+    return f"device:{parameter.device.type}|cpu:{torch.backends.cpu.get_cpu_capability()}|torch:{torch.__version__}"
+
+
 def name_precision(parameter: torch.Tensor) -> str:
     """How precisely a model with such parameters computes: float32, float64, bfloat16 or tf32."""
     if parameter.is_cuda and parameter.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32":

@@ -14,6 +14,7 @@ A *signature* is ``key:value`` fields between ``|``::
 ``tok``           tokenisation: ``none`` takes the words of the list as they stand; else the fingerprint of the
                   preparation that cuts them into the subwords of the model
 ``dtype``         precision of the arithmetic
+``device``        ``cpu`` or ``cuda``; ``cpu``: its instructions; ``gpu``: its name; ``torch``: the version
 ``version``       of this software
 ================= ==========================================================================
 

@@ -15,7 +15,7 @@ import torch
 
 from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
-from nmt_core.device import name_precision
+from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
 from nmt_core.interfaces import PairScore, SentencePair
@@ -61,14 +61,16 @@ class ModelPairScorer:
 
     @property
     def signature(self) -> str:
-        """Architecture and fingerprint of every model, precision, normalisation, and version."""
+        """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions."""
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
-        precision = name_precision(next(self.models[0].model.parameters()))
+        parameter = next(self.models[0].model.parameters())
+        precision, arithmetic = name_precision(parameter), name_arithmetic(parameter)
         exact = precision == "float32" and self.softmax == "full"
         softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
         said = "" if exact else "exact:no|"
-        return f"nmt:{names}|model:{prints}|log:e|norm:none|{softmax}{said}dtype:{precision}|version:{VERSION}"
+        exactness = f"{softmax}{said}dtype:{precision}"
+        return f"nmt:{names}|model:{prints}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
 
     @torch.inference_mode()
     def score(

@@ -181,7 +181,7 @@ def _described(addresses: str, model: str, **options: Any) -> pb.Model:
     if not found:
         raise missing or Unavailable(f"nothing answers at {addresses}")
     if len(found) > 1:
-        raise ServiceError(f"{addresses}: the servers have different models ({'; '.join(found)})")
+        raise ServiceError(f"{addresses}: the servers differ in model or arithmetic ({'; '.join(found)})")
     return next(iter(found.values()))
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from smt_bridge.formats.nbest_entry import NbestEntry, words_as_text
 
-_ALIGNMENT = re.compile(rb"[ \t]*(?:[0-9]+-[0-9]+[ \t]*)+")
+_ALIGNMENT = re.compile(rb"[ \t]*[0-9]{1,9}-[0-9]{1,9}(?:[ \t]+[0-9]{1,9}-[0-9]{1,9})*[ \t]*")
 _POINT = re.compile(rb"([0-9]+)-[0-9]+")
 _FEWEST = 20  # sentences for lengths and words to say anything
 MOST_LOOKED_AT = 2000  # sentences looked at

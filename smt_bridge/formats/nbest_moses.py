@@ -24,7 +24,7 @@ from smt_bridge.formats.factors import pick_factor
 from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, UNLABELLED, NbestEntry, checked_features
 
 RESCORED = "Rescored0"
-_LABEL = re.compile(rb"(?:^|[ \t;])[A-Za-z][^ \t=]*(?:=|:(?=[ \t]|$))")
+_LABEL = re.compile(rb"(?:^|[ \t;])[A-Za-z][^ \t=;]*(?:=|:(?=[ \t]|$))")
 _SEGMENT = re.compile(rb"(?:^|(?<=[ \t]))\|[0-9]+-[0-9]+(?:,[^|]*)?\|(?=[ \t]|$)")  # |0-1| and, enriched, |0-1,wa=...|
 _EQUALS = ord("=")
 _LONGEST_ID = 15  # digits

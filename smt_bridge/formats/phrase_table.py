@@ -34,7 +34,8 @@ from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.plain_numbers import are_plain_numbers
 
 WINDOW = 20_000
-_LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded
+_LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,
+_LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
 SOURCE, TARGET, SCORES = 0, 1, 2
 _FIELDS = 4  # source, target, scores, and the rest of the line as one
@@ -44,7 +45,6 @@ _ROUNDING = 0.01  # of probabilities with six digits
 
 _BAR, _NEWLINE = b"|\n"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NON_TERMINAL = re.compile(rb"(?:^|[ \t])\[[^ \t]*\]\[[^ \t]*\](?:[ \t]|$)")
 _LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
 _EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 
@@ -122,22 +122,29 @@ def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
     waiting = b""
     ends = np.zeros(0, np.int64)
     place = size  # the first line that may begin a new part
-    most = max(size, _LARGEST_WINDOW)
     for block in blocks:
         whole = block if block.endswith(b"\n") else block + b"\n"
         ends = np.append(ends, _places(whole, _NEWLINE) + len(waiting))
         waiting += whole
-        while place < len(ends):
-            source = _source(waiting, ends, place - 1)
-            while place < min(len(ends), most) and _source(waiting, ends, place) == source:
-                place += 1
-            if place == len(ends):
+        while True:
+            place = _behind_source(waiting, ends, place, most=max(size, _LARGEST_WINDOW))
+            lines = min(place, max(1, int(np.searchsorted(ends, _LARGEST_BYTES, side="right"))))
+            if lines >= len(ends):
                 break
-            cut = ends[place - 1]
+            cut = ends[lines - 1]
             yield waiting[:cut]
-            waiting, ends, place = waiting[cut + 1 :], ends[place:] - (cut + 1), size
+            waiting, ends, place = waiting[cut + 1 :], ends[lines:] - (cut + 1), size
     if waiting:
         yield waiting[:-1]
+
+
+def _behind_source(content: bytes, ends: npt.NDArray[np.int64], place: int, *, most: int) -> int:
+    """The first line from ``place`` on, but not behind ``most``, that has another source than the one before it."""
+    if place < len(ends):
+        source = _source(content, ends, place - 1)
+        while place < min(len(ends), most) and _source(content, ends, place) == source:
+            place += 1
+    return place
 
 
 def _places(content: bytes, octet: int) -> npt.NDArray[np.int64]:
@@ -324,8 +331,13 @@ def _problem_with(token: bytes) -> str:
 
 def _refuse_rules(window: Window, rows: Sequence[Row]) -> None:
     for number, row in enumerate(rows, start=window.first):
-        if any(_NON_TERMINAL.search(field) for field in row[:SCORES]):
+        if any(_is_non_terminal(token) for field in row[:SCORES] if b"][" in field for token in split_tokens(field)):
             raise FormatError(window.path, _RULES.format("non-terminals such as [X][X]"), line=number)
+
+
+def _is_non_terminal(token: bytes) -> bool:
+    """Whether it is written like [X][Y]."""
+    return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
 
 
 def _ends_in_label(phrase: bytes) -> bool:

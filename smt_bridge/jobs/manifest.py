@@ -9,9 +9,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
+
+from isal.isal_zlib import crc32
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_replacement
@@ -60,7 +61,7 @@ class Input(NamedTuple, Generic[Item]):
 
 def shard_of(first: int, content: bytes) -> Shard:
     r"""The shard whose lines, with ``\n`` between them, are ``content``."""
-    return Shard(first, content.count(b"\n") + 1, zlib.crc32(content))
+    return Shard(first, content.count(b"\n") + 1, crc32(content))
 
 
 def write_manifest(path: str, manifest: Manifest) -> None:

@@ -1,17 +1,18 @@
 """The outputs of single shards, and whether they are what they were when they were written.
 
 OUT.parts/000001.gz     the output of a shard
-OUT.parts/000001.json   which job it belongs to, its length and SHA-256, and what was counted meanwhile
+OUT.parts/000001.json   which job it belongs to, its length and CRC-32, and what was counted meanwhile
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
+
+from isal.isal_zlib import crc32
 
 from nmt_core.files import open_replacement
 from smt_bridge.jobs.manifest import Input, Shard, check_shards
@@ -55,7 +56,7 @@ class Parts(NamedTuple):
         record = {
             "job": task.job,
             "bytes": len(piece.content),
-            "sha256": hashlib.sha256(piece.content).hexdigest(),
+            "crc": crc32(piece.content),
             "counts": piece.counts,
         }
         with open_replacement(self._record_path(task.place)) as stream:
@@ -72,11 +73,11 @@ class Parts(NamedTuple):
 
     def copy(self, place: int, stream: BinaryIO) -> dict[str, float]:
         """Write a part behind the others; what was counted. Raises Damaged."""
-        record, digest = self._record(place), hashlib.sha256()
+        record, crc = self._record(place), 0
         for block in self._blocks(place):
-            digest.update(block)
+            crc = crc32(block, crc)
             stream.write(block)
-        if digest.hexdigest() != record["sha256"]:
+        if crc != record["crc"]:
             raise Damaged(place)
         counts: dict[str, float] = record["counts"]
         return counts
@@ -93,7 +94,7 @@ class Parts(NamedTuple):
                 record = json.load(stream)
         except (FileNotFoundError, ValueError) as error:
             raise Damaged(place) from error
-        if not isinstance(record, dict) or not {"job", "bytes", "sha256", "counts"} <= record.keys():
+        if not isinstance(record, dict) or not {"job", "bytes", "crc", "counts"} <= record.keys():
             raise Damaged(place)
         return record
 

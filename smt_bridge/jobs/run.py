@@ -2,7 +2,7 @@
 
     OUT.parts/manifest.json     what the job is
     OUT.parts/000001.gz ...     outputs of finished shards
-    OUT.parts/000001.json ...   their SHA-256, and what was counted meanwhile
+    OUT.parts/000001.json ...   their CRC-32, and what was counted meanwhile
 
 Whatever happens to the program, at any moment, the same command goes on with the shards that have no
 output yet. Bytes do not depend on who did which shard, or when: a shard is scored from its own content

@@ -175,6 +175,12 @@ def test_without_the_normaliser_scores_are_sums_of_logits() -> None:
     assert score.log_prob == pytest.approx(sum(logits[[0, 1], batch.target.words_BL[0]].tolist()), abs=1e-5)
 
 
+def test_the_signature_says_what_the_last_digits_depend_on() -> None:
+    signature = ModelPairScorer([MODELS["rnnsearch"]]).signature
+    instructions = torch.backends.cpu.get_cpu_capability()
+    assert f"|dtype:float32|device:cpu|cpu:{instructions}|torch:{torch.__version__}|version:" in signature
+
+
 def test_the_signature_says_what_is_not_exact() -> None:
     exact = ModelPairScorer([MODELS["rnnsearch"]]).signature
     assert "exact:no" not in exact

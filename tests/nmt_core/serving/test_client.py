@@ -176,7 +176,7 @@ def test_servers_with_different_models_are_not_mixed() -> None:
     with (
         serving(Scripted()) as first,
         serving(Scripted(signature="t")) as second,
-        pytest.raises(ServiceError, match=r"the servers have different models \(s; t\)"),
+        pytest.raises(ServiceError, match=r"the servers differ in model or arithmetic \(s; t\)"),
     ):
         RemotePairScorer(f"{first},{second}")
 

@@ -185,7 +185,7 @@ def test_a_part_that_is_not_what_was_written_is_done_again(
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"job": 1, "bytes": 2, "sha256": 3, "counts": 4}'])
+@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"job": 1, "bytes": 2, "crc": 3, "counts": 4}'])
 def test_a_part_whose_record_is_damaged_is_done_again(job: Job[Lines], tmp_path: Path, content: bytes) -> None:
     finish(job, shards="1-4")
     (tmp_path / "out.parts" / "000003.json").write_bytes(content)

@@ -1,0 +1,116 @@
+"""Pipes, devices and full disks at both ends of the commands, with one process and with several."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.commands.main import main
+
+LINES = "".join(f"{n} ||| x y{rank} ||| LM0= -{rank} ||| -1\n" for n in range(12) for rank in range(3))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "nbest").write_text(LINES)
+    (tmp_path / "source").write_text("".join(f"a{number} b\n" for number in range(12)))
+    (tmp_path / "weights").write_text("LM0= 1\n")
+    return tmp_path
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    program = f"{sys.executable} -m smt_bridge"
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
+    return subprocess.run(
+        ["bash", "-c", command.replace("BRIDGE", program)],
+        cwd=folder, capture_output=True, text=True, check=False, env=environment, timeout=120,
+    )  # fmt: skip
+
+
+ADD = "add-features --feature wordcount --feature lengthratio --window 3 --quiet"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(
+    "how",
+    [
+        "< source BRIDGE ADD --source - --nbest nbest --output out",
+        "BRIDGE ADD --source <(cat source) --nbest nbest --output out",
+        "BRIDGE ADD --source <(gzip < source) --nbest <(gzip < nbest) --output out",
+        "< nbest BRIDGE ADD --source source --nbest - > out",
+        "BRIDGE ADD --source source --nbest nbest --output /dev/stdout | cat > out",
+        "BRIDGE ADD --source source --nbest nbest --output >(cat > out); wait; sleep 0.5",
+    ],
+)
+def test_pipes_make_the_bytes_of_files(files: Path, how: str, jobs: int) -> None:
+    assert main([*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"),
+                 "--output", str(files / "expected"), "--jobs", "1"]) == 0  # fmt: skip
+    done = shell(how.replace("ADD", f"{ADD} --jobs {jobs}"), files)
+    assert done.returncode == 0, done.stderr
+    assert (files / "out").read_bytes() == (files / "expected").read_bytes()
+
+
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".zst"])
+def test_parts_of_every_compression(files: Path, suffix: str) -> None:
+    from nmt_core.files import read_lines
+
+    command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]
+    assert main([*command, "--output", str(files / "plain")]) == 0
+    assert main([*command, "--output", str(files / f"out{suffix}")]) == 0
+    assert list(read_lines(str(files / f"out{suffix}"))) == list(read_lines(str(files / "plain")))
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "BRIDGE rerank --nbest nbest --weights weights > /dev/full",
+        "BRIDGE rerank --nbest nbest --weights weights --output /dev/full",
+        f"BRIDGE {ADD} --source source --nbest nbest > /dev/full",
+        f"BRIDGE {ADD} --source source --nbest nbest --output /dev/full --jobs 2",
+    ],
+)
+def test_a_full_output_is_one_line(files: Path, command: str) -> None:
+    done = shell(command, files)
+    assert done.returncode == 2
+    lines = [line for line in done.stderr.splitlines() if "cannot be written (No space left on device)" in line]
+    assert len(lines) == 1
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_a_reader_that_goes_ends_the_command_quietly(files: Path) -> None:
+    (files / "nbest").write_text("".join(f"{n} ||| {'x ' * 500}||| LM0= 1 ||| 1\n" for n in range(2000)))
+    done = shell("BRIDGE rerank --nbest nbest --weights weights | head -1 > out; echo ${PIPESTATUS[0]}", files)
+    assert done.stdout == "141\n"
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+def test_a_record_that_is_none_is_not_replaced(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    (files / "out.json").write_text('{"my": "settings"}')
+    command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]
+    assert main([*command, "--output", str(files / "out")]) == 2
+    assert "out.json: is there already and is no record of add-features" in capfd.readouterr().err
+    assert json.loads((files / "out.json").read_text()) == {"my": "settings"}
+    assert not (files / "out").exists()
+
+
+def test_another_source_of_the_same_size_is_refused(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]
+    command += ["--output", str(files / "out")]
+    assert main([*command, "--shards", "1-4"]) == 0
+    (files / "source").write_text((files / "source").read_text().replace("a1 b", "a1 c"))
+    assert main(command) == 2
+    assert "source: changed since the job was begun" in capfd.readouterr().err
+    assert main([*command, "--restart"]) == 0
+
+
+def test_a_long_line_in_a_packed_list_is_named(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with gzip.open(files / "nbest", "wb", compresslevel=1) as stream:
+        stream.write(LINES.encode() + b"5 ||| " + b"x" * (20 << 20) + b" ||| LM0= 1 ||| 0\n")
+    assert main(["rerank", "--nbest", str(files / "nbest"), "--weights", str(files / "weights"), "--output", "-"]) == 2
+    assert "nbest:37: is longer than 16 MiB" in capfd.readouterr().err

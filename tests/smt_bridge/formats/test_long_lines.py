@@ -1,0 +1,84 @@
+"""Lines made to be slow: what reads them takes time in proportion to their length."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.nbest_check import glimpse
+from smt_bridge.formats.nbest_moses import parse_entry
+from smt_bridge.formats.phrase_table import cut_at_sources, read_windows, split_window
+from smt_bridge.formats.weights import read_weights
+
+SIZE = 300_000
+
+
+def entry(line: bytes) -> None:
+    parse_entry(line, path="list", number=1)
+
+
+def alignment(field: bytes) -> None:
+    glimpse("a b", parse_entry(b"0 ||| a ||| A= 1 ||| 0 ||| " + field, path="list", number=1))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Callable[[bytes], None]:
+    def read(line: bytes) -> None:
+        (tmp_path / "table").write_bytes(b"a ||| b ||| 1\n" + line + b"\n")
+        for window in read_windows(str(tmp_path / "table")):
+            split_window(window)
+
+    return read
+
+
+def quickly(work: Callable[[bytes], None], line: bytes) -> None:
+    """What took the square of the length took minutes, or hours."""
+    begin = time.process_time()
+    with contextlib.suppress(FormatError, ValueError):
+        work(line)
+    assert time.process_time() - begin < 10
+
+
+def test_labels() -> None:
+    quickly(entry, b"0 ||| a ||| " + b";a" * SIZE + b" ||| 0")
+
+
+def test_alignments() -> None:
+    quickly(alignment, b"1-" + b"1" * SIZE + b"x")
+    quickly(alignment, b"0-0 " * SIZE + b"x")
+
+
+def test_scores(table: Callable[[bytes], None]) -> None:
+    quickly(table, b"a ||| b ||| " + b"1" * SIZE + b"x")
+    quickly(table, b"a ||| [" + b"][" * SIZE + b"x ||| 1")
+
+
+@pytest.mark.parametrize("block", [1 << 20, 5 << 20, 7_654_321])
+def test_long_lines_make_small_windows(block: int) -> None:
+    """However they come; 20,000 lines of 16 MiB would not fit into any memory."""
+    lines = [b"a ||| " + bytes([98 + number % 20]) * (5 << 20) for number in range(40)]
+    content = b"".join(line + b"\n" for line in lines)
+    ends = list(range(block, len(content), block))
+    cuts = [0, *(content.rfind(b"\n", 0, end) + 1 for end in ends), len(content)]
+    blocks = [content[first:last] for first, last in pairwise(cuts) if first < last]
+    parts = list(cut_at_sources(blocks, size=20_000))
+    assert [part.count(b"\n") + 1 for part in parts] == [12, 12, 12, 4]
+    assert b"\n".join(parts) + b"\n" == content
+
+
+def test_weights(tmp_path: Path) -> None:
+    def read(line: bytes) -> None:
+        (tmp_path / "weights").write_bytes(line)
+        read_weights(str(tmp_path / "weights"))
+
+    quickly(read, b"A= " + b"1" * SIZE + b"x\n")
+
+
+def test_a_label_may_follow_a_semicolon() -> None:
+    assert parse_entry(b"0 ||| a ||| A=1; B=2; ||| 0", path="list", number=1).features == {"A": (1.0,), "B": (2.0,)}
