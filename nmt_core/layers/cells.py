@@ -24,6 +24,7 @@ from nmt_core.layers.shared_product import SharedMatrix
 
 _REMEMBER = 1.0
 
+Product = Callable[[Tensor], Tensor]
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(input (N, G), state (N, U), what a context adds (N, G) or None) -> the next state (N, U)."""
 
@@ -117,9 +118,13 @@ class GRU(Cell):
         values.recurrent(self.gates)
         values.recurrent(self.candidate)
 
+    def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
+        """Those with the matrices of the gates and of the candidate, for one loop."""
+        return SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop."""
-        gates, candidate = SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+        gates, candidate = self.products(kept_NH)
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
             inputs_N3H = word_N3H if context_N3H is None else word_N3H + context_N3H
@@ -136,7 +141,7 @@ class ContextResetGRU(GRU):
 
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop, in which there is a context."""
-        gates, candidate = SharedMatrix(self.gates, kept_NH), SharedMatrix(self.candidate, kept_NH)
+        gates, candidate = self.products(kept_NH)
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
             assert context_N3H is not None
@@ -184,8 +189,62 @@ class LSTM(Cell):
         return step
 
 
-CellName = Literal["gru", "lstm"]
-CELLS: dict[CellName, type[Cell]] = {"gru": GRU, "lstm": LSTM}
+class PartsNorm(nn.Module):
+    """Layer normalisation (Ba et al. 2016) of parts of so many numbers that stand side by side, each by itself."""
+
+    def __init__(self, *sizes: int) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.gain = nn.Parameter(torch.empty(sum(sizes)))
+        self.shift = nn.Parameter(torch.empty(sum(sizes)))
+
+    def initialise(self, values: FirstValues) -> None:
+        """Gains of 1, shifts of 0."""
+        values.constant(self.gain, 1.0)
+        values.constant(self.shift, 0.0)
+
+    def forward(self, product: Tensor) -> Tensor:
+        """(..., sum of the sizes) -> the same shape."""
+        parts = [F.layer_norm(part, part.shape[-1:]) for part in product.split(self.sizes, dim=-1)]
+        return torch.cat(parts, dim=-1) * self.gain + self.shift
+
+
+class NormalizedInputs(GateInputs):
+    """Normalised products with an input, candidate and gates each by itself; the shifts are their biases."""
+
+    def __init__(self, size: int, hidden: int) -> None:
+        super().__init__(size, 3 * hidden, 0)
+        self.norm = PartsNorm(hidden, 2 * hidden)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., size) -> (..., 3H)."""
+        return self.finish(F.linear(inputs, self.weight))
+
+    def finish(self, product: Tensor) -> Tensor:
+        """From the product with ``weight``."""
+        normalized: Tensor = self.norm(product)
+        return normalized
+
+
+class LayerNormGRU(GRU):
+    """``GRU`` in which every product is normalised: LN(W x), LN(C c), LN(U_g h), LN(U (r h)), Ba et al. 2016."""
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__(hidden)
+        self.gates_norm, self.candidate_norm = PartsNorm(2 * hidden), PartsNorm(hidden)
+
+    def inputs(self, size: int, *, bias: bool = True, gate_biases: bool = False) -> GateInputs:
+        """A normalised product, which has shifts for all gates."""
+        return NormalizedInputs(size, self.hidden)
+
+    def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
+        """The recurrent products, normalised."""
+        gates, candidate = super().products(kept_NH)
+        return lambda state: self.gates_norm(gates(state)), lambda state: self.candidate_norm(candidate(state))
+
+
+CellName = Literal["gru", "lstm", "layer-norm-gru"]
+CELLS: dict[CellName, type[Cell]] = {"gru": GRU, "lstm": LSTM, "layer-norm-gru": LayerNormGRU}
 
 
 def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:

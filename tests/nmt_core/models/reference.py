@@ -45,6 +45,9 @@ def context_reset_unit(p: Parameters, unit: str, word: Array, state: Array, cont
 
 def gate_inputs(p: Parameters, name: str, x: Array) -> Array:
     total = p[f"{name}.weight"] @ x
+    if f"{name}.norm.gain" in p:
+        n = len(total) // 3
+        return layer_norm(p, f"{name}.norm", total, [n])
     bias = p.get(f"{name}.bias")
     if bias is not None:
         total[: len(bias)] += bias
@@ -60,7 +63,23 @@ def lstm(p: Parameters, unit: str, word: Array, state: Array, context: Array | N
     return np.concatenate([sigmoid(o) * np.tanh(cell), cell])
 
 
-CELLS = {"gru": gated_unit, "lstm": lstm, "context-reset": context_reset_unit}
+def layer_norm(p: Parameters, name: str, x: Array, cuts: Sequence[int] = ()) -> Array:
+    """Each part less its mean, by its standard deviation; gain and shift."""
+    parts = [(part - part.mean()) / np.sqrt(part.var() + 1e-5) for part in np.split(x, cuts)]
+    return np.concatenate(parts) * p[f"{name}.gain"] + p[f"{name}.shift"]
+
+
+def layer_norm_gru(p: Parameters, unit: str, word: Array, state: Array, context: Array | None = None) -> Array:
+    """The gated unit with all products normalised (Ba et al. 2016)."""
+    n = len(state)
+    inputs = word if context is None else word + context
+    gates = sigmoid(inputs[n:] + layer_norm(p, f"{unit}.gates_norm", p[f"{unit}.gates"] @ state))
+    update, reset = np.split(gates, 2)
+    recurrent = layer_norm(p, f"{unit}.candidate_norm", p[f"{unit}.candidate"] @ (reset * state))
+    return (1 - update) * state + update * np.tanh(inputs[:n] + recurrent)
+
+
+CELLS = {"gru": gated_unit, "lstm": lstm, "layer-norm-gru": layer_norm_gru, "context-reset": context_reset_unit}
 PARTS = {"lstm": 2}
 
 

@@ -39,6 +39,10 @@ CONFIGS = {
     "rnnsearch-residual": RNNsearchConfig(alignment=6, encoder_depth=3, decoder_depth=3, residual=True, **SMALL),
     "rnnsearch-gate-biases": RNNsearchConfig(alignment=6, gate_biases=True, **SMALL),
     "rnnsearch-shared": RNNsearchConfig(alignment=6, shared_embeddings=True, **SMALL),
+    "rnnsearch-layer-norm": RNNsearchConfig(
+        alignment=6, cell="layer-norm-gru", encoder_depth=2, decoder_depth=2, **SMALL
+    ),
+    "rnnlm-layer-norm": RNNLMConfig(embedding=4, hidden=5, cell="layer-norm-gru", initialisation="glorot"),
     "rnnencdec-deep": RNNencdecConfig(
         encoder_depth=2, decoder_depth=2, reset="context", order="conditional", residual=True, gate_biases=True, **SMALL
     ),

@@ -36,6 +36,7 @@ DEEP: dict[str, AnyConfig] = {
     "rnnsearch": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, residual=True, **SMALL),
     "rnnsearch lstm": RNNsearchConfig(alignment=6, cell="lstm", decoder_depth=2, order="conditional", **SMALL),
     "rnnsearch shared": RNNsearchConfig(alignment=6, shared_embeddings=True, gate_biases=True, **SMALL),
+    "rnnsearch layer norm": RNNsearchConfig(alignment=6, cell="layer-norm-gru", encoder_depth=2, **SMALL),
     "rnnencdec": RNNencdecConfig(encoder_depth=3, decoder_depth=2, cell="lstm", **SMALL),
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, depth=2, initialisation="glorot"),
 }
