@@ -19,6 +19,7 @@ import torch
 from nmt_core.errors import ModelError, NmtError
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.folder import current, replace_files
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.tensors import load_tensors, save_tensors
@@ -216,3 +217,32 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
     save_model(str(tmp_path / "m"), model, words, words, FolderConfig(model=config))
     assert load_model(str(tmp_path / "m")).model.get_buffer("seen").tolist() == [1, 2, 1 << 40]
     assert "scratch" not in load_tensors(str(tmp_path / "m" / "model.safetensors"))
+
+
+def test_a_folder_in_it_is_replaced_as_a_whole_too(tmp_path: Path) -> None:
+    """As the preparation that a model carries: killed at any step, file and folder are of the same save."""
+
+    def save(folder: str, content: str) -> None:
+        def write_parts(path: str) -> None:
+            os.mkdir(path)
+            Path(path, f"only-{content}").write_text(content)
+
+        replace_files(folder, {"file": lambda path: Path(path).write_text(content) and None, "parts": write_parts})
+
+    for step in range(1000):
+        folder = str(tmp_path / f"{step}")
+        save(folder, "old")
+
+        def interrupted(step: int = step, folder: str = folder) -> None:
+            _killed_at(step)
+            save(folder, "new")
+
+        ended = _in_child(interrupted)
+        content = Path(current(os.path.join(folder, "file"))).read_text()
+        assert os.listdir(current(os.path.join(folder, "parts"))) == [f"only-{content}"]
+        save(folder, "third")
+        assert sorted(os.listdir(folder)) == ["file", "parts"]
+        assert os.listdir(os.path.join(folder, "parts")) == ["only-third"]
+        if ended:
+            break
+    assert step > 15 and content == "new"
