@@ -96,6 +96,9 @@ def _explain(cls: type[BaseModel], error: ValidationError) -> str:
         return f"unknown key '{'.'.join(path)}'; {hint}"
     if first["type"] == "missing":
         return f"'{'.'.join(path)}' is missing"
+    if first["type"] == "value_error" and isinstance(first["input"], Mapping):
+        group = f"'{'.'.join(path)}': " if path else ""  # what does not go together
+        return f"{group}{first['msg'].removeprefix('Value error, ')}"
     hint = (
         "; put it in quotes" if first["type"] == "string_type" and not isinstance(first["input"], (dict, list)) else ""
     )

@@ -64,7 +64,7 @@ def backpropagate_risk(
     pairs = [(space.source, target) for space in spaces for target in space.targets]
     groups = _groups(pairs)
     device = batch.source.words_BL.device
-    with torch.no_grad(), torch.autocast(device.type, dtype=torch.bfloat16, enabled=autocast):
+    with torch.no_grad():
         log_probs = torch.cat([model(_batch(pairs, group).to(device)).double().sum(dim=1) for group in groups])
     order = torch.tensor([place for group in groups for place in group], device=device)
     log_probs_P = torch.empty_like(log_probs).index_copy_(0, order, log_probs)

@@ -126,7 +126,7 @@ def test_an_alignment_of_another_length_is_refused(runs, capsys: pytest.CaptureF
 @pytest.mark.parametrize(
     ("settings", "options", "told"),
     [
-        ({"guided_alignment": {}}, [], "data.alignment and training.guided_alignment go together"),
+        ({"guided_alignment": {}}, [], "run.yaml: data.alignment and training.guided_alignment go together"),
         ({"data": {"alignment": "x"}}, [], "data.alignment and training.guided_alignment go together"),
         ({"guided_alignment": {"weigth": 1}, "data": {"alignment": "x"}}, [], "did you mean 'weight'?"),
         (

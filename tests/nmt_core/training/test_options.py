@@ -39,6 +39,8 @@ LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "h
         pytest.param({"update_every": 2, "batch_sentences": 4, "partition_words": 24}, id="accumulation-partitions"),
         pytest.param({"schedule": "inverse-sqrt", "warmup": 7, "optimizer": "adam"}, id="warmup"),
         pytest.param({"schedule": "exponential", "decay": 0.9, "decay_patience": 1}, id="exponential"),
+        pytest.param({"precision": "bfloat16", "update_every": 2, "gradient": "word"}, id="bfloat16"),
+        pytest.param({"precision": "bfloat16", "minimum_risk": {"samples": 3}}, id="bfloat16-risk"),
         pytest.param({"shuffle": "once", "batch_tokens": 60}, id="shuffled-once"),
     ],
 )
@@ -243,7 +245,10 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"decay_after": 3}, "decay_after goes with schedule: exponential or halving"),
+        (
+            {"decay_after": 3},
+            "run.yaml: 'training': decay_after goes with schedule: exponential or halving, not with constant\n",
+        ),
         ({"schedule": "halfing"}, "'training.schedule': Input should be 'constant', 'inverse-sqrt'"),
         ({"updates_every": 3}, "did you mean 'update_every'?"),
         ({"ema": 1.0}, "'training.ema'"),
