@@ -190,13 +190,20 @@ def open_translator(args: argparse.Namespace) -> Translator:
 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
+    from nmt_core.errors import ConfigError
     from nmt_core.inference.candidate_lists import CandidateLists
 
     if args.candidates is None:
+        if args.candidates_replace:
+            raise ConfigError("--candidates-replace is for --candidates")
         return None
     lexicon = open_lexicon(args.lexicon, models) if args.lexicon else None
     return CandidateLists(
-        models[0].target, frequent=args.candidates, lexicon=lexicon, per_word=args.candidates_per_word
+        models[0].target,
+        frequent=args.candidates,
+        lexicon=lexicon,
+        per_word=args.candidates_per_word,
+        replace=args.candidates_replace,
     )
 
 

@@ -31,6 +31,11 @@ def add_search_options(group: argparse._ArgumentGroup) -> None:
         metavar="K",
         help="look at the K most frequent words and the likeliest translations of the source words in --lexicon alone",
     )
+    add(
+        "--candidates-replace",
+        action="store_true",
+        help="K words in all: those of --lexicon take the place of the least frequent, as WMT'15's systems had it",
+    )
     add("--candidates-per-word", type=int, default=10, metavar="K", help="from --lexicon, a source word (default: 10)")
 
 

@@ -7,6 +7,7 @@ the list: no less than its probabilities over all words.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable
 
 import torch
@@ -21,23 +22,36 @@ class CandidateLists:
     """``frequent`` words from the beginning of the vocabulary, which is ordered by frequency.
 
     ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
-    lacks do not count.
+    lacks do not count. They come on top of the frequent words (Jean et al. 2015, section 3.3), or with
+    ``replace`` in the place of the least frequent of them, so that a list has ``frequent`` words (as in the code
+    of Montréal's WMT'15 system) or, where it needs more, the words of the lexicon alone.
     """
 
     def __init__(
-        self, target: Vocabulary, *, frequent: int, lexicon: Lexicon | None = None, per_word: int = 10
+        self,
+        target: Vocabulary,
+        *,
+        frequent: int,
+        lexicon: Lexicon | None = None,
+        per_word: int = 10,
+        replace: bool = False,
     ) -> None:
         if frequent < 1 or per_word < 0:
             raise ConfigError(f"candidates: {frequent} frequent words, {per_word} per word; expected at least 1 and 0")
         self._ids = {word: number for number, word in enumerate(target.words)}
         self._frequent = max(min(frequent, len(target)), len(SPECIAL_WORDS))
         self._lexicon = lexicon or Lexicon({})
-        self._per_word = per_word
+        self._per_word, self._replace = per_word, replace
 
     def of(self, source_words: Iterable[str], *, also: Iterable[int] = ()) -> Tensor:
         """The candidates for sentences of these words, and the words ``also``: ascending ids."""
         found = {number for word in set(source_words) for number in self._of_word(word)}.union(also)
-        return torch.tensor([*range(self._frequent), *sorted(number for number in found if number >= self._frequent)])
+        if self._replace:
+            found.update(range(len(SPECIAL_WORDS)))
+            missing = max(self._frequent - len(found), 0)
+            others = itertools.islice((number for number in range(len(self._ids)) if number not in found), missing)
+            return torch.tensor(sorted({*found, *others}))
+        return torch.tensor(sorted(found.union(range(self._frequent))))
 
     def _of_word(self, word: str) -> list[int]:
         found = (self._ids.get(candidate.word) for candidate in self._lexicon.entries.get(word, ()))

@@ -120,7 +120,7 @@ class ModelPredictor:
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
             return self._generator.logits(readout_NL)
         rows = readout_NL.shape[0]
-        if self._room is None or self._room.shape[0] < rows:
+        if self._room is None or not rows <= self._room.shape[0] <= 4 * rows + 64:
             self._room = readout_NL.new_empty(rows, self._generator.words)
         return self._generator.logits_in(self._room[:rows], readout_NL)
 

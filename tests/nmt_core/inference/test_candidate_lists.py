@@ -80,6 +80,22 @@ def test_a_list_has_the_frequent_words_and_the_likely_translations() -> None:
         CandidateLists(target, frequent=0)
 
 
+def test_words_of_the_lexicon_come_on_top_or_replace_the_least_frequent() -> None:
+    words = [f"w{number}" for number in range(8)]
+    target = Vocabulary([*SPECIAL_WORDS, *words])
+    lexicon = Lexicon({"a": (Candidate("w5", 0.6), Candidate("w0", 0.3)), "b": (Candidate("w7", 1.0),)})
+    options = {"frequent": 5, "lexicon": lexicon}
+    for replace, source, expected in (
+        (False, "a b", [0, 1, 2, 3, 4, 7, 9]),
+        (True, "a b", [0, 1, 2, 7, 9]),
+        (True, "a", [0, 1, 2, 3, 7]),
+        (True, "c", [0, 1, 2, 3, 4]),
+    ):
+        lists = CandidateLists(target, replace=replace, **options)  # type: ignore[arg-type]
+        assert lists.of(source.split()).tolist() == expected
+    assert CandidateLists(target, frequent=3, lexicon=lexicon, replace=True).of(["a", "b"]).tolist() == [0, 1, 2, 7, 9]
+
+
 def test_translations_have_the_words_of_their_list_alone() -> None:
     model = loaded("rnnsearch")
     lines = ["a group of men", "men", "", "of a a group", "&apos;s $"]
