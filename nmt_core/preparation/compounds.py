@@ -12,7 +12,6 @@ included. All ways are compared, in whole numbers.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import re
 from collections.abc import Mapping, Sequence
@@ -22,11 +21,18 @@ from pydantic import Field
 
 from nmt_core.config import Config
 from nmt_core.preparation.steps import Side
-from nmt_core.preparation.words import by_frequency, commonest_forms, count_words, read_counts, write_counts
+from nmt_core.preparation.words import (
+    LONGEST,
+    by_frequency,
+    commonest_forms,
+    count_words,
+    read_counts,
+    remembered,
+    write_counts,
+)
 from nmt_core.text.vocabulary import split_words
 
 FILLERS = ("s", "es")
-_CACHED = 1 << 18
 _MARKED = re.compile(r"(?<=\S) @(\+|[^\W\d_]+)@ (\S+)")
 
 
@@ -96,7 +102,7 @@ class Compounds:
         self._config = config
         self._forms = {word: form for word, (form, _) in forms.items()}
         self._counts = {word: count for word, (_, count) in forms.items()}
-        self._split = functools.lru_cache(_CACHED)(self._split_word)
+        self._split = remembered(self._split_word)
 
     @classmethod
     def open(cls, path: str, config: CompoundsConfig) -> Compounds:
@@ -114,7 +120,7 @@ class Compounds:
         return _MARKED.sub(_join, line)
 
     def _split_word(self, word: str) -> str:
-        if not word.isalpha() or len(word) < 2 * self._config.minimum_length:
+        if not word.isalpha() or not 2 * self._config.minimum_length <= len(word) <= LONGEST:
             return word
         parts = best_split(
             word.lower(),

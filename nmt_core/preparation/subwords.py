@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import io
 import random
 import re
@@ -21,7 +20,7 @@ from nmt_core.config import Config
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import Side, import_optional
-from nmt_core.preparation.words import by_frequency, count_words
+from nmt_core.preparation.words import by_frequency, count_words, in_lengths, remembered
 from nmt_core.text.vocabulary import split_words
 from nmt_core.whole_numbers import whole_number
 
@@ -129,7 +128,10 @@ class Bpe(_Joined):
         """Segment."""
         if len(self._bpe.cache) > _CACHED:
             self._bpe.cache.clear()
-        return " ".join(self._bpe.segment_tokens(split_words(line)))
+        return " ".join(map(self._segment, split_words(line)))
+
+    def _segment(self, word: str) -> str:
+        return f"{JOINER} ".join(" ".join(self._bpe.segment_tokens([part])) for part in in_lengths(word))
 
 
 def _learn_bpe(config: BpeConfig, paths: Sequence[str], output: str) -> None:
@@ -195,14 +197,14 @@ class Morphs(_Joined):
     def __init__(self, path: str) -> None:
         self._model = _morfessor().BaselineModel()
         self._model.load_segmentations(_segmentations(path))
-        self._segment = functools.lru_cache(_CACHED)(self._segment_word)
+        self._segment = remembered(self._segment_word)
 
     def apply(self, line: str) -> str:
         """Segment."""
         return " ".join(map(self._segment, split_words(line)))
 
     def _segment_word(self, word: str) -> str:
-        return f"{JOINER} ".join(self._model.viterbi_segment(word)[0])
+        return f"{JOINER} ".join(piece for part in in_lengths(word) for piece in self._model.viterbi_segment(part)[0])
 
 
 def _learn_morphs(config: MorfessorConfig, paths: Sequence[str], output: str) -> None:

@@ -10,7 +10,6 @@ the detokeniser first, and each piece belongs to the word that holds its first l
 from __future__ import annotations
 
 import bisect
-import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -20,9 +19,9 @@ from nmt_core.interfaces import PairScore
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import LineStep
 from nmt_core.preparation.subwords import letters
+from nmt_core.preparation.words import remembered
 from nmt_core.text.vocabulary import Vocabulary, split_words
 
-_CACHED = 1 << 18
 _HYPHEN = "@-@"
 _INNER_HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")
 
@@ -59,7 +58,7 @@ class SurfaceReader:
         self._tokenization = config.tokenization
         self._plain, self._learned = tuple(plain), tuple(learned)
         self._known, self._detokenize = known, detokenize
-        self._read_word = functools.lru_cache(_CACHED)(self._read_word_anew)
+        self._read_word = remembered(self._read_word_anew)
 
     def read(self, text: str) -> SurfaceText:
         """What the model reads for tokenised ``text``."""

@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 import collections
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from nmt_core.errors import InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.text.vocabulary import split_words
 from nmt_core.whole_numbers import whole_number
+
+LONGEST = 100
+"""Characters of what is treated as a word; what is longer is no word, and would cost the square of its length."""
+
+_CACHED = 1 << 18
+_Answer = TypeVar("_Answer")
+
+
+def remembered(function: Callable[[str], _Answer]) -> Callable[[str], _Answer]:
+    """A function of words that remembers its answers; memory is bounded, for words that are too long are not kept."""
+    cached = functools.lru_cache(_CACHED)(function)
+    return lambda word: cached(word) if len(word) <= LONGEST else function(word)
+
+
+def in_lengths(word: str) -> list[str]:
+    """The word, or parts of it of at most ``LONGEST`` characters."""
+    return [word[start : start + LONGEST] for start in range(0, len(word), LONGEST)]
 
 
 def count_words(paths: Sequence[str]) -> collections.Counter[str]:

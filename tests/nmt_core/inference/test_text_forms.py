@@ -172,6 +172,18 @@ def test_running_text_is_put_together_first(models: dict[str, LoadedModel]) -> N
     assert "\u2581." not in reader.read("The dog .").text.split(" ")
 
 
+@pytest.mark.parametrize("kind", ["bpe", "compounds", "morfessor", "sentencepiece"])
+def test_what_is_too_long_for_a_word_costs_no_more_than_text(models: dict[str, LoadedModel], kind: str) -> None:
+    """Segmentation takes the square of a word's length, splitting more; 20,000 letters would hold up a server."""
+    preparation = models[kind].preparation
+    assert preparation is not None
+    reader = preparation.open_surface("target", models[kind].target)
+    word = "HundMann" * 2500
+    found = reader.read(f"ein {word} .")
+    assert len(found.covers) == 3
+    assert preparation.open_words("target").undo(found.text).replace(" ", "") == f"ein{word}."
+
+
 def test_the_signature_names_the_preparation(models: dict[str, LoadedModel]) -> None:
     loaded = models["bpe"]
     assert loaded.preparation is not None
