@@ -1,18 +1,16 @@
 """Cells run over known words: layers, and the encoders made of them.
 
-``RecurrentEncoder`` reads in one direction, with any number of layers; ``RecurrentReader`` is the whole
-encoder of a model, in one direction or both. Both have two forms: all positions of padded sentences, with
-the products with all inputs made at once; and, for inference on a CPU, every distinct state once for all
-sentences that have it: from the left, sentences share the states of common beginnings, from the right of
-common ends.
+``RecurrentEncoder`` reads in one direction, with any number of layers. It has two forms: all positions of
+padded sentences, with the products with all inputs made at once; and, for inference on a CPU, every distinct
+state once for all sentences that have it: from the left, sentences share the states of common beginnings,
+from the right of common ends.
 
-Shapes: B sentences, S positions, N rows, E embedding, H hidden units, G and U as in ``cells``, M distinct
-states, P = B * S, X rows of a matrix.
+Shapes: B sentences, S positions, N rows, E embedding, H hidden units, G and U as in ``cells``, W and M distinct
+words and states.
 """
 
 from __future__ import annotations
 
-import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -203,169 +201,3 @@ def _run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor, mask_BS: 
         state_BU = new_BU if whole_S[position] else torch.where(mask_S[position], new_BU, state_BU)
         states[position] = state_BU
     return torch.stack(states, dim=1)
-
-
-class Encoded(abc.ABC):
-    """B sentences as an encoder has read them: annotations of their positions, and where each direction ended."""
-
-    mask_BS: Tensor
-
-    @abc.abstractmethod
-    def annotations(self) -> Tensor:
-        """What all directions give out, side by side, (B, S, C)."""
-
-    @abc.abstractmethod
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """The products of the annotations with matrices, each (B, S, X)."""
-
-    @abc.abstractmethod
-    def ends(self, direction: int) -> Tensor:
-        """What a direction gives out when it has read everything, (B, H)."""
-
-    @abc.abstractmethod
-    def final_states(self, direction: int) -> Tensor:
-        """The states of all its layers then, side by side, (B, U)."""
-
-
-class WholeEncoding(Encoded):
-    """All positions of all sentences."""
-
-    def __init__(self, annotations_BSC: Tensor, states: Sequence[Sequence[Tensor]], mask_BS: Tensor) -> None:
-        self.mask_BS = mask_BS
-        self._annotations_BSC, self._states = annotations_BSC, states
-
-    def annotations(self) -> Tensor:
-        """(B, S, C)."""
-        return self._annotations_BSC
-
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """(B, S, X) each."""
-        return [F.linear(self._annotations_BSC, weight_XC) for weight_XC in weights_XC]
-
-    def ends(self, direction: int) -> Tensor:
-        """(B, H)."""
-        end_BC = self._annotations_BSC[:, self._position(direction)]
-        return end_BC.chunk(len(self._states), dim=1)[direction]
-
-    def final_states(self, direction: int) -> Tensor:
-        """(B, U)."""
-        return torch.cat([layer[:, self._position(direction)] for layer in self._states[direction]], dim=1)
-
-    def _position(self, direction: int) -> int:
-        """The last position for the first direction, which is from the left; padding has its state."""
-        return -1 if direction % len(self._states) == 0 else 0
-
-
-class SharedEncoding(Encoded):
-    """Every distinct state once."""
-
-    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor) -> None:
-        self.mask_BS = mask_BS
-        self._directions = directions
-
-    def annotations(self) -> Tensor:
-        """(B, S, C)."""
-        return torch.cat([F.embedding(one.places_BS, one.outputs_MH) for one in self._directions], dim=2)
-
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """Every distinct state is multiplied once; (B, S, X) each."""
-        starts = np.cumsum([0, *(len(one.outputs_MH) for one in self._directions)]).tolist()
-        places = [one.places_BS + start for one, start in zip(self._directions, starts, strict=False)]
-        places_PD = torch.stack(places, dim=2).flatten(0, 1)
-        return [
-            F.embedding_bag(places_PD, self._product(weight_XC), mode="sum").view(*self.mask_BS.shape, -1)
-            for weight_XC in weights_XC
-        ]
-
-    def ends(self, direction: int) -> Tensor:
-        """(B, H)."""
-        return self._directions[direction].outputs_MH.index_select(0, self._last(direction))
-
-    def final_states(self, direction: int) -> Tensor:
-        """(B, U)."""
-        return self._directions[direction].states_MU.index_select(0, self._last(direction))
-
-    def _last(self, direction: int) -> Tensor:
-        places_BS = self._directions[direction].places_BS
-        if direction % len(self._directions):
-            return places_BS[:, 0]
-        return places_BS.gather(1, self.mask_BS.sum(dim=1, keepdim=True) - 1).squeeze(1)
-
-    def _product(self, weight_XC: Tensor) -> Tensor:
-        """What the states of each direction add to products with the whole annotation, one below the other."""
-        rows = [len(one.outputs_MH) for one in self._directions]
-        product = self._directions[0].outputs_MH.new_empty(sum(rows), len(weight_XC))
-        weights = weight_XC.chunk(len(rows), dim=1)
-        for one, weight_XH, part_MX in zip(self._directions, weights, product.split(rows), strict=True):
-            torch.mm(one.outputs_MH, weight_XH.t(), out=part_MX)
-        return product
-
-
-class Reader(nn.Module, abc.ABC):
-    """The encoder of a model; ``embedding`` has the vectors of the words it reads (None: it reads none)."""
-
-    embedding: WordEmbedding | None
-
-    @abc.abstractmethod
-    def forward(self, source: Padded) -> Encoded:
-        """Read B sentences."""
-
-
-class Unread(Encoded):
-    """Sentences that were not read: only their number is known."""
-
-    def __init__(self, mask_BS: Tensor) -> None:
-        self.mask_BS = mask_BS
-
-    def annotations(self) -> Tensor:
-        """None, (B, S, 0)."""
-        return self.mask_BS.new_zeros(*self.mask_BS.shape, 0, dtype=torch.float32)
-
-    def times(self, *weights_XC: Tensor) -> list[Tensor]:
-        """Zeros."""
-        return [weight_XC.new_zeros(*self.mask_BS.shape, len(weight_XC)) for weight_XC in weights_XC]
-
-    def ends(self, direction: int) -> Tensor:
-        """None, (B, 0)."""
-        return self.annotations()[:, 0]
-
-    def final_states(self, direction: int) -> Tensor:
-        """None, (B, 0)."""
-        return self.annotations()[:, 0]
-
-
-class NoReader(Reader):
-    """The encoder of a language model."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.embedding = None
-
-    def forward(self, source: Padded) -> Encoded:
-        """Read nothing."""
-        return Unread(source.mask_BL)
-
-
-class RecurrentReader(Reader):
-    """The encoder of a model: word vectors, read from the left, or from the left and from the right."""
-
-    def __init__(
-        self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder], *, dropout: nn.Module | None = None
-    ) -> None:
-        super().__init__()
-        self.embedding = embedding
-        self.directions = nn.ModuleList(directions)
-        self.dropout = dropout
-
-    def forward(self, source: Padded) -> Encoded:
-        """Every distinct state once in inference on a CPU, where looking for them costs nothing."""
-        assert self.embedding is not None
-        directions = [one for one in self.directions if isinstance(one, RecurrentEncoder)]
-        if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
-            return SharedEncoding([one.shared(self.embedding, source) for one in directions], source.mask_BL)
-        embedded_BSE = self.embedding.known(source.words_BL)
-        read = [one.run(embedded_BSE, source.mask_BL) for one in directions]
-        annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
-        if self.dropout is not None:
-            annotations_BSC = self.dropout(annotations_BSC)
-        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL)

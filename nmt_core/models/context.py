@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from nmt_core.data.layout import Layout
 from nmt_core.layers.attention import Attention, AttentionContext
 from nmt_core.layers.cells import GateInputs
-from nmt_core.layers.recurrent import Encoded
+from nmt_core.layers.reader import Encoded
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.interface import SOURCE_AXIS, Memory
 

@@ -31,8 +31,9 @@ from nmt_core.data.layout import Layout
 from nmt_core.layers.cells import Cell, GateInputs, Recurrence
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
+from nmt_core.layers.reader import Reader
 from nmt_core.layers.readout import Readout
-from nmt_core.layers.recurrent import Reader, UpperLayers
+from nmt_core.layers.recurrent import UpperLayers
 from nmt_core.models.context import AttentiveContext, Context
 from nmt_core.models.interface import NO_WORD, KnownTargets, Memory, Side, State, Step, TranslationModel
 

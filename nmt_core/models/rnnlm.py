@@ -12,8 +12,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 from torch import nn
 
+from nmt_core.layers.reader import NoReader
 from nmt_core.layers.readout import StateReadout
-from nmt_core.layers.recurrent import NoReader, UpperLayers
+from nmt_core.layers.recurrent import UpperLayers
 from nmt_core.models.context import NoContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
 from nmt_core.models.recurrent_config import RecurrentConfig

@@ -15,11 +15,12 @@ from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.embeddings import load_embeddings
-from nmt_core.models.interface import TranslationModel
+from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
@@ -112,12 +113,13 @@ def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: 
 
 
 def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary, target: Vocabulary) -> None:
-    for path, vocabulary, embedding in (
-        (run.training.source_embeddings, source, "source_embedding"),
-        (run.training.target_embeddings, target, "target_embedding"),
-    ):
-        if path is not None:
-            load_embeddings(path, vocabulary, model.get_submodule(embedding))
+    embeddings: dict[Side, WordEmbedding] = {}
+    for side, embedding in model.embeddings():
+        embeddings.setdefault(side, embedding)
+    if run.training.source_embeddings is not None:
+        load_embeddings(run.training.source_embeddings, source, embeddings["source"])
+    if run.training.target_embeddings is not None:
+        load_embeddings(run.training.target_embeddings, target, embeddings["target"])
 
 
 def _check_kind_of_text(run: RunConfig) -> None:

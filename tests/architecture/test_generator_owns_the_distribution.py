@@ -1,4 +1,4 @@
-"""Nothing but the generator reads the parameters that make probabilities of readouts."""
+"""Nothing but the generator reads the parameters that make probabilities of readouts; no tensor is found by a name."""
 
 from __future__ import annotations
 
@@ -32,3 +32,31 @@ def test_nothing_reads_the_parameters_of_the_generator() -> None:
 def test_what_is_looked_for_would_be_found() -> None:
     tries = ["model.output.weight[words]", "output.bias", 'getattr(model, "output", None)', "self.generator.low_rank"]
     assert all(list(reaches(ast.parse(line))) for line in tries)
+
+
+LOOKUPS = {"get_submodule", "get_parameter", "get_buffer"}
+
+
+def names_asked_for(tree: ast.AST) -> Iterator[int]:
+    """The lines that find a module or a tensor by its name, or look at what the name of a field is like."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name) if name in LOOKUPS:
+                yield node.lineno
+            case ast.Compare(left=ast.Constant(), comparators=[ast.Attribute(value=ast.Name(id="field"), attr="name")]):
+                yield node.lineno
+            case ast.Call(func=ast.Attribute(value=ast.Attribute(value=ast.Name(id="field"), attr="name"))):
+                yield node.lineno
+
+
+def test_nothing_finds_a_tensor_by_a_name() -> None:
+    paths = sorted(PACKAGE.rglob("*.py"))
+    found = [
+        f"{path.relative_to(PACKAGE)}:{line}" for path in paths for line in names_asked_for(ast.parse(path.read_text()))
+    ]
+    assert not found
+
+
+def test_names_that_are_looked_for_would_be_found() -> None:
+    tries = ['model.get_submodule("source_embedding")', '"_BS" in field.name', 'field.name.endswith("_BS")']
+    assert all(list(names_asked_for(ast.parse(line))) for line in tries)

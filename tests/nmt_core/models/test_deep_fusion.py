@@ -126,6 +126,22 @@ def test_steps_scorer_and_beam_agree_with_forward(order: Order) -> None:
     assert expected.isfinite().all()
 
 
+def test_models_of_several_layers_are_fused_too() -> None:
+    search = RNNsearchConfig(hidden=5, embedding=4, alignment=3, maxout=4, encoder_depth=2, decoder_depth=2)
+    translation = new_model(search, len(SOURCE_WORDS), len(TARGET_WORDS), seed=1).eval()
+    language = new_model(RNNLMConfig(hidden=6, embedding=3, depth=2, word_dropout=0.5), 2, len(LM_WORDS), seed=2)
+    for seed, model in enumerate((translation, language)):
+        randomized(model, seed)
+    assert isinstance(translation, RNNsearch)
+    assert isinstance(language, RNNLM)
+    both = fuse(translation, language, LANGUAGE_IDS).eval()
+    batch = pad_pairs(PAIRS)
+    with torch.no_grad():
+        assert torch.equal(both(batch), translation(batch))
+        randomized(both, 3)
+        assert torch.allclose(both.readouts(batch), TranslationModel.readouts(both, batch), atol=1e-5)
+
+
 def folders(place: Path) -> tuple[str, str]:
     names = []
     for name, model, source, target in zip(
