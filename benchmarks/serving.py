@@ -10,6 +10,8 @@ It starts the server in a process of its own; clients are asyncio tasks of this 
     churn      random requests with random cancellations and deadlines for --seconds: every answer is
                compared with the right one, and then nothing may be left in the server
     terminate  SIGTERM under load: every request answered or refused
+    attack     small requests that ask for much, calls that do not end: what another client's sentence and the health
+               wait meanwhile, and the most memory; then SIGTERM with watches and idle connections open
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import functools
 import gzip
 import itertools
 import os
@@ -24,6 +27,7 @@ import random
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -38,7 +42,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from nmt_core.errors import ServiceError
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.connection import OPTIONS, Access
 from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
 
 INTERACTIVE, BULK = pb.PRIORITY_INTERACTIVE, pb.PRIORITY_BULK
 
@@ -46,10 +52,10 @@ INTERACTIVE, BULK = pb.PRIORITY_INTERACTIVE, pb.PRIORITY_BULK
 class Server:
     """``nmt-core serve`` and what it says of itself."""
 
-    def __init__(self, args: argparse.Namespace) -> None:
+    def __init__(self, args: argparse.Namespace, *more: str) -> None:
         command = [sys.executable, "-m", "nmt_core", "serve", "--model", f"m={args.model}", "--port", "0"]
         command += ["--device", args.device, "--beam", str(args.beam), "--metrics-port", "0"]
-        command += ["--threads", str(args.threads), "--batch-tokens", str(args.batch_tokens)]
+        command += ["--threads", str(args.threads), "--batch-tokens", str(args.batch_tokens), *more]
         variables = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
         assert self.process.stderr is not None
@@ -334,7 +340,100 @@ def terminate(args: argparse.Namespace) -> list[dict[str, Any]]:
     return [{"clients": 64, **outcomes, "exit": server.process.wait(60)}]
 
 
-PARTS = {part.__name__: part for part in (latency, mixed, scoring, churn, terminate)}
+def attack(args: argparse.Namespace) -> list[dict[str, Any]]:
+    """Hostile load of one client, of one kind after the other and then of all at once; another client asks."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tokens"
+        path.write_text("".join(f"{name} {name}-token-of-the-benchmark\n" for name in ("attacker", "other")))
+        return _attacked(args, Server(args, "--token-file", str(path)))
+
+
+def _attacked(args: argparse.Namespace, server: Server) -> list[dict[str, Any]]:
+    texts = sentences(200)
+    rows: list[dict[str, Any]] = []
+    long = " ".join(["a"] * 1000)
+    requests: dict[str, tuple[str, Any]] = {
+        "none": ("", None),
+        "4 M empty pairs": ("Score", pb.ScoreRequest(pairs=[pb.Pair()] * 4_000_000)),
+        "a blank source, 20,000 targets": (
+            "Score",
+            pb.ScoreRequest(groups=[pb.SourceGroup(source=" " * 20_000, targets=[" " * 900 + "a"] * 20_000)]),
+        ),
+        "attention of 120 x 1,000 x 1,000": (
+            "Score",
+            pb.ScoreRequest(groups=[pb.SourceGroup(source=long, targets=[long] * 120)], with_attention=True),
+        ),
+        "2,000 words, 200-best, attention": (
+            "Translate",
+            pb.TranslateRequest(texts=[long + " " + long], beam=200, nbest=200, with_attention=True),
+        ),
+        "1,000 words, beam 200": ("Translate", pb.TranslateRequest(texts=[long], beam=200)),
+        "400 queued sentences": ("Translate", pb.TranslateRequest(texts=texts * 2, priority=INTERACTIVE)),
+    }
+
+    async def scenario(name: str, kinds: Sequence[tuple[str, Any]]) -> None:
+        outcomes: Counter[str] = Counter()
+
+        async def attacker(address: str, method: str, request: Any) -> None:
+            async with grpc.aio.insecure_channel(address, options=OPTIONS) as channel:
+                stub = nmt_pb2_grpc.NmtServiceStub(channel)
+                try:
+                    token = Access(token="attacker-token-of-the-benchmark")
+                    await getattr(stub, method)(request, timeout=30, metadata=token.metadata)
+                    outcomes["answered"] += 1
+                except grpc.aio.AioRpcError as error:
+                    outcomes[error.code().name.lower()] += 1
+                    await asyncio.sleep(0.05)
+
+        jobs = [functools.partial(attacker, server.address, *one) for one in kinds if one[0]]
+        peak, waits = server.memory, []
+        other = Access(token="other-token-of-the-benchmark")
+        async with AsyncNmtClient(server.address, model="m", access=other) as client, meanwhile(*jobs):
+            checking = asyncio.create_task(health(server.address, round(50 * args.seconds / 4)))
+            end = time.monotonic() + args.seconds / 4
+            while time.monotonic() < end:
+                begin = time.perf_counter()
+                await client.translate([texts[len(waits) % len(texts)]], priority=INTERACTIVE)
+                waits.append(time.perf_counter() - begin)
+                peak = max(peak, server.memory)
+            checked = quantiles(await checking)
+        found = quantiles(waits)
+        longest = round(1000 * max(waits))
+        columns = {"sentence p50": found["p50"], "longest": longest, "health p99": checked["p99"], "MiB": round(peak)}
+        rows.append({"attack": name, **columns, **outcomes})
+
+    for name, one in requests.items():
+        asyncio.run(scenario(name, [one]))
+    asyncio.run(scenario("all at once", list(requests.values())))
+    rows.append(asyncio.run(_end_with_watchers(server)))
+    return rows
+
+
+async def _end_with_watchers(server: Server) -> dict[str, Any]:
+    """SIGTERM while many watch the health and many connections say nothing."""
+    host, _, port = server.address.rpartition(":")
+    silent = [await asyncio.open_connection(host, int(port)) for _ in range(500)]
+    channels = [grpc.aio.insecure_channel(server.address, options=[("grpc.channel_id", n)]) for n in range(20)]
+    watches = [
+        health_pb2_grpc.HealthStub(channel).Watch(health_pb2.HealthCheckRequest())
+        for channel in channels
+        for _ in range(500)
+    ]
+    await asyncio.sleep(3)
+    begin = time.monotonic()
+    server.process.send_signal(signal.SIGTERM)
+    code = await asyncio.to_thread(server.process.wait, 60)
+    seconds = time.monotonic() - begin
+    for watch in watches:
+        watch.cancel()
+    for channel in channels:
+        await channel.close()
+    for _, writer in silent:
+        writer.close()
+    return {"attack": f"SIGTERM, {len(watches)} watches", "seconds": round(seconds, 2), "exit": code}
+
+
+PARTS = {part.__name__: part for part in (latency, mixed, scoring, churn, terminate, attack)}
 
 
 def main() -> None:
@@ -348,7 +447,7 @@ def main() -> None:
     parser.add_argument("--batch-tokens", type=int, default=1000)
     parser.add_argument("--sentences", type=int, default=400)
     parser.add_argument("--pairs", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=20.0, help="of churn (default: 20)")
+    parser.add_argument("--seconds", type=float, default=20.0, help="of churn; of each attack a quarter (default: 20)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     print(machine(), f"{args.device}, {args.threads} threads, beam {args.beam}\n")

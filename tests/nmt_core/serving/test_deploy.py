@@ -64,6 +64,8 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     start = next(line for line in text.split("\n") if line.startswith("ExecStart="))
     words = shlex.split(start.partition("nmt-core serve ")[2].replace("$OPTIONS", ""))
     assert parsed_serve(words).access_log == "-"
+    for setting in ("CapabilityBoundingSet=", "SystemCallFilter=@system-service", "MemoryMax=", "ExecReload="):
+        assert f"\n{setting}" in text
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not here")
     (tmp_path / "hybridmt.service").write_text(text)
@@ -74,7 +76,7 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
 
 
 def test_the_kubernetes_example_is_consistent() -> None:
-    service, deployment, _budget = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
+    service, deployment, _budget, policy = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     assert service["spec"]["clusterIP"] == "None"
     pod = deployment["spec"]["template"]
     assert service["spec"]["selector"].items() <= pod["metadata"]["labels"].items()
@@ -86,6 +88,9 @@ def test_the_kubernetes_example_is_consistent() -> None:
     for probe in ("startupProbe", "readinessProbe"):
         words = container[probe]["exec"]["command"]
         assert parsed_client(words[2:]).timeout < container[probe]["timeoutSeconds"]
+    assert pod["spec"]["automountServiceAccountToken"] is False
+    assert policy["spec"]["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
+    assert {port["port"] for rule in policy["spec"]["ingress"] for port in rule["ports"]} <= ports
     volumes = {volume["name"] for volume in pod["spec"]["volumes"]}
     assert {mount["name"] for mount in container["volumeMounts"]} == volumes
 
