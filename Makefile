@@ -11,7 +11,7 @@ demo: setup ## the main job, end to end, on the example system
 test: check ## all checks and tests
 	$(BIN)/python -m pytest
 
-check: setup ## lint, types, floors
+check: setup ## lint, types, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache

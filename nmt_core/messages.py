@@ -9,11 +9,9 @@ a\x1b[31mred\u202e\n
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import sys
-from typing import NoReturn
 
 # controls (C0, DEL, C1), marks that change the direction of writing, separators of lines, tags, and half characters
 _UNSAFE = re.compile(
@@ -39,14 +37,6 @@ def say(text: object) -> None:
     """Write one line on standard error; where nobody reads it, the work goes on."""
     with contextlib.suppress(OSError, ValueError):
         print(one_line(text), file=sys.stderr, flush=True)
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser of options that shows wrong ones escaped."""
-
-    def error(self, message: str) -> NoReturn:
-        """End with exit code 2."""
-        super().error(show(message))
 
 
 def _escaped(found: re.Match[str]) -> str:

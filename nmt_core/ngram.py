@@ -1,6 +1,6 @@
 """An n-gram language model of the target, read by KenLM (Heafield 2011); natural logarithms.
 
-KenLM says log10; this is the one door at which that is turned, for ``smt_bridge`` too. Its Python module is
+KenLM says log10; the one place where that is converted, for ``smt_bridge`` too. Its Python module is
 imported when a model is opened.
 """
 

@@ -1,3 +1,3 @@
-"""The version, as it stands in score signatures."""
+"""The version: of the distribution, of ``--version`` and in score signatures."""
 
 VERSION = "0.1.0"

@@ -1,7 +1,14 @@
-"""``python -m smt_bridge`` does what the console script does."""
+"""``smt-bridge``, and ``python -m smt_bridge``."""
 
 import sys
 
-from smt_bridge.commands.main import main
+from nmt_core.commands.start import start
 
-sys.exit(main())
+
+def main() -> int:
+    """Run the program; the exit code."""
+    return start("smt-bridge", "smt_bridge.commands.main")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -75,7 +75,13 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--input", type=InputFile, default="-", metavar="F", help="source text, gzip or not (default: standard input)")
+    add(
+        "--input",
+        type=InputFile,
+        default="-",
+        metavar="F",
+        help="source text, plain, gzip, xz or zstd (default: stdin)",
+    )
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
     add("--raw", action="store_true", help="raw text in, raw text out, through the preparation that the model carries")
     add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")

@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     origin = parser.add_argument_group("made from").add_argument
-    origin("--moses", type=InputFile, metavar="F", help="a lexicon of Moses of this direction, gzip or not")
+    origin("--moses", type=InputFile, metavar="F", help="a lexicon of Moses of this direction, plain, gzip, xz or zstd")
     origin("--source", type=InputFile, metavar="F", help="tokenised source side of a corpus")
     origin("--target", type=InputFile, metavar="F", help="its target side")
     origin(

@@ -10,8 +10,8 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from types import ModuleType
+from typing import NamedTuple
 
 from nmt_core.commands import (
     average,
@@ -29,9 +29,11 @@ from nmt_core.commands import (
     tune_lm,
     vocab,
 )
+from nmt_core.commands.parser import Parser
 from nmt_core.errors import NmtError
 from nmt_core.files import NO_ROOM, check_files
-from nmt_core.messages import Parser, say
+from nmt_core.messages import say
+from nmt_core.version import VERSION
 
 COMMANDS: tuple[ModuleType, ...] = (
     prepare,
@@ -51,18 +53,47 @@ COMMANDS: tuple[ModuleType, ...] = (
 )
 
 
+class Program(NamedTuple):
+    """What ``--help`` says of a program, and its commands."""
+
+    name: str
+    description: str
+    epilog: str
+    commands: Sequence[ModuleType]
+
+
+PROGRAM = Program(
+    "nmt-core",
+    "Recurrent neural machine translation.",
+    """\
+where to begin:
+  nmt-core prepare --help     raw corpora to training text
+  nmt-core train --help       a small settings file, and training with it
+  nmt-core decode --model runs/en-fr --raw < text.en > text.fr
+  nmt-core score --model runs/en-fr test.tok.en test.tok.fr > logprobs
+  nmt-core serve --model en-fr=runs/en-fr
+
+Every command has examples: 'nmt-core COMMAND --help'. For phrase tables and n-best lists of Moses: 'smt-bridge --help'.
+""",
+    COMMANDS,
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``nmt-core`` with these arguments; the exit code."""
-    return run_command("nmt-core", "Recurrent neural machine translation.", COMMANDS, argv)
+    return run_command(PROGRAM, argv)
 
 
-def run_command(program: str, description: str, commands: Sequence[ModuleType], argv: Sequence[str] | None) -> int:
-    """Parse, run one of ``commands``, and turn errors into exit codes."""
-    parser = _parser(program, description, commands)
-    debug = False
+def run_command(program: Program, argv: Sequence[str] | None) -> int:
+    """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
+    parser = _parser(program)
+    name, debug = program.name, False
     try:
+        if not (sys.argv[1:] if argv is None else argv):
+            parser.print_help(sys.stderr)
+            return 2
         args = parser.parse_args(argv)
-        program, debug = f"{program} {args.command}", args.debug
+        name, debug = f"{name} {args.command}", args.debug
         check_files(args)
         code: int = args.run(args)
         sys.stdout.flush()
@@ -72,10 +103,10 @@ def run_command(program: str, description: str, commands: Sequence[ModuleType], 
     except (NmtError, OSError) as error:
         if debug:
             raise
-        say(f"{program}: {_problem(error)}")
+        say(f"{name}: {_problem(error)}")
         return 2
     except KeyboardInterrupt:
-        say(f"{program}: interrupted")
+        say(f"{name}: interrupted")
         return 130
     finally:
         _end_output()
@@ -97,17 +128,18 @@ def _end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser(program: str, description: str, commands: Sequence[ModuleType]) -> argparse.ArgumentParser:
-    parser = Parser(prog=program, description=description)
-    parser.add_argument("--version", action="version", version=f"hybridmt {metadata.version('hybridmt')}")
+def _parser(program: Program) -> argparse.ArgumentParser:
+    layout = argparse.RawDescriptionHelpFormatter
+    parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
+    parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in commands:
+    for command in program.commands:
         subparser = subparsers.add_parser(
             command.NAME,
             help=command.HELP,
-            description=command.__doc__,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            description=(command.__doc__ or "").replace("``", ""),
+            formatter_class=layout,
         )
         command.add_arguments(subparser)
         subparser.set_defaults(run=command.run)

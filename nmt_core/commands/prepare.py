@@ -44,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_corpus_options(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--source", type=InputFile, metavar="F", help="raw source text, gzip or not; left out for a monolingual corpus")
+    add(
+        "--source",
+        type=InputFile,
+        metavar="F",
+        help="raw source text, plain, gzip, xz or zstd; left out for a monolingual corpus",
+    )
     add("--target", type=InputFile, metavar="F", help="raw target text")
     add("--source-language", metavar="L", help="two-letter code")
     add("--target-language", metavar="L", help="two-letter code")

@@ -24,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "inputs", type=InputFile, nargs="+", metavar="FILE", help="files that match line by line, gzip or not"
+        "inputs",
+        type=InputFile,
+        nargs="+",
+        metavar="FILE",
+        help="files that match line by line, plain, gzip, xz or zstd",
     )
     parser.add_argument(
         "--output", type=OutputFile, nargs="+", required=True, metavar="F", help="a file for each input"

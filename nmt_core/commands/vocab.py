@@ -24,7 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     parser.add_argument(
-        "corpus", type=InputFile, nargs="+", metavar="CORPUS", help="tokenised text, gzip or not; - is standard input"
+        "corpus",
+        type=InputFile,
+        nargs="+",
+        metavar="CORPUS",
+        help="tokenised text, plain, gzip, xz or zstd; - is standard input",
     )
     parser.add_argument("--size", type=int, metavar="N", help="keep the N most frequent words (default: all)")
     parser.add_argument("--minimum-count", type=int, default=1, metavar="N", help="leave out words seen less often")

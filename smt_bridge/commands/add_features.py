@@ -55,7 +55,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source", type=InputFile, required=True, metavar="FILE", help="tokenised source text, one line per id from 0"
     )
     parser.add_argument(
-        "--nbest", type=InputFile, required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin"
+        "--nbest",
+        type=InputFile,
+        required=True,
+        metavar="FILE",
+        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
     )
     add_format_argument(parser)
     parser.add_argument(

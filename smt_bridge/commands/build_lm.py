@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument("--order", type=int, required=True, metavar="N", help="longest n-gram")
     parser.add_argument(
-        "--input", type=InputFile, default="-", metavar="FILE", help="tokenised text, plain or gzip ('-')"
+        "--input", type=InputFile, default="-", metavar="FILE", help="tokenised text, plain, gzip, xz or zstd ('-')"
     )
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="ARPA file; *.gz is compressed ('-')"

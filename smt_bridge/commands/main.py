@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from nmt_core.commands.main import run_command
+from nmt_core.commands.main import Program, run_command
 from smt_bridge.commands import (
     add_features,
     build_lm,
@@ -34,9 +34,24 @@ COMMANDS: tuple[ModuleType, ...] = (
 )
 
 
+PROGRAM = Program(
+    "smt-bridge",
+    "Neural scores in Moses pipelines.",
+    """\
+where to begin:
+  smt-bridge doctor moses.ini                                             what does not fit in a Moses system
+  smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --output nmt-table.gz     then: smt-bridge wire
+  smt-bridge add-features --source dev.tok.en --nbest dev.nbest.gz --scorer runs/en-fr --output dev.rich.gz
+                                                                          then: smt-bridge tune, smt-bridge rerank
+Every command has examples: 'smt-bridge COMMAND --help'. Models are trained with nmt-core: 'nmt-core --help'.
+""",
+    COMMANDS,
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``smt-bridge`` with these arguments; the exit code."""
-    return run_command("smt-bridge", "Neural scores in Moses pipelines.", COMMANDS, argv)
+    return run_command(PROGRAM, argv)
 
 
 if __name__ == "__main__":

@@ -39,7 +39,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "--nbest", type=InputFile, required=True, metavar="FILE", help="n-best list, plain or gzip, '-' for stdin"
+        "--nbest",
+        type=InputFile,
+        required=True,
+        metavar="FILE",
+        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
     )
     add_format_argument(parser)
     parser.add_argument(

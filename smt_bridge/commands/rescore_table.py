@@ -56,7 +56,9 @@ On a cluster several commands can share the work, and one without --shards puts 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("input", type=InputFile, metavar="TABLE", help="phrase table, plain or gzip, '-' for stdin")
+    parser.add_argument(
+        "input", type=InputFile, metavar="TABLE", help="phrase table, plain, gzip, xz or zstd, '-' for stdin"
+    )
     parser.add_argument(
         "--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]"
     )

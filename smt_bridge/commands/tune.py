@@ -40,7 +40,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "--nbest", type=InputFile, metavar="FILE", help="n-best list of a development set, plain or gzip, '-' for stdin"
+        "--nbest",
+        type=InputFile,
+        metavar="FILE",
+        help="n-best list of a development set, plain, gzip, xz or zstd, '-' for stdin",
     )
     add_format_argument(parser)
     parser.add_argument(

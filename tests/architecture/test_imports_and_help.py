@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import subprocess
@@ -40,28 +41,11 @@ def test_torch_stays_out_of(module: str) -> None:
 def test_help_shows_every_command_with_an_example(package: str) -> None:
     listing = run("-m", package, "--help")
     assert listing.returncode == 0
-    commands = {
-        "nmt_core": [
-            "vocab",
-            "lexicon",
-            "init",
-            "train",
-            "average",
-            "decode",
-            "score",
-            "serve",
-            "client",
-            "train-lm",
-            "tune-lm",
-            "prepare",
-            "shuffle",
-        ],
-        "smt_bridge": ["rescore-table", "wire", "add-features", "tune", "rerank", "build-lm"],
-    }[package]
+    commands = importlib.import_module(f"{package}.commands.main").COMMANDS
     program = package.replace("_", "-")
     for command in commands:
-        found = run("-m", package, command, "--help")
-        assert f"{program} {command}" in found.stdout.partition("example")[2]
+        found = run("-m", package, command.NAME, "--help")
+        assert f"{program} {command.NAME}" in found.stdout.partition("example")[2]
 
 
 def test_messages_leave_by_one_way() -> None:

@@ -1,0 +1,63 @@
+"""The parser of command lines: one line for what is wrong in them, with what was probably meant.
+
+>>> closest("--modle", ["--model", "--beam"])
+'; did you mean --model?'
+>>> closest("--frobnicate", ["--model", "--beam"])
+''
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+from nmt_core.messages import say
+
+_ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that looks for unknown options and commands before it complains of anything else."""
+
+    _commands: Mapping[str, Any] | None = None
+
+    def add_subparsers(self, **options: Any) -> Any:
+        """As in argparse; the commands are remembered."""
+        commands = super().add_subparsers(**options)
+        self._commands = commands.choices
+        return commands
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As in argparse, which would report what is missing before what is mistyped."""
+        words = sys.argv[1:] if args is None else list(args)
+        for word in words:
+            if word == "--" or (self._commands is not None and not word.startswith("-")):
+                break
+            if word.startswith("--") and " " not in word:
+                self._check_option(word.partition("=")[0])
+        command = next((word for word in words if not word.startswith("-")), None)
+        if self._commands is not None and command is not None and command not in self._commands:
+            self.error(f"there is no command {command!r}{closest(command, self._commands)}")
+        found, left = super().parse_known_args(words, namespace)
+        if left and self._commands is None:
+            self.error(f"these arguments are too many: {' '.join(left)}")
+        return found, left
+
+    def error(self, message: str) -> NoReturn:
+        """End with exit code 2 and one line."""
+        say(f"{self.prog}: {message} ('{self.prog} --help' explains)")
+        sys.exit(2)
+
+    def _check_option(self, name: str) -> None:
+        known = self._option_string_actions
+        if not any(option.startswith(name) for option in known):
+            self.error(f"there is no option {name}{closest(name, known)}")
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """What to add to a message about an unknown word: the known one that is most like it, if any is."""
+    found = difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE)
+    return f"; did you mean {found[0]}?" if found else ""

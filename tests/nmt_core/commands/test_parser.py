@@ -1,0 +1,90 @@
+"""Command lines: mistyped options and commands, no arguments at all, and Ctrl-C."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from smt_bridge.commands.main import main as smt_bridge
+
+
+def told(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
+    """The one line that a wrong command line ends with."""
+    with pytest.raises(SystemExit) as ended:
+        nmt_core(arguments.split())
+    assert ended.value.code == 2
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert output.err.count("\n") == 1
+    return output.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        ("decod", "did you mean decode?"),
+        ("client translat", "did you mean translate?"),
+        ("decode --modle runs/a", "did you mean --model?"),
+        ("decode --nbset 5 --model runs/a", "did you mean --nbest?"),
+        ("decode --max_length_ratio=2", "did you mean --max-length-ratio?"),
+        ("--verson", "did you mean --version?"),
+    ],
+)
+def test_what_is_mistyped_is_told_with_what_was_meant(
+    capfd: pytest.CaptureFixture[str], arguments: str, meant: str
+) -> None:
+    assert meant in told(capfd, arguments)
+
+
+def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -> None:
+    line = told(capfd, "train --frobnicate en-fr.yaml")
+    assert "there is no option --frobnicate" in line
+    assert "did you mean" not in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("decode", "required: --model"),
+        ("decode --model", "expected one argument"),
+        ("decode --model a --beam x", "'x'"),
+        ("score --model a b c d", "too many: d"),
+    ],
+)
+def test_a_wrong_command_line_is_one_line(capfd: pytest.CaptureFixture[str], arguments: str, problem: str) -> None:
+    line = told(capfd, arguments)
+    assert problem in line
+    assert f"'nmt-core {arguments.split()[0]} --help'" in line
+
+
+def test_abbreviations_and_what_stands_behind_two_hyphens_are_no_mistakes(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("--odd").write_text("a b a\n")
+    assert nmt_core(["vocab", "--siz", "5", "--", "--odd"]) == 0
+    assert capfd.readouterr().out == "</s>\n<unk>\na\nb\n"
+
+
+@pytest.mark.parametrize(("program", "command"), [(nmt_core, "train"), (smt_bridge, "rescore-table")])
+def test_without_arguments_it_is_shown_where_to_begin(
+    capfd: pytest.CaptureFixture[str], program: Callable[[list[str]], int], command: str
+) -> None:
+    assert program([]) == 2
+    output = capfd.readouterr()
+    assert output.out == ""
+    assert command in output.err.partition("where to begin:")[2]
+
+
+@pytest.mark.parametrize("moment", ["raise KeyboardInterrupt", "def main(): raise KeyboardInterrupt"])
+def test_an_interrupt_is_one_line_while_modules_are_loaded_too(tmp_path: Path, moment: str) -> None:
+    (tmp_path / "interrupted.py").write_text(moment)
+    call = "import sys; from nmt_core.commands.start import start; sys.exit(start('nmt-core', 'interrupted'))"
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"}
+    done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, env=environment)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "nmt-core: interrupted\n")
