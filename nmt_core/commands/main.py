@@ -86,7 +86,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run_command(program: Program, argv: Sequence[str] | None) -> int:
     """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
-    parser = _parser(program)
+    parser = parser_of(program)
     name, debug = program.name, False
     try:
         if not (sys.argv[1:] if argv is None else argv):
@@ -128,7 +128,8 @@ def _end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _parser(program: Program) -> argparse.ArgumentParser:
+def parser_of(program: Program) -> argparse.ArgumentParser:
+    """The parser of a program's command lines."""
     layout = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")

@@ -1,0 +1,80 @@
+"""Every command line of README, documents and ``--help`` is one that the programs take."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.commands import PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
+
+OTHERS = {
+    "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
+    "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
+    "docker and buf": {"--build-arg", "--against"},
+    "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
+    "benchmarks/": {"--cores", "--sizes", "--sentences"},
+    "scripts/generate_proto.py": {"--check", "--release"},
+}
+
+
+def written() -> Iterator[tuple[str, Command]]:
+    """Where a command stands, and the command."""
+    for page in PAGES:
+        for block in blocks(page.read_text()):
+            for command in commands(block):
+                if "\u2026" not in str(command):
+                    yield page.name, command
+    for name in PROGRAMS:
+        for part in program_of(name).commands:
+            for command in commands(examples_of(name, part.NAME)):
+                yield f"{name} {part.NAME} --help", command
+
+
+def examples_of(program: str, command: str) -> str:
+    """The examples that ``--help`` shows, without what is remarked behind them."""
+    shown = io.StringIO()
+    with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+        parser(program).parse_args([command, "--help"])
+    _, examples = re.split(r"^examples?:\n", shown.getvalue(), flags=re.MULTILINE)
+    lines = itertools.takewhile(lambda line: line.startswith("  "), examples.splitlines())
+    return "\n".join(re.sub(r"   +\(.*\)$", "", line) for line in lines)
+
+
+ALL = list(written())
+
+
+def test_commands_are_found() -> None:
+    """Nothing is tested where nothing is found."""
+    assert len(ALL) > 100
+    assert {page.name for page in PAGES} >= {"README.md", "training.md"}
+    assert (ROOT / "README.md").exists()
+
+
+@pytest.mark.parametrize(("place", "command"), ALL, ids=[f"{place}: {command}" for place, command in ALL])
+def test_a_command_is_taken(place: str, command: Command) -> None:
+    parser(command.program).parse_args(list(command.words))
+
+
+def options() -> set[str]:
+    """Every option in the usage of a command."""
+    found = {"--debug", "--help", "--version"}
+    for name in PROGRAMS:
+        for part in program_of(name).commands:
+            for kind in ([], ["translate"], ["score"], ["health"]) if part.NAME == "client" else ([],):
+                shown = io.StringIO()
+                with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
+                    parser(name).parse_args([part.NAME, *kind, "--help"])
+                found |= set(re.findall(r"--[a-z][a-z0-9-]*", shown.getvalue().partition("\n\n")[0]))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_an_option_that_is_named_exists(page: Path) -> None:
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b(?!-)", page.read_text()))
+    assert named - options() - set().union(*OTHERS.values()) == set()
