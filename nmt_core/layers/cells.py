@@ -22,8 +22,6 @@ from torch import Tensor, nn
 from nmt_core.layers.initialisation import FirstValues
 from nmt_core.layers.shared_product import SharedMatrix
 
-_REMEMBER = 1.0
-
 Product = Callable[[Tensor], Tensor]
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
 """(input (N, G), state (N, U), what a context adds (N, G) or None) -> the next state (N, U)."""
@@ -166,6 +164,7 @@ class LSTM(Cell):
     input_parts = 4
     biased_parts = 4
     state_parts = 2
+    remember: ClassVar[float] = 1.0  # what is added to what the forget gate reads
 
     def __init__(self, hidden: int) -> None:
         super().__init__(hidden)
@@ -183,10 +182,17 @@ class LSTM(Cell):
             hidden_NH, cell_NH = state_N2H.chunk(2, dim=1)
             inputs_N4H = word_N4H if context_N4H is None else word_N4H + context_N4H
             i_NH, f_NH, o_NH, g_NH = (inputs_N4H + gates(hidden_NH)).chunk(4, dim=1)
-            cell_NH = torch.sigmoid(f_NH + _REMEMBER) * cell_NH + torch.sigmoid(i_NH) * torch.tanh(g_NH)
+            cell_NH = torch.sigmoid(f_NH + self.remember) * cell_NH + torch.sigmoid(i_NH) * torch.tanh(g_NH)
             return torch.cat([torch.sigmoid(o_NH) * torch.tanh(cell_NH), cell_NH], dim=1)
 
         return step
+
+
+class PlainLSTM(LSTM):
+    """``LSTM`` without biases, and nothing is added for the forget gate (Luong et al. 2015, with their code)."""
+
+    biased_parts = 0
+    remember = 0.0
 
 
 class PartsNorm(nn.Module):
@@ -243,8 +249,13 @@ class LayerNormGRU(GRU):
         return lambda state: self.gates_norm(gates(state)), lambda state: self.candidate_norm(candidate(state))
 
 
-CellName = Literal["gru", "lstm", "layer-norm-gru"]
-CELLS: dict[CellName, type[Cell]] = {"gru": GRU, "lstm": LSTM, "layer-norm-gru": LayerNormGRU}
+CellName = Literal["gru", "lstm", "plain-lstm", "layer-norm-gru"]
+CELLS: dict[CellName, type[Cell]] = {
+    "gru": GRU,
+    "lstm": LSTM,
+    "plain-lstm": PlainLSTM,
+    "layer-norm-gru": LayerNormGRU,
+}
 
 
 def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:

@@ -69,6 +69,10 @@ class Generator(nn.Module, abc.ABC):
         """What makes probabilities of logits, for many rows; for inference."""
         return lambda readout_NL: torch.cat([self._log_sum(rows) for rows in readout_NL.split(ROWS)])
 
+    def untrained(self) -> Sequence[nn.Parameter]:
+        """Its parameters that training leaves as they are."""
+        return ()
+
     def restricted_to(self, words_C: Tensor) -> Generator:
         """The distribution over some words alone, renormalised; words are told by their places among them."""
         return _Restricted(self, words_C)
@@ -111,11 +115,15 @@ class _Built(NamedTuple):
 class LinearGenerator(Generator):
     """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
 
-    ``weight_VK`` may be a parameter of another module, such as the word embeddings, to which it is then tied.
+    ``weight_VK`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Without
+    ``biased`` the bias stays 0.
     """
 
-    def __init__(self, weight_VK: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None) -> None:
+    def __init__(
+        self, weight_VK: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None, *, biased: bool = True
+    ) -> None:
         super().__init__()
+        self.biased = biased
         self.weight, self.bias, self.low_rank = weight_VK, bias_V, low_rank
         self._built: _Built | None = None
 
@@ -164,6 +172,10 @@ class LinearGenerator(Generator):
         """The matrix and the bias."""
         return [WordTable(table, "target") for table in (self.weight, self.bias) if isinstance(table, nn.Parameter)]
 
+    def untrained(self) -> Sequence[nn.Parameter]:
+        """The bias, where there should be none."""
+        return [self.bias] if isinstance(self.bias, nn.Parameter) and not self.biased else []
+
     def _inputs(self, readout: Tensor) -> Tensor:
         """What the matrix is multiplied with."""
         inputs: Tensor = readout if self.low_rank is None else self.low_rank(readout)
@@ -178,12 +190,12 @@ class LinearGenerator(Generator):
 
 
 def linear_generator(
-    units: int, words: int, *, rank: int | None = None, tied: nn.Embedding | None = None
+    units: int, words: int, *, rank: int | None = None, tied: nn.Embedding | None = None, biased: bool = True
 ) -> LinearGenerator:
     """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
     weight_VK = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
     low_rank = Linear(units, rank, bias=False) if rank else None
-    return LinearGenerator(weight_VK, nn.Parameter(torch.empty(words)), low_rank)
+    return LinearGenerator(weight_VK, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
 
 
 def _as_it_is(readout_NL: Tensor) -> Tensor:

@@ -4,6 +4,7 @@
 orthogonal, the matrices of the alignment model N(0, 0.001^2) with v_a = 0, all other matrices
 N(0, 0.01^2), all biases 0. ``glorot`` scales the other matrices, and the alignment model, to their
 sizes, which small models trained with Adam like better; recurrent matrices and biases as before.
+``uniform`` draws all of them but biases from U(-r, r) (Luong et al. 2015, section 4.1).
 """
 
 from __future__ import annotations
@@ -14,26 +15,30 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-Initialisation = Literal["paper", "glorot"]
+Initialisation = Literal["paper", "glorot", "uniform"]
 DEVIATION = 0.01
+RANGE = 0.1
 
 
 class FirstValues:
     """Where first values come from. A parameter that several modules hold gets its value once, from the first."""
 
-    def __init__(self, how: Initialisation, *, seed: int) -> None:
+    def __init__(self, how: Initialisation, *, seed: int, spread: float = RANGE) -> None:
         self._paper = how == "paper"
+        self._spread = spread if how == "uniform" else None
         self._generator = torch.Generator().manual_seed(seed)
         self._done: set[int] = set()
 
     def matrix(self, parameter: Tensor, *, deviation: float = DEVIATION) -> None:
         """Normal with mean 0, and ``deviation`` as in the papers, or as the sizes want."""
         if self._is_new(parameter):
-            self._normal(parameter, deviation if self._paper else _glorot(parameter))
+            self._draw(parameter, deviation if self._paper else _glorot(parameter))
 
     def recurrent(self, parameter: Tensor) -> None:
         """Orthogonal matrices, one below the other."""
-        if self._is_new(parameter):
+        if self._spread is not None:
+            self.matrix(parameter)
+        elif self._is_new(parameter):
             size = parameter.shape[1]
             blocks = [_orthogonal(size, self._generator) for _ in range(parameter.shape[0] // size)]
             parameter.copy_(torch.cat(blocks))
@@ -43,7 +48,7 @@ class FirstValues:
         if self._paper:
             self.constant(parameter, 0.0)
         elif self._is_new(parameter):
-            self._normal(parameter, 1.0 / math.sqrt(parameter.shape[0]))
+            self._draw(parameter, 1.0 / math.sqrt(parameter.shape[0]))
 
     def constant(self, parameter: Tensor, value: float) -> None:
         """The same number everywhere."""
@@ -55,8 +60,11 @@ class FirstValues:
         self._done.add(id(parameter))
         return new
 
-    def _normal(self, parameter: Tensor, deviation: float) -> None:
-        parameter.copy_(torch.randn(parameter.shape, generator=self._generator) * deviation)
+    def _draw(self, parameter: Tensor, deviation: float) -> None:
+        if self._spread is not None:
+            parameter.copy_((2 * torch.rand(parameter.shape, generator=self._generator) - 1) * self._spread)
+        else:
+            parameter.copy_(torch.randn(parameter.shape, generator=self._generator) * deviation)
 
 
 @runtime_checkable
@@ -83,9 +91,12 @@ class Linear(nn.Linear):
 
 
 @torch.no_grad()
-def initialise(model: nn.Module, how: Initialisation, *, seed: int) -> None:
-    """Give every parameter of ``model`` its first value, reproducibly, in the order of its modules."""
-    values = FirstValues(how, seed=seed)
+def initialise(model: nn.Module, how: Initialisation, *, seed: int, spread: float = RANGE) -> None:
+    """Give every parameter of ``model`` its first value, reproducibly, in the order of its modules.
+
+    ``spread`` is the r of ``uniform``.
+    """
+    values = FirstValues(how, seed=seed, spread=spread)
     for module in model.modules():
         if isinstance(module, Initialised):
             module.initialise(values)

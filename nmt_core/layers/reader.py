@@ -42,11 +42,18 @@ class Encoded(abc.ABC):
 
 
 class WholeEncoding(Encoded):
-    """All positions of all sentences."""
+    """All positions of all sentences; ``backward`` says which directions read from the right."""
 
-    def __init__(self, annotations_BSC: Tensor, states: Sequence[Sequence[Tensor]], mask_BS: Tensor) -> None:
+    def __init__(
+        self,
+        annotations_BSC: Tensor,
+        states: Sequence[Sequence[Tensor]],
+        mask_BS: Tensor,
+        *,
+        backward: Sequence[bool],
+    ) -> None:
         self.mask_BS = mask_BS
-        self._annotations_BSC, self._states = annotations_BSC, states
+        self._annotations_BSC, self._states, self._backward = annotations_BSC, states, backward
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
@@ -66,16 +73,16 @@ class WholeEncoding(Encoded):
         return torch.cat([layer[:, self._position(direction)] for layer in self._states[direction]], dim=1)
 
     def _position(self, direction: int) -> int:
-        """The last position for the first direction, which is from the left; padding has its state."""
-        return -1 if direction % len(self._states) == 0 else 0
+        """Where a direction ends; from the left this is the last position, since padding has the state before it."""
+        return 0 if self._backward[direction] else -1
 
 
 class SharedEncoding(Encoded):
-    """Every distinct state once."""
+    """Every distinct state once; ``backward`` says which directions read from the right."""
 
-    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor) -> None:
+    def __init__(self, directions: Sequence[SharedStates], mask_BS: Tensor, *, backward: Sequence[bool]) -> None:
         self.mask_BS = mask_BS
-        self._directions = directions
+        self._directions, self._backward = directions, backward
 
     def annotations(self) -> Tensor:
         """(B, S, C)."""
@@ -101,7 +108,7 @@ class SharedEncoding(Encoded):
 
     def _last(self, direction: int) -> Tensor:
         places_BS = self._directions[direction].places_BS
-        if direction % len(self._directions):
+        if self._backward[direction]:
             return places_BS[:, 0]
         return places_BS.gather(1, self.mask_BS.sum(dim=1, keepdim=True) - 1).squeeze(1)
 
@@ -161,25 +168,44 @@ class NoReader(Reader):
 
 
 class RecurrentReader(Reader):
-    """The encoder of a model: word vectors, read from the left, or from the left and from the right."""
+    """The encoder of a model: word vectors, read from the left, from the right, or both.
+
+    Without ``reads_end`` the ``</s>`` of a source is not read, except where there is nothing else: its position stays,
+    as padding.
+    """
 
     def __init__(
-        self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder], *, dropout: nn.Module | None = None
+        self,
+        embedding: WordEmbedding,
+        directions: Sequence[RecurrentEncoder],
+        *,
+        dropout: nn.Module | None = None,
+        reads_end: bool = True,
     ) -> None:
         super().__init__()
         self.embedding = embedding
         self.directions = nn.ModuleList(directions)
-        self.dropout = dropout
+        self.dropout, self.reads_end = dropout, reads_end
 
     def forward(self, source: Padded) -> Encoded:
         """Every distinct state once in inference on a CPU, where looking for them costs nothing."""
         assert self.embedding is not None
+        if not self.reads_end:
+            source = _without_end(source)
         directions = [one for one in self.directions if isinstance(one, RecurrentEncoder)]
+        backward = [one.backward for one in directions]
         if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
-            return SharedEncoding([one.shared(self.embedding, source) for one in directions], source.mask_BL)
+            shared = [one.shared(self.embedding, source) for one in directions]
+            return SharedEncoding(shared, source.mask_BL, backward=backward)
         embedded_BSE = self.embedding.known(source.words_BL)
         read = [one.run(embedded_BSE, source.mask_BL) for one in directions]
         annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
         if self.dropout is not None:
             annotations_BSC = self.dropout(annotations_BSC)
-        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL)
+        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL, backward=backward)
+
+
+def _without_end(source: Padded) -> Padded:
+    """The same words, of which the last of each sentence counts as padding; one of a sentence is left."""
+    words_B1 = (source.mask_BL.sum(dim=1, keepdim=True) - 1).clamp(min=1)
+    return Padded(source.words_BL, torch.arange(source.mask_BL.shape[1], device=words_B1.device) < words_B1)

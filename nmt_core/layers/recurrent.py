@@ -23,9 +23,10 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import filled
-from nmt_core.layers.cells import CELLS, Cell, CellName, Recurrence
+from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.shared_product import SharedMatrix
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ Run = Callable[[Recurrence, Tensor, Tensor], Tensor]
 
 
 class UpperLayers(nn.Module):
-    """The layers above the first. Each reads what the layers below give out; their first states are zeros."""
+    """The layers above the first. Each reads what the layers below give out."""
 
     def __init__(self, layers: Layers, hidden: int) -> None:
         super().__init__()
@@ -68,13 +69,18 @@ class UpperLayers(nn.Module):
         """The numbers in the states of all these layers together."""
         return sum(cell.state_size for cell in self._cells())
 
-    def run(self, below_BTH: Tensor, run: Run) -> tuple[Tensor, list[Tensor]]:
-        """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U)."""
+    def run(self, below_BTH: Tensor, run: Run, first_BU: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
+        """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U).
+
+        ``first_BU`` are the first states of all layers, side by side; zeros unless told otherwise.
+        """
+        if first_BU is None:
+            first_BU = below_BTH.new_zeros(len(below_BTH), self.state_size)
         states = []
-        for cell, inputs in zip(self._cells(), self.inputs, strict=True):
+        for cell, inputs, state_BU in zip(self._cells(), self.inputs, self._split(first_BU), strict=True):
             recurrence = cell.recurrence(self.variational.kept(below_BTH[:, 0]))
             inputs_BTG = inputs(self.variational(self.dropout(below_BTH)))
-            states.append(run(recurrence, inputs_BTG, inputs_BTG.new_zeros(len(inputs_BTG), cell.state_size)))
+            states.append(run(recurrence, inputs_BTG, state_BU.to(inputs_BTG.dtype)))
             below_BTH = self._given_out(below_BTH, cell.hidden_part(states[-1]))
         return below_BTH, states
 
@@ -85,6 +91,25 @@ class UpperLayers(nn.Module):
             states.append(cell(inputs(below_NH), state_NU))
             below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
         return torch.cat(states, dim=1)
+
+    def stepper(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """``step`` for one loop, with dropout, for training where a step reads what the one before gave out."""
+        assert not self.variational.probability, "the loop has no variational dropout"
+        layers = [
+            (inputs, SharedMatrix(inputs.weight), cell.recurrence())
+            for cell, inputs in zip(self._cells(), self._inputs(), strict=True)
+        ]
+
+        def step(below_NH: Tensor, states_NU: Tensor) -> Tensor:
+            states = []
+            for (inputs, product, recurrence), cell, state_NU in zip(
+                layers, self._cells(), self._split(states_NU), strict=True
+            ):
+                states.append(recurrence(inputs.finish(product(self.dropout(below_NH))), state_NU, None))
+                below_NH = self._given_out(below_NH, cell.hidden_part(states[-1]))
+            return torch.cat(states, dim=1)
+
+        return step
 
     def top(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
         """What the last layer gives out where these are the states, (N, H)."""
@@ -101,6 +126,9 @@ class UpperLayers(nn.Module):
 
     def _cells(self) -> list[Cell]:
         return [cell for cell in self.cells if isinstance(cell, Cell)]
+
+    def _inputs(self) -> list[GateInputs]:
+        return [inputs for inputs in self.inputs if isinstance(inputs, GateInputs)]
 
 
 class SharedStates(NamedTuple):

@@ -10,13 +10,19 @@ from pydantic import Field
 from nmt_core.errors import ConfigError
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
+from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | DeepFusionConfig
+AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | DeepFusionConfig | DeepLSTMConfig
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
+
+
+def _attentive(score: Score, window: WindowName = "global") -> DeepLSTMConfig:
+    return DeepLSTMConfig(attention=score, window=window, feeding=True)
+
 
 PRESETS: dict[str, AnyConfig] = {
     # Cho et al. 2014: the phrase model, 15,000 words
@@ -28,6 +34,18 @@ PRESETS: dict[str, AnyConfig] = {
     "rnnsearch": RNNsearchConfig(),
     # a language model of the target of the same sizes
     "rnnlm": RNNLMConfig(),
+    # Luong et al. 2015b (EMNLP): without attention, and the models of its Tables 1 and 4
+    "luong2015-base": DeepLSTMConfig(),
+    "luong2015-global-dot-feed": _attentive("dot"),
+    "luong2015-global-general-feed": _attentive("general"),
+    "luong2015-global-concat-feed": _attentive("concat"),
+    "luong2015-global-location-feed": _attentive("location"),
+    "luong2015-local-m-general-feed": _attentive("general", window="local-m"),
+    "luong2015-local-p-dot-feed": _attentive("dot", window="local-p"),
+    "luong2015-local-p-general-feed": _attentive("general", window="local-p"),
+    # Luong et al. 2015a (ACL), the models of annotated text, of 4 and of 6 layers
+    "luong2015-copy4": DeepLSTMConfig(dropout=0.0, init_range=0.08),
+    "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),
 }
 
 
@@ -57,10 +75,12 @@ def build_model(config: AnyConfig, source_words: int, target_words: int) -> Tran
             return RNNLM(config, source_words, target_words)
         case DeepFusionConfig():
             return DeepFusion(config, source_words, target_words)
+        case DeepLSTMConfig():
+            return DeepLSTM(config, source_words, target_words)
 
 
 def new_model(config: AnyConfig, source_words: int, target_words: int, *, seed: int) -> TranslationModel:
     """An untrained model with first values as its config says."""
     model = build_model(config, source_words, target_words)
-    initialise(model, config.initialisation, seed=seed)
+    initialise(model, config.initialisation, seed=seed, spread=config.init_range)
     return model

@@ -240,7 +240,7 @@ class AttentiveContext(Context):
             annotations_BSC = encoded.annotations()
             return Annotations(annotations_BSC, self.attention.keys(annotations_BSC), encoded.mask_BS, first_BH)
         both_XC = torch.cat([self.to_gates.weight, self.to_readout.weight])
-        values_BSX, keys_BSA = encoded.times(both_XC, self.attention.key_weight())
+        values_BSX, keys_BSA = encoded.times(both_XC)[0], keys_of(self.attention, encoded)
         return ProjectedAnnotations(values_BSX, keys_BSA, encoded.mask_BS, first_BH)
 
     def first(self, memory: Memory) -> Tensor:
@@ -270,6 +270,12 @@ class AttentiveContext(Context):
         return self.to_gates(context), self.to_readout(context)
 
 
+def keys_of(attention: Attention, encoded: Encoded) -> Tensor:
+    """The keys of encoded sources, (B, S, A)."""
+    weight = attention.key_weight()
+    return encoded.annotations() if weight is None else encoded.times(weight)[0]
+
+
 class _AttentiveStepView(StepView):
     def __init__(self, part: AttentiveContext, memory: Annotations, layout: Layout | None) -> None:
         self.part, self.memory, self.layout = part, memory, layout
@@ -290,7 +296,7 @@ class _AttentiveLoopView(LoopView):
         self.weights: list[Tensor] = []
 
     def look(self, hidden_BH: Tensor) -> None:
-        context_BX, weights_BS = self.attend(hidden_BH, position=len(self.contexts))
+        context_BX, weights_BS = self.attend(hidden_BH)
         self.contexts.append(context_BX)
         self.weights.append(weights_BS)
 

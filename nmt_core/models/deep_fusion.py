@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from nmt_core.config import Config
 from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.layers.initialisation import Linear
+from nmt_core.layers.initialisation import Initialisation, Linear
 from nmt_core.models.encoder_decoder import Addition, Decoder
 from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
@@ -44,9 +44,14 @@ class DeepFusionConfig(Config):
     trained: Trained = "readout"
 
     @property
-    def initialisation(self) -> Literal["paper", "glorot"]:
+    def initialisation(self) -> Initialisation:
         """That of the translation model."""
         return self.translation.initialisation
+
+    @property
+    def init_range(self) -> float:
+        """That of the translation model."""
+        return self.translation.init_range
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,8 @@ from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_lo
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 Side = Literal["source", "target"]
+Aligns = Literal["written", "read"]
+"""Which word a row of attention is of: the one then written, or the one read before (that of the row before)."""
 SOURCE_AXIS = {"source positions": True}
 """Metadata of a field of ``Rows`` whose second dimension counts source positions: ``field(metadata=SOURCE_AXIS)``."""
 NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence
@@ -161,6 +163,11 @@ class TranslationModel(nn.Module, abc.ABC):
     def attends(self) -> bool:
         """Whether steps say where the model looked."""
         return False
+
+    @property
+    def aligns(self) -> Aligns:
+        """Which word a step's attention aligns; hard alignments and the replacement of ``<unk>`` follow it."""
+        return "written"
 
     @property
     @abc.abstractmethod

@@ -11,7 +11,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.layers.cells import CellName
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
-from nmt_core.layers.initialisation import Initialisation
+from nmt_core.layers.initialisation import RANGE, Initialisation
 from nmt_core.layers.recurrent import Layers
 from nmt_core.models.encoder_decoder import Order
 
@@ -41,6 +41,7 @@ class RecurrentConfig(Config):
     word_dropout: float = Field(default=0.0, ge=0.0, lt=1.0)
     tied: bool = False
     initialisation: Initialisation = "paper"
+    init_range: float = Field(default=RANGE, gt=0, allow_inf_nan=False)
 
     def layers(self, depth: int) -> Layers:
         """So many layers."""

@@ -210,9 +210,29 @@ class RunConfig(Config):
         return self
 
 
+_LUONG = {
+    "optimizer": "sgd",
+    "gradient": "sentence",
+    "clip": 5.0,
+    "batch_sentences": 128,
+    "window": 100,
+    "schedule": "halving",
+}
+_RATE_1 = {"learning_rate": 1.0, "max_epochs": 12, "decay_after": 8.0}
+_RATE_07 = {"learning_rate": 0.7, "max_epochs": 8, "decay_after": 5.0, "decay_every": 0.5}
+_LUONG_MODELS = (
+    "base",
+    *(f"global-{score}-feed" for score in ("dot", "general", "concat", "location")),
+    *(f"local-{window}-feed" for window in ("m-general", "p-dot", "p-general")),
+)
+
 RECIPES: Mapping[str, Mapping[str, Any]] = {
     # Cho et al. 2014, section 4.1: 64 random pairs an update (no windows sorted by length), Adadelta
     "rnnencdec-cho2014": {"batch_sentences": 64, "window": 1},
+    # Luong et al. 2015b, section 4.1: 12 epochs with dropout, the rate halved after every one from the 8th on
+    **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
+    # Luong et al. 2015a, section 4.2
+    **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
@@ -122,6 +124,16 @@ def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary
         load_embeddings(run.training.target_embeddings, target, embeddings["target"])
 
 
+def _check_places(run: RunConfig) -> None:
+    """Raises ConfigError where training text is longer than what attention by location has places for."""
+    model, longest = run.model, run.data.max_length
+    if isinstance(model, DeepLSTMConfig) and model.attention == "location" and (longest or math.inf) > model.places:
+        raise ConfigError(
+            f"model.places: attention by location has {model.places} places, and data.max_length is "
+            f"{'null' if longest is None else longest}; make them equal, or data.max_length smaller"
+        )
+
+
 def _check_kind_of_text(run: RunConfig) -> None:
     """Raises ConfigError where the model or the training asks for what the text does not have."""
     language_model = isinstance(run.model, RNNLMConfig)
@@ -129,6 +141,7 @@ def _check_kind_of_text(run: RunConfig) -> None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
         )
+    _check_places(run)
     if language_model and run.training.minimum_risk is not None:
         raise ConfigError("training.minimum_risk is about translations; a language model makes none")
     if run.data.text is not None and not language_model:

@@ -3,25 +3,36 @@
 from __future__ import annotations
 
 import importlib.util
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
 
 from nmt_core.data.batching import pad_pairs
-from nmt_core.models.build import PRESETS, build_model, new_model
+from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 
-_spec = importlib.util.spec_from_file_location("reference", Path(__file__).with_name("reference.py"))
-assert _spec is not None and _spec.loader is not None
-reference = importlib.util.module_from_spec(_spec)
-_spec.loader.exec_module(reference)
+
+def _module(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[name] = found  # dataclasses look for it
+    spec.loader.exec_module(found)
+    return found
+
+
+reference, luong_reference = _module("reference"), _module("luong_reference")
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
+DEEP = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 CONFIGS = {
     "rnnsearch": RNNsearchConfig(alignment=6, **SMALL),
     "rnnsearch-conditional": RNNsearchConfig(alignment=6, order="conditional", **SMALL),
@@ -48,17 +59,33 @@ CONFIGS = {
     ),
     "rnnencdec-deep-lstm": RNNencdecConfig(encoder_depth=2, decoder_depth=2, cell="lstm", summary="tanh", **SMALL),
     "rnnlm-deep": RNNLMConfig(embedding=4, hidden=5, depth=3, residual=True, initialisation="glorot"),
+    "luong": DeepLSTMConfig(**DEEP),
+    "luong-from-the-left": DeepLSTMConfig(embedding=4, hidden=5, depth=3, reverse=False, init_range=0.7),
+    "luong-one-layer": DeepLSTMConfig(embedding=4, hidden=5, depth=1, attention="dot", feeding=True, init_range=0.7),
+    **{
+        f"luong-{score}{'-feed' * feeding}": DeepLSTMConfig(attention=score, feeding=feeding, places=3, **DEEP)
+        for score in ("dot", "general", "concat", "location")
+        for feeding in (False, True)
+    },
+    **{
+        f"luong-{window}-{score}{'-feed' * feeding}": DeepLSTMConfig(
+            attention=score, window=window, radius=1, feeding=feeding, **DEEP
+        )
+        for window in ("local-m", "local-p")
+        for score in ("dot", "general", "concat")
+        for feeding in (False, True)
+    },
 }
 WORDS = 7
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
 
 
 @pytest.fixture(params=CONFIGS)
-def config(request: pytest.FixtureRequest) -> RNNsearchConfig | RNNencdecConfig:
+def config(request: pytest.FixtureRequest) -> AnyConfig:
     return CONFIGS[request.param]
 
 
-def make(config: RNNsearchConfig | RNNencdecConfig, dtype: torch.dtype) -> TranslationModel:
+def make(config: AnyConfig, dtype: torch.dtype) -> TranslationModel:
     model = new_model(config, WORDS, WORDS, seed=3).to(dtype).eval()
     with torch.no_grad():  # biases too must matter
         for parameter in model.parameters():
@@ -67,10 +94,13 @@ def make(config: RNNsearchConfig | RNNencdecConfig, dtype: torch.dtype) -> Trans
     return model
 
 
-def expected(
-    config: RNNsearchConfig | RNNencdecConfig, parameters: dict, source: list[int], target: list[int]
-) -> list[float]:
+def expected(config: AnyConfig, parameters: dict, source: list[int], target: list[int]) -> list[float]:
     words = [*source, 0], [*target, 0]
+    if isinstance(config, DeepLSTMConfig):
+        chosen = {"window": config.window, "radius": config.radius, "reverse": config.reverse}
+        return luong_reference.deep_lstm(
+            parameters, source, words[1], attention_kind=config.attention, feeding=config.feeding, **chosen
+        )
     cell = {"cell": config.cell, "residual": config.residual}
     if isinstance(config, RNNLMConfig):
         return reference.rnnlm(parameters, words[1], hidden=config.hidden, **cell)
@@ -154,6 +184,8 @@ def test_probabilities_of_the_next_word_sum_to_one_and_attention_too(config) -> 
     if step.attention_NS is not None:
         torch.testing.assert_close(step.attention_NS.sum(1), torch.ones(4, dtype=torch.float64))
         assert not step.attention_NS[~batch.source.mask_BL].any()
+        if isinstance(config, DeepLSTMConfig):  # which does not look at </s> where there are words
+            assert not step.attention_NS[[0, 1, 3], [4, 1, 3]].any()
 
 
 def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
@@ -168,7 +200,7 @@ def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
 
 def test_candidates_renormalise_over_themselves(config) -> None:
     model = make(config, torch.float64)
-    width = config.hidden if isinstance(config, RNNLMConfig) else config.maxout
+    width = config.hidden if isinstance(config, RNNLMConfig | DeepLSTMConfig) else config.maxout
     readout = torch.randn(3, width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     every = model.log_probs(readout)
     torch.testing.assert_close(model.log_probs(readout, torch.arange(7)), every)

@@ -24,6 +24,7 @@ from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import SOURCE_AXIS, Memory, Side, State, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
@@ -32,6 +33,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.losses import backpropagate
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
+LUONG = {"embedding": 4, "hidden": 5, "depth": 2}
 DEEP: dict[str, AnyConfig] = {
     "rnnsearch": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, residual=True, **SMALL),
     "rnnsearch lstm": RNNsearchConfig(alignment=6, cell="lstm", decoder_depth=2, order="conditional", **SMALL),
@@ -39,6 +41,15 @@ DEEP: dict[str, AnyConfig] = {
     "rnnsearch layer norm": RNNsearchConfig(alignment=6, cell="layer-norm-gru", encoder_depth=2, **SMALL),
     "rnnencdec": RNNencdecConfig(encoder_depth=3, decoder_depth=2, cell="lstm", **SMALL),
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, depth=2, initialisation="glorot"),
+    "luong": DeepLSTMConfig(**LUONG),
+    "luong from the left": DeepLSTMConfig(reverse=False, attention="general", **LUONG),
+    "luong location": DeepLSTMConfig(attention="location", places=3, **LUONG),
+    "luong location feed": DeepLSTMConfig(attention="location", feeding=True, **LUONG),
+    "luong dot feed": DeepLSTMConfig(attention="dot", feeding=True, **LUONG),
+    "luong concat feed": DeepLSTMConfig(attention="concat", feeding=True, **LUONG),
+    "luong local-m": DeepLSTMConfig(attention="general", window="local-m", radius=1, **LUONG),
+    "luong local-m feed": DeepLSTMConfig(attention="concat", window="local-m", radius=1, feeding=True, **LUONG),
+    "luong local-p feed": DeepLSTMConfig(attention="general", window="local-p", radius=2, feeding=True, **LUONG),
 }
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
 PAIRS = [([2, 3, 4], [5, 6]), ([7], [4, 4, 2]), ([], [3]), ([2, 3, 5, 6, 7], []), ([2, 3], [5, 7])]
@@ -127,7 +138,7 @@ class CoveringModel(TranslationModel):
         times = len(previous_N) // memory.rows
         here = memory.repeat(times) if layout is None else memory.select(layout.sentences_N)
         keys_NSA = here.keys_BSA * (1 - state.coverage_NS).unsqueeze(2)
-        energies_NS = self.attention.energies(state.hidden_NH.unsqueeze(1), keys_NSA)
+        energies_NS = self.attention.energies(state.hidden_NH.unsqueeze(1), keys_NSA).squeeze(1)
         weights_NS = energies_NS.masked_fill(~here.mask_BS, -torch.inf).softmax(dim=1)
         context_NA = (weights_NS.unsqueeze(2) * here.keys_BSA).sum(dim=1)
         hidden_NH = torch.tanh(context_NA + self.embedding(previous_N) + state.hidden_NH)

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from nmt_core.models.build import PRESETS, preset
-from nmt_core.training.config import RunConfig, TrainingConfig, with_recipe
+from nmt_core.training.config import RECIPES, RunConfig, TrainingConfig, with_recipe
+from nmt_core.training.schedule import rate_factor
 
 DATA = {"source": "a", "target": "b"}
 
@@ -29,6 +30,23 @@ def test_what_the_file_says_stays() -> None:
     assert run.model.hidden == 8
 
 
-@pytest.mark.parametrize("name", sorted(set(PRESETS) - {"rnnencdec-cho2014"}))
+@pytest.mark.parametrize(
+    ("name", "rates"),
+    [
+        ("luong2015-base", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),
+        ("luong2015-local-p-general-feed", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),
+        ("luong2015-copy4", [0.7] * 5 + [0.35, 0.0875, 0.021875]),
+    ],
+)
+def test_models_of_luong_are_trained_with_sgd_and_rates_that_halve(name: str, rates: list[float]) -> None:
+    """Luong et al. 2015b, section 4.1 (with dropout), and 2015a, section 4.2, at the beginning of every epoch."""
+    training = _run(model={"preset": name}).training
+    assert (training.optimizer, training.gradient, training.clip) == ("sgd", "sentence", 5.0)
+    assert (training.batch_sentences, training.max_epochs) == (128, len(rates))
+    found = [training.learning_rate * rate_factor(training, update=1, epochs=epoch) for epoch in range(len(rates))]
+    assert found == pytest.approx(rates)
+
+
+@pytest.mark.parametrize("name", sorted(set(PRESETS) - set(RECIPES)))
 def test_the_defaults_are_the_recipe_of_the_others(name: str) -> None:
     assert _run(model={"preset": name}).training == TrainingConfig()

@@ -1,0 +1,246 @@
+"""The deep LSTM encoder-decoder, with or without attention (Luong et al. 2015a, 2015b; Luong's thesis, 3.2, 4.1).
+
+L layers of LSTM cells without biases read the source, from its last word to its first (``reverse``; Sutskever et
+al. 2014). Their last states are the first ones of the decoder's L layers, which read ``</s>`` and then the words
+written. The ``</s>`` of the source is not read. p(y_t) = softmax(W_s x), where x is
+
+- without attention, what the top layer gives out after y_{t-1} has been read;
+- with attention the attentional vector of it (``nmt_core.models.attentional_readout``). With ``feeding`` the first
+  layer reads the attentional vector of the step before beside the word, zeros at first (section 3.3).
+
+Dropout is that of Zaremba et al. 2014, of what every layer reads: all of [e; h~] for the first, and nothing else.
+
+Shapes: as in ``nmt_core.data.batching`` and ``nmt_core.layers``; U the states of all layers side by side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+import torch.nn.functional as F
+from pydantic import Field, model_validator
+from torch import Tensor, nn
+
+from nmt_core.config import Config
+from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.layout import Layout
+from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
+from nmt_core.layers.cells import Recurrence
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.initialisation import RANGE, Initialisation
+from nmt_core.layers.luong_attention import LocationAttention, MonotonicWindow, PredictiveWindow, Window
+from nmt_core.layers.reader import RecurrentReader
+from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers
+from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
+from nmt_core.models.interface import Aligns, KnownTargets, Memory, Side, State, Step, TranslationModel
+from nmt_core.text.vocabulary import END_ID
+
+Score = Literal["dot", "general", "concat", "location"]
+WindowName = Literal["global", "local-m", "local-p"]
+
+
+class DeepLSTMConfig(Config):
+    """Sizes and settings of Luong et al. 2015b, section 4.1, unless told otherwise.
+
+    ``attention`` is the score (None: no attention), ``window`` the part of the source it is of, with ``radius``
+    positions to either side. ``places`` are those that ``attention: location`` has scores for. ``output_bias`` adds a
+    bias for every target word.
+    """
+
+    type: Literal["deep-lstm"] = "deep-lstm"
+    depth: int = Field(default=4, ge=1)
+    embedding: int = Field(default=1000, gt=0)
+    hidden: int = Field(default=1000, gt=0)
+    reverse: bool = True
+    attention: Score | None = None
+    window: WindowName = "global"
+    radius: int = Field(default=10, ge=1)
+    places: int = Field(default=50, ge=1)
+    feeding: bool = False
+    output_bias: bool = False
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
+    initialisation: Initialisation = "uniform"
+    init_range: float = Field(default=RANGE, gt=0, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        if self.attention is None and self.feeding:
+            raise ValueError(
+                "feeding: without attention there is no attentional vector; give attention: dot, or another"
+            )
+        if self.window != "global" and self.attention in (None, "location"):
+            raise ValueError(f"window: {self.window} goes with attention by content; give attention: general, or dot")
+        return self
+
+    def new_readout(self) -> AttentionalReadout | None:
+        """The attentional readout, where there is attention."""
+        if self.attention is None:
+            return None
+        return AttentionalReadout(self.hidden, self._new_score(self.attention), self._new_window())
+
+    def _new_score(self, name: Score) -> Attention | LocationAttention:
+        match name:
+            case "dot":
+                return DotAttention()
+            case "general":
+                return GeneralAttention(self.hidden, self.hidden)
+            case "concat":
+                return AdditiveAttention(self.hidden, self.hidden, self.hidden)
+            case "location":
+                return LocationAttention(self.hidden, self.places)
+
+    def _new_window(self) -> Window | None:
+        match self.window:
+            case "global":
+                return None
+            case "local-m":
+                return MonotonicWindow(self.radius)
+            case "local-p":
+                return PredictiveWindow(self.hidden, self.radius)
+
+
+@dataclass(frozen=True)
+class DeepState(State):
+    """The states of all layers, the last attentional vector where it is fed, and the target position if it counts."""
+
+    layers_NU: Tensor
+    fed_NH: Tensor | None
+    place_N: Tensor | None
+
+
+class DeepLSTM(TranslationModel):
+    """See the module's docstring."""
+
+    def __init__(self, config: DeepLSTMConfig, source_words: int, target_words: int) -> None:
+        super().__init__()
+        self.config = config
+        layers = Layers(cell="plain-lstm", depth=config.depth, dropout=config.dropout)
+        self.source_embedding = WordEmbedding(source_words, config.embedding, dropout=config.dropout)
+        self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
+        self.encoder = RecurrentEncoder(config.embedding, config.hidden, layers=layers, backward=config.reverse)
+        self.unit = layers.new_cell(config.hidden)
+        self.word_inputs = self.unit.inputs(config.embedding)
+        self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None
+        self.upper = UpperLayers(layers, config.hidden)
+        self.readout = config.new_readout()
+        self.output = linear_generator(config.hidden, target_words, biased=config.output_bias)
+        self.dropout = nn.Dropout(config.dropout)
+        self.reader = RecurrentReader(self.source_embedding, [self.encoder], reads_end=False)
+
+    @property
+    def generator(self) -> Generator:
+        """P = softmax(W_s x)."""
+        return self.output
+
+    @property
+    def attends(self) -> bool:
+        """Whether there is attention."""
+        return self.readout is not None
+
+    @property
+    def aligns(self) -> Aligns:
+        """Attention by content is of the word that has been read, that by location of the word written."""
+        return "written" if self.config.attention in (None, "location") else "read"
+
+    def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
+        """Those of both sides."""
+        yield "source", self.source_embedding
+        yield "target", self.target_embedding
+
+    def trained(self) -> Iterator[nn.Parameter]:
+        """All; the bias of the output, which stays 0, only with ``output_bias``."""
+        untrained = {id(parameter) for parameter in self.output.untrained()}
+        return (parameter for parameter in self.parameters() if id(parameter) not in untrained)
+
+    def encode(self, source: Padded) -> SourceMemory:
+        """Read B sources."""
+        encoded = self.reader(source)
+        states_BU = encoded.final_states(0)
+        return SourceMemory(states_BU) if self.readout is None else self.readout.remember(encoded, states_BU)
+
+    def start(self, memory: Memory) -> DeepState:
+        """Where the encoder has ended."""
+        assert isinstance(memory, SourceMemory)
+        states_BU = memory.states_BU
+        fed_BH = None if self.fed_inputs is None else states_BU.new_zeros(len(states_BU), self.config.hidden)
+        counts = self.readout is not None and self.readout.counts_places
+        place_B = states_BU.new_zeros(len(states_BU), dtype=torch.int64) if counts else None
+        return DeepState(states_BU, fed_BH, place_B)
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        """Read the word before, ``</s>`` at the beginning, and then look."""
+        assert isinstance(state, DeepState) and isinstance(memory, SourceMemory)
+        (inputs_NG,) = self.target_embedding.apply_once(
+            _read(previous_N), lambda embedded: [self.word_inputs(embedded)]
+        )
+        fed_NG = None if self.fed_inputs is None else self.fed_inputs(state.fed_NH)
+        lowest_NU, above_NU = self._split(state.layers_NU)
+        lowest_NU = self.unit(inputs_NG, lowest_NU, fed_NG)
+        hidden_NH = self.unit.hidden_part(lowest_NU)
+        if self.upper.state_size:
+            above_NU = self.upper.step(hidden_NH, above_NU)
+        top_NH = self.upper.top(hidden_NH, above_NU)
+        layers_NU = torch.cat([lowest_NU, above_NU], dim=1)
+        if self.readout is None:
+            return Step(top_NH, DeepState(layers_NU, None, None), None)
+        readout_NH, weights_NS = self.readout.over(memory)(top_NH, state.place_N, layout)
+        fed_NH = None if self.fed_inputs is None else readout_NH
+        place_N = None if state.place_N is None else state.place_N + 1
+        return Step(readout_NH, DeepState(layers_NU, fed_NH, place_N), weights_NS)
+
+    def known_targets(self, batch: Batch) -> KnownTargets:
+        """As ``step``; without feeding, all layers one after the other and then attention from all positions."""
+        memory = self.encode(batch.source)
+        words_BT = F.pad(batch.target.words_BL[:, :-1], (1, 0), value=END_ID)
+        inputs_BTG = self.word_inputs(self.target_embedding.known(words_BT))
+        if self.fed_inputs is not None:
+            return self._fed(inputs_BTG, memory)
+        lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
+        lowest_BTU = _run(self.unit.recurrence(), inputs_BTG, lowest_BU)
+        top_BTH, _ = self.upper.run(self.unit.hidden_part(lowest_BTU), _run, above_BU)
+        if self.readout is None:
+            return KnownTargets(top_BTH, None)
+        return KnownTargets(*self.readout.over(memory).all_positions(top_BTH))
+
+    def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> KnownTargets:
+        """Position by position."""
+        assert self.fed_inputs is not None and self.readout is not None
+        loop, fed_product = self.readout.over(memory), SharedMatrix(self.fed_inputs.weight)
+        lowest, above = self.unit.recurrence(), self.upper.stepper()
+        lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
+        fed_BH = inputs_BTG.new_zeros(len(inputs_BTG), self.config.hidden)
+        readouts, weights = [], []
+        for place, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
+            lowest_BU = lowest(inputs_BG, lowest_BU, fed_product(self.dropout(fed_BH)))
+            hidden_BH = self.unit.hidden_part(lowest_BU)
+            if self.upper.state_size:
+                above_BU = above(hidden_BH, above_BU)
+            hidden_BH = self.upper.top(hidden_BH, above_BU)
+            fed_BH, weights_BS = loop(hidden_BH, torch.full_like(memory.states_BU[:, 0], place, dtype=torch.int64))
+            readouts.append(fed_BH)
+            weights.append(weights_BS)
+        return KnownTargets(torch.stack(readouts, dim=1), torch.stack(weights, dim=1))
+
+    def _split(self, layers_NU: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of the first layer, and of the others."""
+        first = self.unit.state_size
+        return layers_NU[:, :first], layers_NU[:, first:]
+
+
+def _read(previous_N: Tensor) -> Tensor:
+    """The words read: ``</s>`` where there is none."""
+    return torch.where(previous_N < 0, END_ID, previous_N)
+
+
+def _run(recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
+    """The state at every position, (B, T, U)."""
+    states = []
+    for inputs_BG in inputs_BTG.unbind(dim=1):
+        state_BU = recurrence(inputs_BG, state_BU, None)
+        states.append(state_BU)
+    return torch.stack(states, dim=1)

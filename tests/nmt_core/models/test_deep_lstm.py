@@ -1,0 +1,237 @@
+"""Limit cases of the deep LSTM and its attention: where two of its settings are one, and what follows from words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+from torch import nn
+
+from nmt_core.commands.main import main
+from nmt_core.data.batching import pad_pairs
+from nmt_core.inference.translator import Translator
+from nmt_core.layers.recurrent import Layers, RecurrentEncoder
+from nmt_core.models.build import PRESETS, build_model, new_model
+from nmt_core.models.checkpoint import load_model
+from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
+from nmt_core.models.interface import NO_WORD
+
+SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
+PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
+
+
+def made(**settings: object) -> DeepLSTM:
+    model = new_model(DeepLSTMConfig(**{**SMALL, **settings}), 7, 7, seed=3)
+    assert isinstance(model, DeepLSTM)
+    return model.double().eval()
+
+
+def alike(model: DeepLSTM, other: DeepLSTM) -> DeepLSTM:
+    """``other`` with the parameters of ``model``, as far as it has them."""
+    given = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, parameter in other.named_parameters():
+            if name in given:
+                parameter.copy_(given[name])
+    return other
+
+
+def log_probs(model: DeepLSTM) -> torch.Tensor:
+    with torch.no_grad():
+        return model(pad_pairs(PAIRS))
+
+
+@pytest.mark.parametrize("score", ["dot", "general", "concat"])
+@pytest.mark.parametrize("feeding", [False, True])
+def test_a_window_of_the_whole_source_is_none(score: str, feeding: bool) -> None:
+    model = made(attention=score, feeding=feeding)
+    local = alike(model, made(attention=score, feeding=feeding, window="local-m", radius=3))
+    torch.testing.assert_close(log_probs(local), log_probs(model), rtol=0, atol=1e-12)
+    smaller = alike(model, made(attention=score, feeding=feeding, window="local-m", radius=1))
+    assert (log_probs(smaller) - log_probs(model)).abs().max() > 1e-5
+
+
+def test_a_very_wide_gaussian_is_none() -> None:
+    model = made(attention="general")
+    local = alike(model, made(attention="general", window="local-p", radius=10**6))
+    torch.testing.assert_close(log_probs(local), log_probs(model), rtol=0, atol=1e-9)
+
+
+def test_without_a_preference_the_predicted_position_is_the_middle_of_the_source() -> None:
+    model = made(attention="dot", window="local-p", radius=1)
+    with torch.no_grad():
+        model.get_parameter("readout.window.position.weight").zero_()
+        memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
+        weights_S = model.step(torch.tensor([NO_WORD]), model.start(memory), memory).attention_NS[0]
+    assert (weights_S > 0).tolist() == [False, True, True, True, False, False]  # around floor(2.5), without </s>
+
+
+def test_general_with_the_identity_is_dot() -> None:
+    model = made(attention="general", feeding=True)
+    with torch.no_grad():
+        model.get_parameter("readout.score.key.weight").copy_(torch.eye(5))
+    torch.testing.assert_close(log_probs(alike(model, made(attention="dot", feeding=True))), log_probs(model))
+
+
+def test_feeding_that_counts_for_nothing_is_none() -> None:
+    model = made(attention="general", feeding=True)
+    with torch.no_grad():
+        model.get_parameter("fed_inputs.weight").zero_()
+    torch.testing.assert_close(log_probs(alike(model, made(attention="general"))), log_probs(model))
+
+
+def test_reading_reversed_text_from_the_left_is_reading_it_from_the_right() -> None:
+    model = made(attention="general")
+    mirrored = alike(model, made(attention="general", reverse=False))
+    source, target = PAIRS[0]
+    with torch.no_grad():
+        here = model.known_targets(pad_pairs([(source, target)]))
+        there = mirrored.known_targets(pad_pairs([(source[::-1], target)]))
+    torch.testing.assert_close(there.readouts_BTL, here.readouts_BTL)
+    torch.testing.assert_close(there.attention_BTS[..., :4].flip(2), here.attention_BTS[..., :4])
+
+
+def test_layers_are_those_of_pytorch() -> None:
+    """``torch.nn.LSTM`` has its gates in the order i, f, g, o, where ours is i, f, o, g."""
+    torch.manual_seed(1)
+    encoder = RecurrentEncoder(4, 5, layers=Layers(cell="plain-lstm", depth=3))
+    theirs = nn.LSTM(4, 5, num_layers=3, bias=False, batch_first=True)
+    order = torch.cat([torch.arange(0, 10), torch.arange(15, 20), torch.arange(10, 15)])
+    cells = [encoder.unit, *encoder.upper.cells]
+    inputs = [encoder.inputs, *encoder.upper.inputs]
+    with torch.no_grad():
+        for number, (cell, read) in enumerate(zip(cells, inputs, strict=True)):
+            nn.init.uniform_(cell.gates, -0.5, 0.5)
+            nn.init.uniform_(read.weight, -0.5, 0.5)
+            getattr(theirs, f"weight_ih_l{number}").copy_(read.weight[order])
+            getattr(theirs, f"weight_hh_l{number}").copy_(cell.gates[order])
+        embedded_BSE = torch.randn(3, 6, 4)
+        expected, _ = theirs(embedded_BSE)
+        found = encoder(embedded_BSE, torch.ones(3, 6, dtype=torch.bool))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
+
+
+def test_rows_at_different_words_look_where_each_would_alone() -> None:
+    """The target position is part of a hypothesis' state."""
+    model = made(attention="general", window="local-m", radius=1)
+    with torch.no_grad():
+        memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
+        states = [model.start(memory)]
+        for word in (NO_WORD, 3, 2):
+            states.append(model.step(torch.tensor([word]), states[-1], memory).state)
+        words = torch.tensor([NO_WORD, 4, 5])
+        alone = [
+            model.step(words[row : row + 1], states[place], memory).attention_NS for row, place in enumerate((0, 2, 3))
+        ]
+        both = states[0].join([states[2], states[3]])
+        together = model.step(words, both, memory).attention_NS
+    torch.testing.assert_close(together, torch.cat(alone))
+
+
+def test_dropout_is_of_what_layers_read_alone() -> None:
+    """The top layer gives out what it gives out, however much is dropped (Zaremba et al. 2014)."""
+    model = made(dropout=0.5, depth=1)
+    model.train()
+    assert not (model.known_targets(pad_pairs(PAIRS)).readouts_BTL == 0).any()
+    changed = {float(model(pad_pairs(PAIRS)).sum().detach()) for _ in range(3)}
+    assert len(changed) == 3
+
+
+def test_no_bias_is_trained() -> None:
+    model = made(attention="concat", feeding=True)
+    trained = {id(parameter) for parameter in model.trained()}
+    assert {name for name, parameter in model.named_parameters() if id(parameter) not in trained} == {"output.bias"}
+    assert not model.output.bias.any()
+
+
+def test_first_values_are_uniform() -> None:
+    config = DeepLSTMConfig(embedding=60, hidden=60, depth=2, attention="concat", init_range=0.08)
+    model = new_model(config, 9, 9, seed=1)
+    for name, parameter in model.named_parameters():
+        if name != "output.bias":
+            assert 0.07 < parameter.abs().max() < 0.08, name
+            assert abs(float(parameter.detach().std()) - 0.08 / 3**0.5) < 0.01, name
+
+
+def test_sizes_of_the_thesis() -> None:
+    """Its 216 M parameters: 50 M for each embedding and the softmax, 8 M for every layer, 2 M for attention."""
+    config = DeepLSTMConfig(attention="dot")
+    with torch.device("meta"):
+        model = build_model(config, 50000, 50000)
+    assert sum(parameter.numel() for parameter in model.trained()) == 216_000_000
+    assert PRESETS["luong2015-base"] == DeepLSTMConfig(depth=4, hidden=1000, embedding=1000, dropout=0.2)
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        ({"feeding": True}, "feeding: without attention there is no attentional vector"),
+        ({"window": "local-p"}, "window: local-p goes with attention by content"),
+        ({"window": "local-m", "attention": "location"}, "window: local-m goes with attention by content"),
+        ({"attention": "location", "places": 20}, "model.places: attention by location has 20 places"),
+        ({"attention": "dot", "window": "local-m", "radius": 0}, "model.deep-lstm.radius"),
+        ({"attention": "multiply"}, "model.deep-lstm.attention"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_one_clear_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], model: dict, problem: str
+) -> None:
+    assert _train(tmp_path, {**SMALL, **model}, max_updates=1) == 2
+    error = capsys.readouterr().err
+    assert problem in error.replace("model.type", "model.deep-lstm") or problem.replace(".deep-lstm", "") in error
+    assert len(error.splitlines()) == 1
+
+
+def _train(folder: Path, model: dict, lines: int = 30, *options: str, **training: object) -> int:
+    """Train to write source words backwards."""
+    generator = torch.Generator().manual_seed(1)
+    sentences = [
+        [f"w{word}" for word in torch.randint(0, 8, (length,), generator=generator).tolist()]
+        for length in torch.randint(2, 7, (lines,), generator=generator).tolist()
+    ]
+    (folder / "s").write_text("".join(" ".join(words) + "\n" for words in sentences))
+    (folder / "t").write_text("".join(" ".join(words[::-1]) + "\n" for words in sentences))
+    settings = {
+        "folder": str(folder / "m"),
+        "model": {"type": "deep-lstm", **model},
+        "data": {"source": str(folder / "s"), "target": str(folder / "t"), "hold_out": 10},
+        "training": {"batch_sentences": 32, "select_by": "nll", "optimizer": "adam", "gradient": "word", **training},
+    }
+    (folder / "run.yaml").write_text(yaml.safe_dump(settings))
+    return main(["train", str(folder / "run.yaml"), "--quiet", "--device", "cpu", *options])
+
+
+@pytest.mark.parametrize("how", [{"precision": "bfloat16"}, {"partition_words": 9}, {"minimum_risk": {"samples": 3}}])
+@pytest.mark.parametrize("model", [{}, {"attention": "dot", "feeding": True}, {"attention": "location"}])
+def test_it_goes_through_training(tmp_path: Path, model: dict, how: dict) -> None:
+    """The output has no bias, whatever the words of an update were."""
+    assert _train(tmp_path, {**SMALL, **model}, 30, batch_sentences=1, max_updates=8, validate_every=4, **how) == 0
+    loaded = load_model(str(tmp_path / "m"))
+    assert isinstance(loaded.model, DeepLSTM)
+    assert not loaded.model.output.bias.any()
+
+
+@pytest.mark.parametrize("model", [{"depth": 1}, {"attention": "general", "window": "local-p", "feeding": True}])
+def test_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path, model: dict) -> None:
+    found = []
+    for name, stops in (("whole", [8]), ("parts", [4, 8])):
+        (tmp_path / name).mkdir()
+        for stop in stops:
+            resumed = ["--resume"] if stop != stops[0] else []
+            code = _train(tmp_path / name, {**SMALL, **model}, 40, *resumed, max_updates=stop, validate_every=4)
+            assert code == 0
+        found.append(dict(load_model(str(tmp_path / name / "m")).model.named_parameters()))
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("attention", [{"attention": "general", "feeding": True}])
+def test_it_learns_to_write_a_sentence_backwards(tmp_path: Path, attention: dict) -> None:
+    model = {"embedding": 32, "hidden": 48, "depth": 2, "dropout": 0.1, "init_range": 0.1, **attention}
+    assert _train(tmp_path, model, 3000, learning_rate=0.006, max_updates=350, validate_every=175) == 0
+    loaded = load_model(str(tmp_path / "m"))
+    sources = ["w1 w2 w3", "w7 w0 w0 w5", "w4 w6 w5 w2 w1"]
+    found = [best[0].text for best in Translator([loaded]).translate(sources)]
+    assert found == [" ".join(reversed(source.split())) for source in sources]
