@@ -7,7 +7,10 @@ pipelines have them. A *scorer* judges whole pairs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Literal, NamedTuple, Protocol
+
+Aligns = Literal["written", "read"]
+"""Which target word a row of attention is of: the one then written, or the one read just before, of the row before."""
 
 
 class SentencePair(NamedTuple):
@@ -24,8 +27,8 @@ class PairScore(NamedTuple):
     normalised by length. ``word_log_probs`` has one number per target word and one for the end of
     sentence, summing to ``log_prob``; it is None unless asked for. ``attention`` has one row for each of
     them, the weights over the source words and the source's end, summing to 1; it is None unless asked
-    for and where the model has none. The two counts say how many words of each side the model does not
-    know (it reads them as ``<unk>``).
+    for and where the model has none; ``aligns`` says which words its rows are of. The two counts say how many words of
+    each side the model does not know (it reads them as ``<unk>``).
     """
 
     log_prob: float
@@ -33,6 +36,7 @@ class PairScore(NamedTuple):
     unknown_target: int = 0
     word_log_probs: tuple[float, ...] | None = None
     attention: tuple[tuple[float, ...], ...] | None = None
+    aligns: Aligns = "written"
 
 
 class PairScorer(Protocol):

@@ -2,7 +2,8 @@
 
 Soft alignments are the attention weights themselves; hard ones link every target word to the source
 word that has most of its attention, written as Moses does (``source-target``, from 0). ``</s>`` of either side
-takes no part in hard alignments.
+takes no part in hard alignments. Where a model looks after it has read a word (``aligns: read``), the attention of
+a word is in the row of the next one (Luong's thesis, section 4.3.3); soft alignments stay as the model made them.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.hypothesis import Matrix
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.text.pharaoh import Points, pharaoh
 from nmt_core.text.vocabulary import END, split_words
 
@@ -46,6 +47,11 @@ class Aligned(Protocol):
         """The weights, ``</s>`` of either side last."""
         ...
 
+    @property
+    def aligns(self) -> Aligns:
+        """Which words the rows are of."""
+        ...
+
 
 @dataclass(frozen=True)
 class AlignedPair:
@@ -54,12 +60,13 @@ class AlignedPair:
     source_words: tuple[str, ...]
     target_words: tuple[str, ...]
     attention: Matrix | None
+    aligns: Aligns = "written"
 
     @staticmethod
     def of(pair: SentencePair, score: PairScore) -> AlignedPair:
         """What a scorer said of a pair when it was asked for attention."""
         attention = None if score.attention is None else np.array(score.attention, dtype=np.float32)
-        return AlignedPair(tuple(split_words(pair.source)), tuple(split_words(pair.target)), attention)
+        return AlignedPair(tuple(split_words(pair.source)), tuple(split_words(pair.target)), attention, score.aligns)
 
     @property
     def source_labels(self) -> tuple[str, ...]:
@@ -79,9 +86,9 @@ def line_writer(path: str) -> Callable[[Aligned], str]:
     return soft_alignment_line if path.endswith(".jsonl") else hard_alignment_line
 
 
-def hard_points(attention: Matrix) -> Points:
+def hard_points(attention: Matrix, aligns: Aligns = "written") -> Points:
     """One (source, target) point per target word, from weights with ``</s>`` as last row and column."""
-    words = attention[:-1, :-1]
+    words = attention[:-1, :-1] if aligns == "written" else attention[1:, :-1]
     if not words.size:
         return []
     return [(source, target) for target, source in enumerate(words.argmax(axis=1).tolist())]
@@ -89,7 +96,7 @@ def hard_points(attention: Matrix) -> Points:
 
 def hard_alignment_line(pair: Aligned) -> str:
     """The Pharaoh points of a translation; empty for an empty one."""
-    return pharaoh(hard_points(_weights(pair))) if pair.source_words else ""
+    return pharaoh(hard_points(_weights(pair), pair.aligns)) if pair.source_words else ""
 
 
 def soft_alignment_line(pair: Aligned) -> str:

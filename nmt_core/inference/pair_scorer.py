@@ -18,7 +18,7 @@ from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION
@@ -100,7 +100,7 @@ class ModelPairScorer:
         unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
         unknown_target = [words.count(UNKNOWN_ID) for words in targets]
         ends = (tree.edges_PL >= 0).sum(axis=1)
-        looked = _attention_rows(walks, tree) if attention else None
+        aligns, looked = self._looked(walks, tree)
         widths = [len(words) + 1 for words in sources[0]]
         for index, (total, source, target) in enumerate(
             zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
@@ -112,7 +112,20 @@ class ModelPairScorer:
                 unknown_target[target],
                 tuple(log_probs_PL[index, :end].tolist()) if per_word else None,
                 None if looked is None else tuple(map(tuple, looked[index, :end, : widths[source]].tolist())),
+                aligns,
             )
+
+    def _looked(self, walks: Sequence[Walk], tree: PrefixTree) -> tuple[Aligns, Weights | None]:
+        """Which words the rows of attention are of, and these: those of the members like the first that attends."""
+        attended = [
+            (loaded.model.aligns, one.attention)
+            for loaded, one in zip(self.models, walks, strict=True)
+            if one.attention is not None
+        ]
+        if not attended:
+            return "written", None
+        aligns = attended[0][0]
+        return aligns, _attention_rows([rows for how, rows in attended if how == aligns], tree)
 
     def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:
         """How edges are scored: by log-probabilities, by logits, or by log-probabilities among some words."""
@@ -160,11 +173,8 @@ def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
     return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
 
 
-def _attention_rows(walks: Sequence[Walk], tree: PrefixTree) -> Weights | None:
-    """For every pair and word where it looked, (P, L, S): the mean over the members that look anywhere."""
-    looking = [one.attention for one in walks if one.attention is not None]
-    if not looking:
-        return None
+def _attention_rows(looking: Sequence[list[Weights]], tree: PrefixTree) -> Weights:
+    """For every pair and word where it looked, (P, L, S): the mean over members, of each of which it has the levels."""
     pairs, length = tree.edges_PL.shape
     rows_PLS = np.zeros((pairs, length, looking[0][0].shape[1]), dtype=np.float32)
     first_edge = 0

@@ -18,6 +18,7 @@ from nmt_core.data.batching import Padded
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.inference.selection import block_maxima
+from nmt_core.interfaces import Aligns
 from nmt_core.models.interface import Rows, TranslationModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
@@ -51,6 +52,11 @@ class Predictor(Protocol):
     @property
     def device(self) -> torch.device:
         """Where sources and words have to be."""
+        ...
+
+    @property
+    def aligns(self) -> Aligns | None:
+        """Which words the rows of its attention are of; None without attention."""
         ...
 
     def begin(self, source: Padded) -> tuple[Rows, Rows]:
@@ -90,6 +96,11 @@ class ModelPredictor:
     def device(self) -> torch.device:
         """Where the model's parameters are."""
         return self.model.device
+
+    @property
+    def aligns(self) -> Aligns | None:
+        """As the model says."""
+        return self.model.aligns if self.model.attends else None
 
     def begin(self, source: Padded) -> tuple[Rows, Rows]:
         """Encode the sources."""
@@ -137,7 +148,8 @@ class Ensemble:
 
     The combined log-probability is the mean of the members' (as in the Montréal system, WMT'15; not
     renormalised), or with ``average="probabilities"`` the logarithm of the mean of their
-    probabilities. Attention is the mean over the members that have one.
+    probabilities. Attention is the mean over the members that have one, and whose rows are of the same words as
+    those of the first of them.
     """
 
     def __init__(self, members: Sequence[Predictor], *, average: str = "log-probabilities") -> None:
@@ -147,6 +159,7 @@ class Ensemble:
             raise ConfigError(f"ensembles average log-probabilities or probabilities, not {average!r}")
         self.members = tuple(members)
         self.average = average
+        self.aligns: Aligns | None = next((one.aligns for one in members if one.aligns is not None), None)
 
     def __repr__(self) -> str:
         return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
@@ -167,7 +180,11 @@ class Ensemble:
             member.advance(previous_N, its_state, its_memory, layout)
             for member, its_state, its_memory in zip(self.members, state.members, memory.members, strict=True)
         ]
-        attentions = [step.attention_NS for step in steps if step.attention_NS is not None]
+        attentions = [
+            step.attention_NS
+            for member, step in zip(self.members, steps, strict=True)
+            if step.attention_NS is not None and member.aligns == self.aligns
+        ]
         scores_NV, normalizer_N = self._combine(steps)
         return Advance(
             scores_NV,

@@ -18,6 +18,7 @@ from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.inference.predictor import Advance, ModelPredictor, Predictor, Together
 from nmt_core.inference.selection import block_maxima
+from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.interface import Rows
 from nmt_core.models.rnnlm import RNNLMConfig
@@ -43,6 +44,11 @@ class ShallowFusion:
     def device(self) -> torch.device:
         """Both predictors' device."""
         return self.translation.device
+
+    @property
+    def aligns(self) -> Aligns | None:
+        """As the translation's."""
+        return self.translation.aligns
 
     def begin(self, source: Padded) -> tuple[Rows, Rows]:
         """Both begin."""

@@ -27,7 +27,7 @@ from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.raw_text import open_raw_text
@@ -41,8 +41,9 @@ class Translation:
 
     ``text`` is tokenised, or raw when raw text was given. ``words`` are the target words as the
     model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
-    ``Hypothesis``. ``source_words`` are the tokenised words of the source. ``lm_log_prob`` is what an
-    n-gram model said, if one was asked; ``unknown`` counts the words that were replaced.
+    ``Hypothesis``, and ``aligns`` says which words the rows of ``attention`` are of. ``source_words`` are
+    the tokenised words of the source. ``lm_log_prob`` is what an n-gram model said, if one was asked;
+    ``unknown`` counts the words that were replaced.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Translation:
     attention: Matrix | None = field(default=None, compare=False)
     lm_log_prob: float | None = None
     unknown: UnknownCounts = NOTHING_REPLACED
+    aligns: Aligns = "written"
 
     @property
     def source_labels(self) -> tuple[str, ...]:
@@ -255,7 +257,7 @@ class Translator:
         if line.prefix or line.constraints:
             words = line.surface(words, hypothesis.taken)
         if self.unknowns is not None and hypothesis.attention is not None:
-            replaced, counts = self.unknowns.replace(words, source, hypothesis.attention)
+            replaced, counts = self.unknowns.replace(words, source, hypothesis.attention, self._aligns)
             words = list(replaced)
         text = " ".join(words)
         return Translation(
@@ -267,7 +269,12 @@ class Translator:
             source_words=source,
             attention=hypothesis.attention,
             unknown=counts,
+            aligns=self._aligns,
         )
+
+    @property
+    def _aligns(self) -> Aligns:
+        return self.predictor.aligns or "written"
 
     @property
     def processor(self) -> RawText:

@@ -25,6 +25,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import unescape
 from nmt_core.inference.alignment import hard_points
 from nmt_core.inference.hypothesis import Matrix
+from nmt_core.interfaces import Aligns
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import UNKNOWN
 
@@ -79,15 +80,16 @@ class UnknownReplacement:
             raise ConfigError(f"the rule {self.rule} needs a lexicon; make one with 'nmt-core lexicon'")
 
     def replace(
-        self, words: Sequence[str], source_words: Sequence[str], attention: Matrix
+        self, words: Sequence[str], source_words: Sequence[str], attention: Matrix, aligns: Aligns = "written"
     ) -> tuple[tuple[str, ...], UnknownCounts]:
         """The target words without ``<unk>``, as many as before, and what was done.
 
-        ``attention`` has ``</s>`` as last row and column, where it is never looked at.
+        ``attention`` has ``</s>`` as last row and column, which no word is taken from; ``aligns`` says which words its
+        rows are of.
         """
         if UNKNOWN not in words or not source_words:
             return tuple(words), NOTHING_REPLACED
-        looked = {target: source_words[source] for source, target in hard_points(attention)}
+        looked = {target: source_words[source] for source, target in hard_points(attention, aligns)}
         replaced, counts = list(words), NOTHING_REPLACED
         for place, word in enumerate(words):
             if word == UNKNOWN:

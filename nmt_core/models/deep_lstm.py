@@ -27,6 +27,7 @@ from torch import Tensor, nn
 from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
+from nmt_core.interfaces import Aligns
 from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
 from nmt_core.layers.cells import Recurrence
 from nmt_core.layers.embedding import WordEmbedding
@@ -37,7 +38,7 @@ from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
-from nmt_core.models.interface import Aligns, KnownTargets, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step, TranslationModel
 from nmt_core.text.vocabulary import END_ID
 
 Score = Literal["dot", "general", "concat", "location"]

@@ -25,14 +25,13 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
+from nmt_core.interfaces import Aligns
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 Side = Literal["source", "target"]
-Aligns = Literal["written", "read"]
-"""Which word a row of attention is of: the one then written, or the one read before (that of the row before)."""
 SOURCE_AXIS = {"source positions": True}
 """Metadata of a field of ``Rows`` whose second dimension counts source positions: ``field(metadata=SOURCE_AXIS)``."""
 NO_WORD = -1  # as ``previous`` word: the row is at the beginning of its sentence

@@ -130,13 +130,18 @@ def for_surface_words(score: PairScore, source: SurfaceText, target: SurfaceText
     """The score of a pair in numbers for its surface words.
 
     Log-probabilities of the parts of a word are summed (the sum over the words stays). Attention at the parts of a
-    source word is summed, and the mean is taken over the parts of a target word, so that rows still sum to 1.
+    source word is summed, and the mean is taken over the parts of a target word, so that rows still sum to 1. Each row
+    is then of the word written, whatever the model's are of.
     """
+    rows = score.attention
+    if rows is not None and score.aligns == "read":
+        rows = (*rows[1:], rows[-1])
     return score._replace(
         unknown_source=source.unknown,
         unknown_target=target.unknown,
         word_log_probs=None if score.word_log_probs is None else _summed(score.word_log_probs, target),
-        attention=None if score.attention is None else _attention(score.attention, source, target),
+        attention=None if rows is None else _attention(rows, source, target),
+        aligns="written",
     )
 
 

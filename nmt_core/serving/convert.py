@@ -161,9 +161,8 @@ def _translation(found: Translation, text: str, attention: bool) -> pb.Translati
         from nmt_core.inference.alignment import hard_points
 
         message.attention.extend(found.attention.ravel().tolist())
-        message.alignment.extend(
-            pb.AlignmentPoint(source=source, target=target) for source, target in hard_points(found.attention)
-        )
+        points = hard_points(found.attention, found.aligns)
+        message.alignment.extend(pb.AlignmentPoint(source=source, target=target) for source, target in points)
     return message
 
 
@@ -171,7 +170,7 @@ def with_unknown_replaced(found: Translation, unknowns: UnknownReplacement) -> t
     """The tokenised text with something else for every <unk>, and what that was."""
     if found.attention is None:
         return found.text, found.unknown
-    words, counts = unknowns.replace(found.words, found.source_words, found.attention)
+    words, counts = unknowns.replace(found.words, found.source_words, found.attention, found.aligns)
     return " ".join(words), counts
 
 

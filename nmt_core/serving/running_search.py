@@ -84,7 +84,8 @@ class RunningSearch:
     def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
         words = tuple(self._target.decode(hypothesis.words))
         numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
-        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention)
+        aligns = self._predictor.aligns or "written"
+        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=aligns)
 
 
 class CandidateSearch(RunningSearch):

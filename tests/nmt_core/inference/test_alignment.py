@@ -27,6 +27,11 @@ def test_words_are_linked_to_words_only() -> None:
     assert hard_alignment_line(translation()) == "0-1 2-0"
 
 
+def test_the_row_of_a_word_that_was_read_is_the_next() -> None:
+    assert hard_points(WEIGHTS, "read") == [(0, 0), (2, 1)]
+    assert hard_points(WEIGHTS[2:], "read") == []
+
+
 def test_an_empty_translation_has_no_points() -> None:
     empty = Translation("", (), 0.0, 0.0, (), (), None)
     assert hard_alignment_line(empty) == ""

@@ -7,16 +7,26 @@ from pathlib import Path
 import pytest
 import torch
 import yaml
-from torch import nn
+from torch import Tensor, nn
 
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
+from nmt_core.data.layout import Layout
+from nmt_core.inference.alignment import AlignedPair, hard_alignment_line
+from nmt_core.inference.beam_search import DecodingConfig
+from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.translator import Translator
+from nmt_core.inference.unknowns import UnknownReplacement
+from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.layers.initialisation import initialise
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder
+from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.build import PRESETS, build_model, new_model
-from nmt_core.models.checkpoint import load_model
-from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
-from nmt_core.models.interface import NO_WORD
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
+from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
+from nmt_core.preparation.surface import SurfaceText, for_surface_words
+from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
@@ -224,6 +234,67 @@ def test_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path, model: dict) 
             assert code == 0
         found.append(dict(load_model(str(tmp_path / name / "m")).model.named_parameters()))
     assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+
+
+def loaded_of(model: TranslationModel) -> LoadedModel:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, *"abcde"])
+    return LoadedModel(model, vocabulary, vocabulary, FolderConfig(model=DeepLSTMConfig()), "0" * 12, "made")
+
+
+class CopyingByPosition(DeepLSTM):
+    """Writes ``<unk>`` for source words 0, 1, 2 … and ``</s>`` behind them; looks where the word it has *read* was."""
+
+    def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
+        assert isinstance(state, DeepState) and isinstance(memory, SourceMemory) and state.place_N is not None
+        mask_NS = memory.mask_BS if layout is None else memory.mask_BS[layout.sentences_N]
+        looked_N = (state.place_N - 1).clamp(min=0)
+        attention_NS = nn.functional.one_hot(looked_N, mask_NS.shape[1]).float()
+        ends_N = state.place_N >= mask_NS.sum(dim=1)
+        readout_NH = nn.functional.one_hot(torch.where(ends_N, END_ID, UNKNOWN_ID), self.config.hidden).float()
+        return Step(100 * readout_NH, DeepState(state.layers_NU, None, state.place_N + 1), attention_NS)
+
+
+def copying(**settings: object) -> LoadedModel:
+    config = DeepLSTMConfig(**{**SMALL, "attention": "dot", "window": "local-m", **settings})
+    model = CopyingByPosition(config, 7, 7)
+    initialise(model, "uniform", seed=1)
+    with torch.no_grad():
+        model.output.weight.copy_(torch.eye(7, 5))
+    return loaded_of(model.eval().requires_grad_(False))
+
+
+def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
+    """The row of a word is the next one (thesis, section 4.3.3), in search, scores and ensembles."""
+    loaded = copying()
+    assert loaded.model.aligns == "read"
+    translator = Translator([loaded], unknowns=UnknownReplacement(), config=DecodingConfig(beam=1))
+    (best,) = translator.translate(["x a y z"])[0]
+    assert best.text == "x a y z"
+    assert best.aligns == "read"
+    assert hard_alignment_line(best) == "0-0 1-1 2-2 3-3"
+    assert best.attention.argmax(axis=1).tolist() == [0, 0, 1, 2, 3]  # as it was computed
+    pair = SentencePair("x a y z", "<unk> <unk> <unk> <unk>")
+    (score,) = ModelPairScorer([loaded]).score([pair], attention=True)
+    assert hard_alignment_line(AlignedPair.of(pair, score)) == "0-0 1-1 2-2 3-3"
+
+
+def test_an_ensemble_has_the_attention_of_those_that_align_as_its_first() -> None:
+    read, written, none = loaded_of(made(attention="dot")), loaded_of(made(attention="location")), loaded_of(made())
+    pair = SentencePair("a b c", "c a")
+    for members, alone in (([none, read, written], read), ([written, none, read], written)):
+        (score,), (its,) = (ModelPairScorer(models).score([pair], attention=True) for models in (members, [alone]))
+        assert (score.aligns, score.attention) == (its.aligns, its.attention)
+        found, its_own = (Translator(models).predictor for models in (members, [alone]))
+        assert found.aligns == its_own.aligns == alone.model.aligns
+
+
+def test_attention_for_surface_words_is_of_the_words_written() -> None:
+    score = PairScore(-1.0, attention=((1.0, 0.0), (0.4, 0.6), (0.2, 0.8)), aligns="read")
+    source = SurfaceText("a", (0,), ((0, 1),), 0)
+    target = SurfaceText("b@@ c", (0, 0), ((0, 2),), 0)
+    found = for_surface_words(score, source, target)
+    assert found.aligns == "written"
+    assert found.attention[0] == pytest.approx((0.3, 0.7))
 
 
 @pytest.mark.slow
