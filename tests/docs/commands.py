@@ -41,7 +41,7 @@ def commands(script: str) -> Iterator[Command]:
     for line in script.replace("\\\n", " ").splitlines():
         if not any(program in line for program in PROGRAMS):
             continue
-        lexer = shlex.shlex(line.replace("<<<", "<"), posix=True, punctuation_chars=True)
+        lexer = shlex.shlex(re.sub(r"<<<|(?<!\S)2>", "<", line), posix=True, punctuation_chars=True)
         lexer.whitespace_split = True
         words = list(lexer)
         for place, word in enumerate(words):
