@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from nmt_core.commands import (
+    aer,
     average,
     client,
     decode,
@@ -48,6 +49,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     decode,
     tune_lm,
     score,
+    aer,
     serve,
     client,
 )

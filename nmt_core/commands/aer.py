@@ -1,0 +1,50 @@
+"""``nmt-core aer``: the alignment error rate of alignments beside those of people (Och and Ney 2003)."""
+
+from __future__ import annotations
+
+import argparse
+
+from nmt_core.files import InputFile
+
+NAME = "aer"
+HELP = "alignment error rate beside links that people made"
+
+_EPILOG = """\
+examples:
+  nmt-core score --model runs/en-de --alignments test.align test.tok.en test.tok.de > logprobs
+  nmt-core aer gold.align test.align
+
+Both files have a line of source-target points for each pair, from 0. In GOLD 1-2 is a sure link and 1?2 a possible
+one; A is what is judged: AER = 1 - (|A and S| + |A and P|) / (|A| + |S|).
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("gold", type=InputFile, metavar="GOLD", help="sure (1-2) and possible (1?2) links")
+    parser.add_argument("alignments", type=InputFile, metavar="A", help="the links to judge")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Count and print."""
+    from nmt_core.errors import ConfigError, InputError
+    from nmt_core.files import read_parallel_lines
+    from nmt_core.text.alignment_error import LinkCounts, compared, parse_gold
+    from nmt_core.text.pharaoh import parse_pharaoh
+
+    counts, pairs = LinkCounts(), 0
+    for number, (wanted, found) in enumerate(read_parallel_lines([args.gold, args.alignments]), start=1):
+        path = args.gold
+        try:
+            gold = parse_gold(wanted)
+            path = args.alignments
+            counts += compared(parse_pharaoh(found), gold)
+        except ConfigError as error:
+            raise InputError(path, str(error), line=number) from error
+        pairs = number
+    if not counts.sure:
+        raise InputError(args.gold, "has no sure links, such as 0-1; without them there is no recall")
+    print(f"AER {counts.error_rate:.4f} precision {counts.precision:.4f} recall {counts.recall:.4f}", end=" ")
+    print(f"links {counts.links} sure {counts.sure} pairs {pairs}")
+    return 0
