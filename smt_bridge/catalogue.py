@@ -14,6 +14,7 @@ from typing import NamedTuple
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.interfaces import PairScorer
 from smt_bridge.features.attention_shape import ATTENTION_SHAPE
+from smt_bridge.features.continuous_space import CONTINUOUS_SPACE
 from smt_bridge.features.coverage import COVERAGE
 from smt_bridge.features.interface import Feature
 from smt_bridge.features.length_normalised import LENGTH_NORMALISED
@@ -141,6 +142,12 @@ BUILT_IN: Mapping[str, BuiltIn] = {
         "SPEC", "RNNLM", "log p(hypothesis) of a neural language model", _pair(LOG_PROB, "target", ("RNNLM0",))
     ),
     "rnnlmnorm": BuiltIn("SPEC", "RNNLMnorm", "the same per word", _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",))),
+    "cslm": BuiltIn(
+        "SPEC",
+        "CSLM CSLMunk",
+        "log p(hypothesis) of a continuous-space n-gram model, and words it does not know",
+        _pair(CONTINUOUS_SPACE, "target"),
+    ),
     "kenlm": BuiltIn("FILE", "KENLM KenLMoov", "log p(hypothesis) of a KenLM model, and unknown words", _kenlm),
     "kenlmnorm": BuiltIn("FILE", "KenLMnorm", "the same per word", _kenlm_normalised),
     "wordcount": BuiltIn("", "WordCount", "number of words", _word_count),

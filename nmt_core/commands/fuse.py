@@ -53,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(translation.model, RNNsearch) or isinstance(translation.model, DeepFusion):
         raise ConfigError(f"{args.model}: deep fusion needs a model of type rnnsearch")
     if not isinstance(language.model, RNNLM):
-        raise ConfigError(f"{args.lm}: is no language model; 'nmt-core train-lm' makes one")
+        raise ConfigError(f"{args.lm}: is no recurrent language model (type rnnlm); 'nmt-core train-lm' makes one")
     ids = ids_in(language.target, translation.target) or list(range(len(translation.target)))
     unknown = sum(number == UNKNOWN_ID for number in ids) - 1
     fused = fuse(translation.model, language.model, ids, trained=args.trained)

@@ -25,7 +25,9 @@ def add_language_model_options(group: argparse._ArgumentGroup) -> None:
         help="re-rank the beam's translations with this n-gram model, ARPA or KenLM's binary",
     )
     add("--lm-weight", type=weight, metavar="B", help="of --lm; see 'nmt-core tune-lm'")
-    add("--fusion-lm", metavar="DIR", help="a model folder of type rnnlm that has a say at every step of search")
+    add(
+        "--fusion-lm", metavar="DIR", help="a model folder of type rnnlm or cslm that has a say at every step of search"
+    )
     add("--fusion-weight", type=weight, metavar="B", help="of --fusion-lm")
 
 

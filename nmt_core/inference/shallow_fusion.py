@@ -1,4 +1,4 @@
-"""Shallow fusion (Gülçehre et al. 2015, section 4.1): a recurrent language model has a say at every step of search.
+"""Shallow fusion (Gülçehre et al. 2015, section 4.1): a neural language model has a say at every step of search.
 
     score of the next word = log p(y_t | y_<t, x) + weight * log p_LM(y_t | y_<t)
 
@@ -19,13 +19,13 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.predictor import Advance, ModelPredictor, Predictor, Together
 from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
+from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.interface import Rows
-from nmt_core.models.rnnlm import RNNLMConfig
 
 
 class FusedLanguageModel(NamedTuple):
-    """A recurrent language model and its weight, from 0 up."""
+    """A neural language model and its weight, from 0 up."""
 
     loaded: LoadedModel
     weight: float
@@ -78,8 +78,10 @@ def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: Fuse
     Raises ConfigError when that is none, or not one of the same target words.
     """
     folder = language.loaded.folder
-    if not isinstance(language.loaded.config.model, RNNLMConfig):
-        raise ConfigError(f"{folder}: is no language model; fusion needs a model of type rnnlm (nmt-core train-lm)")
+    if not is_language_model(language.loaded.config.model):
+        raise ConfigError(
+            f"{folder}: is no language model; fusion needs a model of type rnnlm or cslm (nmt-core train-lm)"
+        )
     if language.loaded.target.words != models[0].target.words:
         raise ConfigError(
             f"{folder} and {models[0].folder} have different target vocabularies; train the language model with "

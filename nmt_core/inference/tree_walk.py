@@ -19,7 +19,8 @@ from nmt_core.data.batching import Ids, pad
 from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import filled
-from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.inference.context_walk import walk_contexts
+from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
 
 Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
@@ -77,6 +78,8 @@ def walk(
     attention: bool = False,
 ) -> Walk:
     """Score every edge of ``tree``, whose root r stands for ``sources[r]``."""
+    if isinstance(model, ContextModel):
+        return Walk(walk_contexts(model, tree, score=score), None)
     scores: list[Tensor] = []
     places: list[slice] = []
     looked: list[list[Tensor]] = [[] for _ in tree.levels]

@@ -4,7 +4,7 @@
 orthogonal, the matrices of the alignment model N(0, 0.001^2) with v_a = 0, all other matrices
 N(0, 0.01^2), all biases 0. ``glorot`` scales the other matrices, and the alignment model, to their
 sizes, which small models trained with Adam like better; recurrent matrices and biases as before.
-``uniform`` draws all of them but biases from U(-r, r) (Luong et al. 2015, section 4.1).
+``uniform`` draws all of them but biases from U(-r, r) (Luong et al. 2015, section 4.1; Cho et al. 2014, section 4.1.2).
 """
 
 from __future__ import annotations

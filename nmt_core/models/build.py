@@ -9,6 +9,7 @@ from pydantic import Field
 
 from nmt_core.errors import ConfigError
 from nmt_core.layers.initialisation import initialise
+from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName
 from nmt_core.models.interface import TranslationModel
@@ -16,7 +17,7 @@ from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | DeepFusionConfig | DeepLSTMConfig
+AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | CSLMConfig | DeepFusionConfig | DeepLSTMConfig
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 
 
@@ -46,6 +47,8 @@ PRESETS: dict[str, AnyConfig] = {
     # Luong et al. 2015a (ACL), the models of annotated text, of 4 and of 6 layers
     "luong2015-copy4": DeepLSTMConfig(dropout=0.0, init_range=0.08),
     "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),
+    # Cho et al. 2014, section 4.1.2: 7-grams, 15,000 words
+    "cslm-cho2014": CSLMConfig(initialisation="uniform"),
 }
 
 
@@ -64,6 +67,11 @@ def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
     return rest if name is None else {**preset(str(name)).to_mapping(), **rest}
 
 
+def is_language_model(config: AnyConfig) -> bool:
+    """Whether it is p(target), whatever the source."""
+    return isinstance(config, RNNLMConfig | CSLMConfig)
+
+
 def build_model(config: AnyConfig, source_words: int, target_words: int) -> TranslationModel:
     """A model for vocabularies of these sizes; its parameters are not initialised."""
     match config:
@@ -73,6 +81,8 @@ def build_model(config: AnyConfig, source_words: int, target_words: int) -> Tran
             return RNNsearch(config, source_words, target_words)
         case RNNLMConfig():
             return RNNLM(config, source_words, target_words)
+        case CSLMConfig():
+            return CSLM(config, target_words)
         case DeepFusionConfig():
             return DeepFusion(config, source_words, target_words)
         case DeepLSTMConfig():

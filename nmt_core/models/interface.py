@@ -270,3 +270,19 @@ class TranslationModel(nn.Module, abc.ABC):
     def device(self) -> torch.device:
         """Where the parameters are."""
         return next(self.parameters()).device
+
+
+class ContextModel(TranslationModel):
+    """A model that reads no source, and of the target the last words alone: an n-gram model of any kind.
+
+    What is asked about equal contexts, in whatever sentences, is computed once.
+    """
+
+    @property
+    @abc.abstractmethod
+    def context_words(self) -> int:
+        """K, how many of the last words it reads."""
+
+    @abc.abstractmethod
+    def after(self, context: Tensor) -> Tensor:
+        """What the generator reads behind these words (``NO_WORD`` before the sentence), (..., K) -> (..., L)."""

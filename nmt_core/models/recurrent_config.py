@@ -24,7 +24,7 @@ class RecurrentConfig(Config):
     ``embedding_dropout`` of word vectors, ``layer_dropout`` between layers (Zaremba et al. 2014),
     ``variational_dropout`` of the inputs and states of every layer, the same units at all positions (Gal and Ghahramani
     2016), ``word_dropout`` of whole words (Sennrich et al. 2016b). ``tied`` takes the word embeddings as output matrix
-    (Press and Wolf 2017).
+    (Press and Wolf 2017). ``uniform`` first values are between -``init_range`` and ``init_range``.
     """
 
     type: str

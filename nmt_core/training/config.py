@@ -233,6 +233,8 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
     # Luong et al. 2015a, section 4.2
     **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
+    # the same, section 4.1.2: 512 n-grams an update
+    "cslm-cho2014": {"batch_tokens": 512},
 }
 
 

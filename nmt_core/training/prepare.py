@@ -17,13 +17,12 @@ from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.models.build import new_model
+from nmt_core.models.build import is_language_model, new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.interface import Side, TranslationModel
-from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
@@ -136,7 +135,7 @@ def _check_places(run: RunConfig) -> None:
 
 def _check_kind_of_text(run: RunConfig) -> None:
     """Raises ConfigError where the model or the training asks for what the text does not have."""
-    language_model = isinstance(run.model, RNNLMConfig)
+    language_model = is_language_model(run.model)
     if isinstance(run.model, DeepFusionConfig) and run.training.start_from is None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
@@ -145,7 +144,9 @@ def _check_kind_of_text(run: RunConfig) -> None:
     if language_model and run.training.minimum_risk is not None:
         raise ConfigError("training.minimum_risk is about translations; a language model makes none")
     if run.data.text is not None and not language_model:
-        raise ConfigError(f"data.text is for models of type rnnlm; {run.model.type} needs data.source and data.target")
+        raise ConfigError(
+            f"data.text is for models of type rnnlm or cslm; {run.model.type} needs data.source and data.target"
+        )
     if run.data.text is not None and run.training.select_by == "bleu":
         raise ConfigError("data.text has no translations; set training.select_by: nll, or use nmt-core train-lm")
     if language_model and run.training.source_embeddings is not None:

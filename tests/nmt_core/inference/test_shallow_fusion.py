@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import pytest
 import torch
@@ -15,26 +14,35 @@ from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, ShallowFusion
 from nmt_core.inference.translator import Translator
+from nmt_core.models.build import build_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
-from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 MakeModel = Callable[..., TranslationModel]
 
 
-def language_model(words: int, *, seed: int = 9, cell: Literal["gru", "lstm"] = "gru") -> RNNLM:
+CONFIGS = {
+    "gru": RNNLMConfig(embedding=4, hidden=5),
+    "lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
+    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
+}
+
+
+def language_model(words: int, *, seed: int = 9, kind: str = "gru") -> TranslationModel:
     """A random one with weights large enough to have opinions."""
-    model = RNNLM(RNNLMConfig(embedding=4, hidden=5, cell=cell), 2, words).double().eval().requires_grad_(False)
+    model = build_model(CONFIGS[kind], 2, words).double().eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(seed)
     for parameter in model.parameters():
         parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
     return model
 
 
-def loaded_language_model(target: Vocabulary, *, weight: float) -> FusedLanguageModel:
-    model = language_model(len(target))
-    config = FolderConfig(model=model.config)
+def loaded_language_model(target: Vocabulary, *, weight: float, kind: str = "gru") -> FusedLanguageModel:
+    model = language_model(len(target), kind=kind)
+    config = FolderConfig(model=CONFIGS[kind])
     return FusedLanguageModel(LoadedModel(model, Vocabulary(SPECIAL_WORDS), target, config, "f" * 12, "lm"), weight)
 
 
@@ -45,10 +53,10 @@ def test_weight_zero_is_the_plain_search(tiny: MakeModel, sources: Padded) -> No
     assert beam_search(fused, sources, config=config) == beam_search(plain, sources, config=config)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("kind", CONFIGS)
 @torch.inference_mode()
-def test_a_step_is_the_sum_of_both(tiny: MakeModel, cell: Literal["gru", "lstm"]) -> None:
-    model, language = tiny(words=150, seed=1), language_model(150, cell=cell)
+def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
+    model, language = tiny(words=150, seed=1), language_model(150, kind=kind)
     source = pad([[2, 3], [4]])
     fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.3)
     memory, state = fused.begin(source)
@@ -63,8 +71,11 @@ def test_a_step_is_the_sum_of_both(tiny: MakeModel, cell: Literal["gru", "lstm"]
         state, own, lm = advance.state, step.state, said.state
 
 
-def test_search_finds_the_best_sums(tiny: MakeModel, brute_force: Callable[..., dict[tuple[int, ...], float]]) -> None:
-    model, language = tiny(words=5, seed=2), language_model(5)
+@pytest.mark.parametrize("kind", ["gru", "cslm"])
+def test_search_finds_the_best_sums(
+    tiny: MakeModel, brute_force: Callable[..., dict[tuple[int, ...], float]], kind: str
+) -> None:
+    model, language = tiny(words=5, seed=2), language_model(5, kind=kind)
     own = brute_force(model, [2, 3], longest=4, words=5)
     said = brute_force(language, [], longest=4, words=5)
     fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.7)
@@ -77,10 +88,13 @@ def test_search_finds_the_best_sums(tiny: MakeModel, brute_force: Callable[..., 
     assert best != sorted(own, key=lambda words: -own[words])[:20]
 
 
-def test_a_translation_does_not_depend_on_what_else_is_searched(load_tiny: Callable[..., LoadedModel]) -> None:
+@pytest.mark.parametrize("kind", ["gru", "cslm"])
+def test_a_translation_does_not_depend_on_what_else_is_searched(
+    load_tiny: Callable[..., LoadedModel], kind: str
+) -> None:
     model = load_tiny("rnnsearch")
     lines = ["a group of men", "men", "", "$ &apos;s a of of men group"]
-    fusion = loaded_language_model(model.target, weight=0.4)
+    fusion = loaded_language_model(model.target, weight=0.4, kind=kind)
     together = Translator([model], fusion=fusion).translate(lines)
     assert [one[0].text for one in together] != [one[0].text for one in Translator([model]).translate(lines)]
     for line, found in zip(lines, together, strict=True):

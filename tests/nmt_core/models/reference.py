@@ -209,6 +209,19 @@ def decode(
     return log_probs
 
 
+def cslm(p: Parameters, target: Sequence[int], *, order: int, layers: int) -> list[float]:
+    """log p of every target word of a continuous-space language model."""
+    log_probs = []
+    for place, word in enumerate(target):
+        before = [target[k] if k >= 0 else None for k in range(place - order + 1, place)]
+        vectors = [p["context_vectors.begin"] if k is None else p["target_embedding.weight"][k] for k in before]
+        units = np.concatenate(vectors)
+        for layer in range(layers):
+            units = np.maximum(0.0, p[f"hidden.{layer}.weight"] @ units + p[f"hidden.{layer}.bias"])
+        log_probs.append(word_log_probs(p, units)[word])
+    return log_probs
+
+
 def rnnlm(
     p: Parameters, target: Sequence[int], *, hidden: int, cell: str = "gru", residual: bool = False
 ) -> list[float]:

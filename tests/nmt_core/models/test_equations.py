@@ -13,6 +13,7 @@ import torch
 
 from nmt_core.data.batching import pad_pairs
 from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model
+from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
@@ -58,6 +59,8 @@ CONFIGS = {
         encoder_depth=2, decoder_depth=2, reset="context", order="conditional", residual=True, gate_biases=True, **SMALL
     ),
     "rnnencdec-deep-lstm": RNNencdecConfig(encoder_depth=2, decoder_depth=2, cell="lstm", summary="tanh", **SMALL),
+    "cslm": CSLMConfig(order=4, embedding=4, hidden=(6, 5)),
+    "cslm-bigram": CSLMConfig(order=2, embedding=4, hidden=(7,)),
     "rnnlm-deep": RNNLMConfig(embedding=4, hidden=5, depth=3, residual=True, initialisation="glorot"),
     "luong": DeepLSTMConfig(**DEEP),
     "luong-from-the-left": DeepLSTMConfig(embedding=4, hidden=5, depth=3, reverse=False, init_range=0.7),
@@ -101,6 +104,8 @@ def expected(config: AnyConfig, parameters: dict, source: list[int], target: lis
         return luong_reference.deep_lstm(
             parameters, source, words[1], attention_kind=config.attention, feeding=config.feeding, **chosen
         )
+    if isinstance(config, CSLMConfig):
+        return reference.cslm(parameters, words[1], order=config.order, layers=len(config.hidden))
     cell = {"cell": config.cell, "residual": config.residual}
     if isinstance(config, RNNLMConfig):
         return reference.rnnlm(parameters, words[1], hidden=config.hidden, **cell)
@@ -200,7 +205,8 @@ def test_several_hypotheses_of_a_sentence_stand_side_by_side(config) -> None:
 
 def test_candidates_renormalise_over_themselves(config) -> None:
     model = make(config, torch.float64)
-    width = config.hidden if isinstance(config, RNNLMConfig | DeepLSTMConfig) else config.maxout
+    batch = pad_pairs(PAIRS)
+    width = model.readouts(batch).shape[2]
     readout = torch.randn(3, width, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     every = model.log_probs(readout)
     torch.testing.assert_close(model.log_probs(readout, torch.arange(7)), every)

@@ -24,6 +24,7 @@ from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import SOURCE_AXIS, Memory, Side, State, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
@@ -50,6 +51,7 @@ DEEP: dict[str, AnyConfig] = {
     "luong local-m": DeepLSTMConfig(attention="general", window="local-m", radius=1, **LUONG),
     "luong local-m feed": DeepLSTMConfig(attention="concat", window="local-m", radius=1, feeding=True, **LUONG),
     "luong local-p feed": DeepLSTMConfig(attention="general", window="local-p", radius=2, feeding=True, **LUONG),
+    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
 }
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
 PAIRS = [([2, 3, 4], [5, 6]), ([7], [4, 4, 2]), ([], [3]), ([2, 3, 5, 6, 7], []), ([2, 3], [5, 7])]

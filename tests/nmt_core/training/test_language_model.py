@@ -6,12 +6,15 @@ import math
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import yaml
 
 from nmt_core.commands.main import main
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.tensors import load_tensors
 from nmt_core.text.vocabulary import SPECIAL_WORDS
@@ -31,10 +34,10 @@ def corpus(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write_config(corpus: Path, folder: str, **data: object) -> str:
+def write_config(corpus: Path, folder: str, *, model: dict[str, Any] | None = None, **data: object) -> str:
     settings = {
         "folder": str(corpus / folder),
-        "model": {"hidden": 24, "embedding": 12, "initialisation": "glorot"},
+        "model": model or {"hidden": 24, "embedding": 12, "initialisation": "glorot"},
         "data": {"text": str(corpus / "train"), "dev_text": str(corpus / "dev"), **data},
         "training": {
             "optimizer": "adam",
@@ -65,8 +68,51 @@ def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFi
     assert sorted(loaded.target.words[2:]) == WORDS
 
 
-def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path) -> None:
-    whole, parts = write_config(corpus, "whole"), write_config(corpus, "parts")
+CSLM = {"type": "cslm", "order": 4, "embedding": 12, "hidden": [24, 16], "dropout": 0.1}
+
+
+def test_a_continuous_space_model_learns_a_chain_of_words(corpus: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    generator = random.Random(5)
+    chances = {word: [generator.random() ** 2 for _ in range(5)] for word in range(5)}  # 4 words and the end
+
+    def draw() -> tuple[list[int], float]:
+        words, nats, before = [], 0.0, 4
+        while True:
+            word = generator.choices(range(5), chances[before])[0]
+            nats -= math.log(chances[before][word] / sum(chances[before]))
+            if word == 4:
+                return words, nats
+            words.append(word)
+            before = word
+
+    drawn = {"train": [draw() for _ in range(5000)], "dev": [draw() for _ in range(600)]}
+    drawn = {name: [one for one in sentences if one[0]] for name, sentences in drawn.items()}
+    for name, sentences in drawn.items():
+        (corpus / name).write_text("".join(" ".join(WORDS[word] for word in words) + "\n" for words, _ in sentences))
+    begins = chances[4][4] / sum(chances[4])  # sentences without a word are left out
+    nats = sum(nats + math.log(1 - begins) for _, nats in drawn["dev"])
+    truth = math.exp(nats / sum(len(words) + 1 for words, _ in drawn["dev"]))
+    options = ["--device", "cpu", "--set", "training.max_updates=400", "--set", "training.validate_every=200"]
+    options += ["--set", "training.batch_sentences=100", "--set", "training.schedule=inverse-sqrt"]
+    options += ["--set", "training.warmup=100", "--set", "training.window=1"]  # lengths say where sentences end
+    config = write_config(corpus, "chain", model=CSLM | {"dropout": 0.0, "order": 3}, max_length=None)
+    assert main(["train-lm", config, *options]) == 0
+    told = [float(found) for found in re.findall(r"perplexity ([\d.]+)", capsys.readouterr().err)]
+    assert min(told) == pytest.approx(truth, rel=0.02)
+    lines = (corpus / "dev").read_text().splitlines()
+    scores = open_pair_scorer([str(corpus / "chain")]).score([SentencePair("", line) for line in lines])
+    words = sum(len(line.split()) + 1 for line in lines)
+    assert math.exp(-sum(score.log_prob for score in scores) / words) == pytest.approx(min(told), rel=1e-3)
+
+
+@pytest.mark.parametrize("model", [{}, CSLM, CSLM | {"initialisation": "uniform"}])
+@pytest.mark.parametrize("partitions", [False, True])
+def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path, model: dict[str, Any], partitions: bool) -> None:
+    whole, parts = write_config(corpus, "whole", model=model), write_config(corpus, "parts", model=model)
+    for path in (whole, parts) if partitions else ():
+        settings = yaml.safe_load(Path(path).read_text())
+        settings["training"] |= {"partition_words": 10, "batch_sentences": 4}
+        Path(path).write_text(yaml.safe_dump(settings))
     assert main(["train-lm", whole, *RUN, "--set", "training.max_updates=40"]) == 0
     assert main(["train-lm", parts, *RUN, "--set", "training.max_updates=15"]) == 0
     assert main(["train-lm", parts, *RUN, "--resume", "--set", "training.max_updates=40"]) == 0
