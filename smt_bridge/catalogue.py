@@ -36,13 +36,17 @@ class SharedScorers:
         self._opened: dict[str, PairScorer] = {}
         self._shared: dict[tuple[str, Direction], SharedScorer] = {}
 
+    def scorer(self, spec: str) -> PairScorer:
+        """The scorer of ``spec`` itself; raises as ``open_scorer``."""
+        if spec not in self._opened:
+            self._opened[spec] = self._open(spec)
+        return self._opened[spec]
+
     def feature(
         self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
     ) -> PairFeature:
         """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_scorer``."""
-        if spec not in self._opened:
-            self._opened[spec] = self._open(spec)
-        shared = self._shared.setdefault((spec, direction), SharedScorer(self._opened[spec]))
+        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec)))
         shared.expect(per_word=measure.per_word, attention=measure.attention)
         return PairFeature(shared, measure, direction=direction, names=names)
 
@@ -61,6 +65,18 @@ class BuiltIn(NamedTuple):
 
 def _pair(measure: PairMeasure, direction: Direction = "forward", names: tuple[str, ...] | None = None) -> Make:
     return lambda spec, scorers: scorers.feature(spec, measure, direction=direction, names=names)
+
+
+def _phrases(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.phrase_sum import PhraseSum
+
+    return PhraseSum(scorers.scorer(argument))
+
+
+def _phrases_reverse(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.phrase_sum import PhraseSum
+
+    return PhraseSum(scorers.scorer(argument), "reverse")
 
 
 def _kenlm(argument: str, scorers: SharedScorers) -> Feature:
@@ -138,6 +154,8 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "nmtunkreverse": BuiltIn(
         "SPEC", "NMTunkreverse", "words the reverse model does not know", _pair(UNKNOWN_WORDS_REVERSE, "reverse")
     ),
+    "phrases": BuiltIn("SPEC", "NMTphrases", "sum of ln p over the phrase pairs used, as in the decoder", _phrases),
+    "phrasesreverse": BuiltIn("SPEC", "NMTphrasesreverse", "the same of the other direction", _phrases_reverse),
     "rnnlm": BuiltIn(
         "SPEC", "RNNLM", "log p(hypothesis) of a neural language model", _pair(LOG_PROB, "target", ("RNNLM0",))
     ),

@@ -30,9 +30,8 @@ from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
-from smt_bridge.formats.phrase_table import Window, append_scores, split_window
+from smt_bridge.formats.phrase_table import FLOOR, Window, append_scores, split_window
 
-FLOOR = 1e-43
 DIRECT = "p(target|source)"
 REVERSE = "p(source|target)"
 UNKNOWN = "exp(unknown)"

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Annotated, Literal
 
 import torch
@@ -81,7 +82,7 @@ class CSLM(ContextModel):
         self.target_embedding = WordEmbedding(target_words, config.embedding)
         self.context_vectors = ContextVectors(self.target_embedding)
         sizes = ((config.order - 1) * config.embedding, *config.hidden)
-        self.hidden = nn.ModuleList(Linear(*pair) for pair in zip(sizes[:-1], sizes[1:], strict=True))
+        self.hidden = nn.ModuleList(Linear(*pair) for pair in pairwise(sizes))
         self.output = linear_generator(sizes[-1], target_words)
         self.dropout = nn.Dropout(config.dropout)
 

@@ -41,7 +41,8 @@ columns, in this order (natural logarithms; the rest of each line stays byte for
   KENLM0= KenLMoov0=   log p(hypothesis) with sentence boundaries, and unknown words
   WordCount0=          number of words
   and those of each --feature: nmt nmtnorm nmtmin nmtunk coverage attention (of a SPEC), the first four also
-  with reverse behind (nmtnormreverse); rnnlm rnnlmnorm cslm; kenlm kenlmnorm;
+  with reverse behind (nmtnormreverse); phrases phrasesreverse (lists with
+  -report-segmentation); rnnlm rnnlmnorm cslm; kenlm kenlmnorm;
   wordcount lengthratio copied;
   model1:LEX.F2E model1reverse:LEX.E2F; mbrbleu mbrchrf with :posterior for weights by the totals; and installed ones
 

@@ -11,8 +11,9 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.features.interface import Candidates, Feature, reads_phrases
 from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features
+from smt_bridge.formats.segmentation import phrase_pairs
 
 
 def column_names(features: Sequence[Feature]) -> tuple[str, ...]:
@@ -35,8 +36,11 @@ def annotate(
     """
     names = column_names(features)
     lists = runs_of_sentence(entries)
+    segmented = any(map(reads_phrases, features))
     while batch := list(itertools.islice(lists, window)):
         groups = [_candidates(group, names, sources, path=path) for group in batch]
+        if segmented:
+            groups = [_with_phrases(*each, path=path) for each in zip(groups, batch, strict=True)]
         tables = [_computed(feature, groups) for feature in features]
         for index, group in enumerate(batch):
             for row, entry in enumerate(group.entries):
@@ -58,6 +62,17 @@ def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], 
     known = totals if len(totals) == len(group.entries) else None
     texts, columns = [entry.text for entry in group.entries], [entry.features for entry in group.entries]
     return Candidates(sources[group.sentence], texts, known, columns)
+
+
+def _with_phrases(candidates: Candidates, group: NbestList, *, path: str) -> Candidates:
+    """The phrase pairs as the marks of the list tell them."""
+    phrases = []
+    for entry in group.entries:
+        try:
+            phrases.append(phrase_pairs(candidates.source, entry))
+        except ValueError as error:
+            raise FormatError(path, str(error), line=entry.line) from None
+    return candidates._replace(phrases=phrases)
 
 
 def _computed(feature: Feature, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
+from nmt_core.interfaces import SentencePair
+
 
 class Candidates(NamedTuple):
     """A source sentence and hypotheses for it, as tokenised text; a hypothesis may be empty.
 
     ``totals`` are the scores the system gave them, one per hypothesis, None where the list has none; ``columns`` are
-    the features that the list has already, a mapping per hypothesis.
+    the features that the list has already, a mapping per hypothesis; ``phrases`` are the phrase pairs each was
+    made of, for features with a true ``reads_phrases``.
     """
 
     source: str
     hypotheses: Sequence[str]
     totals: Sequence[float] | None = None
     columns: Sequence[Mapping[str, tuple[float, ...]]] | None = None
+    phrases: Sequence[Sequence[SentencePair]] | None = None
 
 
 class Feature(Protocol):
@@ -39,3 +43,8 @@ class Feature(Protocol):
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One list per group, in it one tuple per hypothesis, in it one number per name."""
         ...
+
+
+def reads_phrases(feature: Feature) -> bool:
+    """Whether a feature needs ``Candidates.phrases``, which not every list tells; other packages' need not say."""
+    return bool(getattr(feature, "reads_phrases", False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.features.interface import Candidates, Feature, reads_phrases
 
 
 class Renamed:
@@ -22,6 +22,11 @@ class Renamed:
     def signature(self) -> str:
         """The feature's own."""
         return self._feature.signature
+
+    @property
+    def reads_phrases(self) -> bool:
+        """Whether the feature does."""
+        return reads_phrases(self._feature)
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The feature's own numbers."""

@@ -22,10 +22,10 @@ from math import isfinite
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import pick_factor
 from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, UNLABELLED, NbestEntry, checked_features
+from smt_bridge.formats.segmentation import MARK
 
 RESCORED = "Rescored0"
 _LABEL = re.compile(rb"(?:^|[ \t;])[A-Za-z][^ \t=;]*(?:=|:(?=[ \t]|$))")
-_SEGMENT = re.compile(rb"(?:^|(?<=[ \t]))\|[0-9]+-[0-9]+(?:,[^|]*)?\|(?=[ \t]|$)")  # |0-1| and, enriched, |0-1,wa=...|
 _EQUALS = ord("=")
 _LONGEST_ID = 15  # digits
 _WORD_SCORES = b"WordScores="  # Marian: scores of single words, before the features
@@ -78,8 +78,8 @@ def clean_words(field: bytes, *, factor: int | None = None) -> bytes:
     words = field.strip(BLANKS)
     if b"|" not in words and not factor:
         return words
-    if _SEGMENT.search(words):
-        words = b" ".join(_split(_SEGMENT.sub(b" ", words)))
+    if MARK.search(words):
+        words = b" ".join(_split(MARK.sub(b" ", words)))
     return words if factor is None else pick_factor(words, factor)
 
 

@@ -38,6 +38,8 @@ _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so
 _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
 SOURCE, TARGET, SCORES = 0, 1, 2
+FLOOR = 1e-43
+"""The least probability we write: Moses' own floor of -100 for logarithms does not reach it (ln 1e-43 = -99.01)."""
 _FIELDS = 4  # source, target, scores, and the rest of the line as one
 _LOOKED_AT = 100  # lines that tell what kind of table it is
 _FEWEST_LINES = 5  # of orientations, before they are believed to be such

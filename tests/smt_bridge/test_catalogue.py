@@ -121,7 +121,9 @@ def test_columns_are_those_the_catalogue_promises() -> None:
             continue  # of a file: their own tests
         feature = open_feature(f"{name}:a" if built_in.argument == "SPEC" else name, scorers)
         assert feature.names == tuple(f"{stem}0" for stem in built_in.columns.split(" "))
-        rows = feature.compute([Candidates("s t", ["x", "y z", ""]), Candidates("", [])])
+        rows = feature.compute(
+            [Candidates("s t", ["x", "y z", ""], phrases=[[], [], []]), Candidates("", [], phrases=[])]
+        )
         assert [len(row) for row in rows[0]] == [len(feature.names)] * 3
         assert feature.signature.startswith("feature:")
     assert list(opened.scorers) == ["a"]
