@@ -33,7 +33,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import open_output
+from nmt_core.files import is_written_through, open_output
 from nmt_core.small_files import read_json
 from nmt_core.version import VERSION
 
@@ -186,6 +186,17 @@ def find_sidecar(path: str) -> Sidecar | None:
     """The record beside a list or table, None where there is none; raises InputError as ``read_sidecar``."""
     beside = sidecar_path(path)
     return read_sidecar(beside) if path != "-" and os.path.isfile(beside) else None
+
+
+def new_sidecar(output: str) -> str | None:
+    """Where the record of ``output`` will lie; None for what no file can lie beside: standard output, a device.
+
+    Raises ConfigError where something else is there.
+    """
+    if output == "-" or is_written_through(output):
+        return None
+    check_record(sidecar_path(output))
+    return sidecar_path(output)
 
 
 def check_record(path: str) -> None:

@@ -6,8 +6,10 @@ Every word is turned round; the list has that, and the words in the opposite ord
 ``DIE``    the process kills itself      ``HANG``    it says nothing any more
 ``SPLIT``  it writes in pieces, with pauses inside characters
 ``ONCE=F`` it dies unless the file F is there, which it then makes
+``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
 
-``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none.
+``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none,
+``shifted`` counts sentences from 1.
 """
 
 from __future__ import annotations
@@ -29,12 +31,12 @@ def main() -> int:
         return 1
     with open(lists, "wb", buffering=0) as nbest, open(marks, "wb", buffering=0) as unknowns:
         for number, line in enumerate(sys.stdin.buffer):
-            words = line.decode().split()
+            words = line.decode("utf-8", "surrogateescape").split()
             for word in words:
                 act(word)
             if behaviour == "garbage":
                 nbest.write(b"no list at all\n")
-            content = "".join(entry(number, words)).encode()
+            content = "".join(entry(number + (behaviour == "shifted"), words)).encode("utf-8", "surrogateescape")
             if "SPLIT" in words:
                 for begin in range(0, len(content), 7):
                     nbest.write(content[begin : begin + 7])
@@ -53,6 +55,13 @@ def act(word: str) -> None:
         time.sleep(3600)
     elif word.startswith("ONCE=") and not os.path.exists(word[5:]):
         open(word[5:], "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif word.startswith("FORK="):
+        child = os.fork()
+        if child == 0:
+            time.sleep(3600)
+        with open(word[5:], "w") as stream:
+            stream.write(str(child))
         os.kill(os.getpid(), signal.SIGKILL)
 
 

@@ -98,7 +98,8 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         name, debug = f"{name} {args.command}", args.debug
         check_files(args)
         code: int = args.run(args)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         return 141
@@ -124,6 +125,8 @@ def _problem(error: NmtError | OSError) -> str:
 
 def _end_output() -> None:
     """Where standard output takes no more, what is left goes nowhere, without a traceback when Python ends."""
+    if sys.stdout is None:  # closed before the program began
+        return
     try:
         sys.stdout.flush()
     except OSError:

@@ -133,7 +133,7 @@ def _count(args: argparse.Namespace) -> int | None:
     """The number of pairs, where the file can be read twice and somebody watches."""
     from nmt_core.files import read_line_blocks
 
-    if args.quiet or not sys.stderr.isatty() or not os.path.isfile(args.source):
+    if args.quiet or sys.stderr is None or not sys.stderr.isatty() or not os.path.isfile(args.source):
         return None
     return sum(map(len, read_line_blocks(args.source)))
 

@@ -47,7 +47,8 @@ def _open_as_it_is(path: str) -> Iterator[BinaryIO]:
     if path == "-":
         if sys.stdin is None:
             raise InputError(path, "is closed; give a file, or let the shell open it")
-        yield sys.stdin.buffer
+        with _standard_input() as stream:
+            yield stream
         return
     with contextlib.ExitStack() as stack:
         try:
@@ -55,3 +56,15 @@ def _open_as_it_is(path: str) -> Iterator[BinaryIO]:
         except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
             raise InputError(path, f"cannot be read ({getattr(error, 'strerror', error)})") from error
         yield raw
+
+
+@contextlib.contextmanager
+def _standard_input() -> Iterator[BinaryIO]:
+    """By a buffer of our own: while a thread waits in Python's for a line, the program cannot end."""
+    try:
+        descriptor = os.dup(sys.stdin.fileno())
+    except OSError:  # a stream that is no file
+        yield sys.stdin.buffer
+        return
+    with open(descriptor, "rb") as stream:
+        yield stream

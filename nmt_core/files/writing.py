@@ -43,6 +43,8 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     Raises NmtError where the output cannot be made or there is no room for it.
     """
     if path == "-":
+        if sys.stdout is None:
+            raise NmtError("standard output: is closed; give a file, or let the shell open it")
         with _room_told("standard output", ""):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
@@ -188,7 +190,7 @@ def _settle(folder: str) -> None:
 @contextlib.contextmanager
 def _open_special(path: str) -> Iterator[BinaryIO]:
     descriptor = _descriptor(path)
-    if descriptor is not None:
+    if descriptor is not None and sys.stdout is not None:
         sys.stdout.flush()  # what was printed before comes before
     with contextlib.ExitStack() as stack:
         with _denial_told(path):

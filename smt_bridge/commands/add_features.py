@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import InputFile, OutputFile, is_written_through
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
@@ -392,16 +392,11 @@ def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
 
 
 def _sidecar_path(args: argparse.Namespace) -> str | None:
-    from smt_bridge.signature import check_record, sidecar_path
+    from smt_bridge.signature import new_sidecar
 
     if args.sidecar == "-":
         raise ConfigError("--sidecar needs a file of its own")
-    if args.sidecar:
-        return str(args.sidecar)
-    if args.output == "-" or is_written_through(args.output):
-        return None
-    check_record(sidecar_path(args.output))
-    return sidecar_path(args.output)
+    return str(args.sidecar) if args.sidecar else new_sidecar(args.output)
 
 
 def _columns_before(nbest: str) -> dict[str, Signature]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import Glimpse
     from smt_bridge.merging import Columns, Merger, System
+    from smt_bridge.signature import Sidecar
 
 NAME = "merge"
 HELP = "put the n-best lists of several systems together, with comparable columns"
@@ -79,9 +81,11 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.merging import System, side_by_side
+    from smt_bridge.signature import new_sidecar, write_sidecar
 
     named, constraints = args.lists, dict(args.write_constraints)
     _check(args, named, constraints)
+    record = new_sidecar(args.output)
     with contextlib.ExitStack() as stack:
         systems = []
         for name, path in named:
@@ -99,8 +103,10 @@ def run(args: argparse.Namespace) -> int:
             for name, stream in files.items():
                 _write_constraints(stream, sentence, merger, name, groups)
         watch.tell()
-        if args.output != "-":
-            _write_record(args, columns, merger.names, watch.counts)
+        if record is not None:
+            Path(record).unlink(missing_ok=True)  # never the old record beside the new list
+    if record is not None:
+        write_sidecar(record, _sidecar(args, columns, merger.names, watch.counts))
     return 0
 
 
@@ -233,12 +239,12 @@ class _Watch:
                 _say(f"{self._paths[name]} has plain quotation marks where another list has Moses' escapes (&apos;)")
 
 
-def _write_record(
+def _sidecar(
     args: argparse.Namespace, columns: Sequence[Columns], names: Sequence[str], counts: Mapping[str, int]
-) -> None:
-    """The signatures of the columns under their new names."""
+) -> Sidecar:
+    """The record: the signatures of the columns under their new names."""
     from nmt_core.errors import InputError
-    from smt_bridge.signature import Sidecar, Signature, find_sidecar, sidecar_path, write_sidecar
+    from smt_bridge.signature import Sidecar, Signature, find_sidecar
 
     known: dict[str, Signature] = {}
     for name, path in reversed(args.lists):
@@ -252,7 +258,7 @@ def _write_record(
     signatures = {name: (known | own)[name] for name in names if name in known | own}
     lists = [f"{name}={path}" for name, path in args.lists]
     options = {"lists": lists} | {name: getattr(args, name) for name in ("source", "fill", "exact")}
-    write_sidecar(sidecar_path(args.output), Sidecar(" ".join(lists), signatures, counts, options))
+    return Sidecar(" ".join(lists), signatures, counts, options)
 
 
 def _say(text: str) -> None:

@@ -27,8 +27,9 @@ def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
     """A bar on stderr; a log file needs no line every half second."""
     from tqdm import tqdm
 
-    seconds = 0.5 if sys.stderr.isatty() else 30.0
-    return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=quiet)
+    seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
+    seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
+    return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=not seen)
 
 
 def teller(bar: Any) -> Callable[[str, int], None]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile, is_written_through
+from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.parts import (
     add_part_arguments,
     may_be_done_in_parts,
@@ -80,11 +80,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.signature import check_record
+    from smt_bridge.signature import new_sidecar
 
     output = _output_of(args)
-    if _has_record(output):
-        check_record(output + SIDECAR)
+    new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     _check_factors(first, args.factor)
@@ -198,7 +197,9 @@ def _rescore_stream(
     """Rescore windows as they come, in order."""
     from nmt_core.files import open_output
     from smt_bridge.jobs.workers import Workers
+    from smt_bridge.signature import new_sidecar
 
+    record = new_sidecar(output)
     open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, "")
     counts = []
     with Workers(open_worker, jobs=jobs) as workers:
@@ -207,10 +208,10 @@ def _rescore_stream(
                 stream.write(piece.content)
                 counts.append(piece.counts)
                 progress.update(int(piece.counts["lines"]))
-            if _has_record(output):
-                Path(output + SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
+            if record is not None:
+                Path(record).unlink(missing_ok=True)  # never the old record beside the new table
         total = _sum(counts)
-        if _has_record(output):
+        if record is not None:
             _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, total)
     return total
 
@@ -220,11 +221,6 @@ def _write_record(output: str, record: dict[str, Any], counts: Counts) -> None:
 
     with open_output(output + SIDECAR) as stream:
         stream.write(json.dumps({**record, "counts": counts._asdict()}, indent=2).encode() + b"\n")
-
-
-def _has_record(output: str) -> bool:
-    """Whether the output is a file that a record can lie beside."""
-    return output != "-" and not is_written_through(output)
 
 
 def _sum(pieces: Iterable[dict[str, float]]) -> Counts:

@@ -7,9 +7,11 @@ import contextlib
 import itertools
 import queue
 import re
+import signal
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
@@ -78,7 +80,9 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
 
     recipe = _recipe(args)
+    record = _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_orderly_end())
         features, signatures = _features(args, recipe)
         decoder = _decoder(args, recipe)
         moses = _moses(args, recipe, stack)
@@ -97,9 +101,36 @@ def run(args: argparse.Namespace) -> int:
                 output.flush()
             bar.update(len(window))
         counts.tell(moses)
-        if listing is not None and args.nbest_output != "-":
-            _write_record(args, replace(recipe, columns=hybrid.columns, signatures=signatures), counts)
+        if record is not None:
+            Path(record).unlink(missing_ok=True)  # never the old record beside the new list
+    if record is not None:
+        _write_record(args, record, replace(recipe, columns=hybrid.columns, signatures=signatures), counts)
     return 0
+
+
+def _record_path(listing: str | None) -> str | None:
+    from smt_bridge.signature import new_sidecar
+
+    return new_sidecar(listing) if listing else None
+
+
+@contextlib.contextmanager
+def _orderly_end() -> Iterator[None]:
+    """Where the program is to end, Moses ends with it and half-written files go."""
+
+    def end(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = {}
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                before[number] = signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _recipe(args: argparse.Namespace) -> Recipe:
@@ -258,7 +289,7 @@ def _windows(args: argparse.Namespace, stack: contextlib.ExitStack) -> Iterator[
     """Lines in groups; of standard input those that are there, so that nobody waits for a line still to come."""
     from nmt_core.files import read_text_lines
 
-    lines = read_text_lines(args.input, errors="replace")
+    lines = read_text_lines(args.input, errors="surrogateescape")
     if args.input != "-":
         while window := list(itertools.islice(lines, args.window)):
             yield window
@@ -298,13 +329,13 @@ class _Reader:
         return window
 
 
-def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
-    from smt_bridge.signature import Sidecar, Signature, sidecar_path, write_sidecar
+def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts: _Counts) -> None:
+    from smt_bridge.signature import Sidecar, Signature, write_sidecar
 
     columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
     sidecar = Sidecar(args.input, columns, numbers, {"recipe": recipe.as_json()})
-    write_sidecar(sidecar_path(args.nbest_output), sidecar)
+    write_sidecar(record, sidecar)
 
 
 def _progress(*, quiet: bool) -> Any:

@@ -79,7 +79,10 @@ class HybridTranslator:
         return self._merger
 
     def translate(self, sentences: Sequence[str]) -> list[Choice]:
-        """One choice per sentence, in their order. Raises MosesFailed, WiringError."""
+        """One choice per sentence, in their order; Moses gets bytes that are not UTF-8 (surrogates) as they are.
+
+        Raises MosesFailed, WiringError.
+        """
         groups = self._lists(sentences)
         merger = self._merger or self._know(_layout(groups))
         entries = [
@@ -88,7 +91,8 @@ class HybridTranslator:
             for line in merger.merge(sentence, found)
         ]
         merged: list[list[NbestEntry]] = [[] for _ in sentences]
-        for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
+        texts = [_text(sentence) for sentence in sentences]
+        for entry in annotate(entries, self._features, texts, path="the merged list", window=len(sentences)):
             merged[entry.sentence].append(entry)
         return [self._choice(rows, found) for rows, found in zip(merged, groups, strict=True)]
 
@@ -100,11 +104,13 @@ class HybridTranslator:
 
     def _lists(self, sentences: Sequence[str]) -> list[dict[str, NbestList]]:
         """Both systems' lists, made side by side."""
-        other = _InBackground(self._moses, [sentence.encode() for sentence in sentences])
+        other = _InBackground(self._moses, [sentence.encode("utf-8", "surrogateescape") for sentence in sentences])
         try:
-            neural = self._neural.nbest(sentences)
-        finally:
+            neural = self._neural.nbest([_text(sentence) for sentence in sentences])
             phrase_based = other.result()
+        except BaseException:  # Ctrl-C above all: nobody waits for Moses any more
+            other.stop()
+            raise
         groups: list[dict[str, NbestList]] = [{} for _ in sentences]
         for sentence, (first, second) in enumerate(zip(phrase_based, neural, strict=True)):
             numbered = [b"%d ||| %s" % (sentence, line) for line in first or []]
@@ -118,23 +124,35 @@ class _InBackground:
     """Moses' answers, waited for in a thread."""
 
     def __init__(self, moses: MosesProcess | None, sentences: Sequence[bytes]) -> None:
+        self._moses = moses
         self._found: list[list[bytes] | None] = [None] * len(sentences)
         self._error: NmtError | None = None
-        self._thread = threading.Thread(target=self._run, args=(moses, sentences), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(sentences,), daemon=True)
         self._thread.start()
 
-    def _run(self, moses: MosesProcess | None, sentences: Sequence[bytes]) -> None:
+    def _run(self, sentences: Sequence[bytes]) -> None:
         try:
-            if moses is not None:
-                self._found = moses.translate(sentences)
+            if self._moses is not None:
+                self._found = self._moses.translate(sentences)
         except NmtError as error:
             self._error = error
+
+    def stop(self) -> None:
+        """End Moses, and with it the thread."""
+        if self._moses is not None:
+            self._moses.stop()
+        self._thread.join()
 
     def result(self) -> list[list[bytes] | None]:
         self._thread.join()
         if self._error is not None:
             raise self._error
         return self._found
+
+
+def _text(sentence: str) -> str:
+    """The sentence with bytes that are not UTF-8 replaced, as models and features read it."""
+    return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:

@@ -6,7 +6,8 @@ last). So when the i-th of these lines is there, the i-th list is complete, with
 
 What can go wrong has its answer here: a process that ends or says nothing for too long is started again and the
 sentences without an answer are sent once more, one at a time; the one that was being translated twice when that
-happened is given up. A process that ends while it loads, or never answers anything, is an error with its last words.
+happened is given up. A process that ends while it loads, or never answers anything, is an error with its last words;
+so is one whose lists have other ids than the sentences it was given, since nobody could say whose they are.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import selectors
 import signal
 import struct
 import subprocess
 import termios
+import threading
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -30,6 +33,7 @@ _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead witho
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
 _CHUNK = 1 << 16
 _LONGEST_SPEECH = 1 << 14  # bytes of standard error that are kept
+_ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
 
 
 class MosesOptions(NamedTuple):
@@ -69,14 +73,21 @@ class MosesProcess:
         self.given_up = 0
         self._child: _Child | None = None
         self._failures = 0  # in a row, without any answer
+        self._stopped = threading.Event()
 
     def __enter__(self) -> MosesProcess:
         self._child = _Child(self.options)
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         if self._child is not None:
-            self._child.close()
+            self._child.close(kill=kind is not None)
+
+    def stop(self) -> None:
+        """End it at once, from any thread; what another one waits for raises MosesFailed."""
+        self._stopped.set()
+        if self._child is not None:
+            self._child.signal()
 
     def translate(self, sentences: Sequence[bytes]) -> list[list[bytes] | None]:
         """The lines of each sentence's n-best list, best first, without their ids; None where Moses failed twice.
@@ -117,15 +128,19 @@ class MosesProcess:
 
     def _start_again(self, *, progress: bool) -> None:
         assert self._child is not None
+        if self._stopped.is_set():
+            raise MosesFailed(f"{self.options.program} was stopped")
         self._failures = 0 if progress or self._child.answered else self._failures + 1
         loaded = self._child.has_read()
         said = self._child.close(kill=True) or "it said nothing"
         if not loaded or self._failures >= len(_WAITS):
             when = "before it translated anything" if loaded else "while it loaded"
             raise MosesFailed(f"{self.options.program} ended {when}: {said}")
-        time.sleep(_WAITS[min(self._failures, len(_WAITS) - 1)])
+        self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
         self.restarts += 1
         self._child = _Child(self.options)
+        if self._stopped.is_set():
+            self._child.signal()
 
 
 class _Child:
@@ -148,10 +163,11 @@ class _Child:
                 pass_fds=(lists_end, marks_end),
                 start_new_session=True,
             )
-        except OSError as error:
+        except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
             os.close(lists)
             os.close(marks)
-            raise MosesFailed(f"{options.program} cannot be started ({error.strerror})") from error
+            problem = getattr(error, "strerror", error)
+            raise MosesFailed(f"{options.program} cannot be started ({problem})") from error
         finally:
             os.close(lists_end)
             os.close(marks_end)
@@ -184,7 +200,7 @@ class _Child:
                 sent += 1
             alive = self._exchange(outgoing, deadline)
             before = len(found)
-            found.extend(self._complete(len(sentences) - before))
+            found.extend(self._complete(before, sent))
             if not alive:
                 break
             if len(found) > before or not self.has_read():
@@ -203,11 +219,12 @@ class _Child:
             if key.fd == stdin:
                 if not self._write(outgoing):
                     return False
-            elif not self._drain(key.fd) and key.fd == self._mark_pipe:
+            elif not self._drain(key.fd) and key.fd in (self._mark_pipe, self._list_pipe):
+                self._drain_all()
                 return False
         if not outgoing and stdin in self._selector.get_map():
             self._selector.unregister(stdin)
-        return True
+        return bool(events) or self._process.poll() is None  # what it started may hold the pipes when it has ended
 
     def _write(self, outgoing: bytearray) -> bool:
         try:
@@ -241,9 +258,9 @@ class _Child:
             with contextlib.suppress(OSError):
                 self._drain(pipe)
 
-    def _complete(self, most: int) -> list[list[bytes]]:
-        """The lists of all sentences whose marks are there."""
-        count = min(most, self._marks.count(b"\n"))
+    def _complete(self, found: int, sent: int) -> list[list[bytes]]:
+        """The lists of all sentences whose marks are there; ``found`` of ``sent`` are answered. Raises MosesFailed."""
+        count = min(sent - found, self._marks.count(b"\n"))
         if not count:
             return []
         del self._marks[: _end_of_line(self._marks, count)]
@@ -252,10 +269,13 @@ class _Child:
         taken = 0
         while (end := self._lists.find(b"\n", taken)) >= 0:
             identifier, separator, rest = bytes(self._lists[taken:end]).partition(b" ||| ")
-            sentence = int(identifier) if separator and identifier.strip().isdigit() else -1
-            if sentence >= self.answered + count:
-                break
-            if sentence in lists:
+            known = _ID.fullmatch(identifier) if separator else None
+            if known is not None:
+                sentence = int(known[1])
+                if not self.answered <= sentence < self.answered + sent - found:
+                    raise MosesFailed(_foreign(sentence, self.answered))
+                if sentence not in lists:
+                    break
                 lists[sentence].append(rest)
             taken = end + 1
         del self._lists[:taken]
@@ -275,12 +295,11 @@ class _Child:
         with contextlib.suppress(OSError):
             self._stdin.close()
         if kill:
-            self._signal()
-        try:
+            self.signal()
+        with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(timeout=self._timeout)
-        except subprocess.TimeoutExpired:
-            self._signal()
-            self._process.wait()
+        self.signal()
+        self._process.wait()
         self._drain_all()
         self._selector.close()
         self._stderr.close()
@@ -289,9 +308,17 @@ class _Child:
         lines = bytes(self._speech).decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
 
-    def _signal(self) -> None:
+    def signal(self) -> None:
+        """Kill it and everything it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
+
+
+def _foreign(sentence: int, expected: int) -> str:
+    return (
+        f"Moses wrote a list with the id {sentence} where sentence {expected} is next; ids must count from 0:"
+        " does moses.ini have [start-translation-id], or is this another program?"
+    )
 
 
 def _end_of_line(text: bytearray, count: int) -> int:

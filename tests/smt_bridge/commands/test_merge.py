@@ -95,3 +95,19 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     said = capsys.readouterr().err.splitlines()
     assert problem in said[-1]
     assert sorted(os.listdir()) == before
+
+
+@pytest.mark.parametrize("content", ["mine", '{"id": 0, "text": "le chat", "total": -1}\n'])
+def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("merged.json").write_text(content)
+    second = "nmt=nmt.nbest" if content == "mine" else "nmt=merged.json"
+    assert main(["merge", "--list", "moses=moses.nbest", "--list", second, "--output", "merged"]) == 2
+    assert "merged.json: is there already and is no record" in capsys.readouterr().err
+    assert Path("merged.json").read_text() == content
+    assert not Path("merged").exists()
+
+
+def test_no_record_lies_beside_a_device(folder: Path) -> None:
+    Path("null").symlink_to("/dev/null")
+    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "null"]) == 0
+    assert not Path("null.json").exists()

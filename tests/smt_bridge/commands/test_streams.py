@@ -90,6 +90,27 @@ def test_a_reader_that_goes_ends_the_command_quietly(files: Path) -> None:
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "BRIDGE rerank --nbest nbest --weights weights",
+        f"BRIDGE {ADD} --source source --nbest nbest",
+        "BRIDGE merge --list a=nbest",
+    ],
+)
+def test_a_closed_output_is_one_line(files: Path, command: str) -> None:
+    done = shell(f"{command} >&-", files)
+    assert done.returncode == 2
+    assert "standard output: is closed" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_closed_messages_do_no_harm(files: Path) -> None:
+    command = f"BRIDGE {ADD.removesuffix('--quiet')} --source source --nbest nbest --jobs 2 --output"
+    assert shell(f"{command} out 2>&-", files).returncode == 0
+    assert shell(f"{command} expected", files).returncode == 0
+    assert (files / "out").read_bytes() == (files / "expected").read_bytes()
+
+
 def test_a_record_that_is_none_is_not_replaced(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (files / "out.json").write_text('{"my": "settings"}')
     command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]

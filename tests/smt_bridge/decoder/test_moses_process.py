@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -97,3 +100,39 @@ def test_no_process_stays_behind(options: MosesOptions) -> None:
         moses.translate([b"HANG"])
     found = subprocess.run(["pgrep", "-f", options.program], capture_output=True, check=False)
     assert found.stdout == b""
+
+
+def test_lists_of_other_sentences_are_refused(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_MOSES", "shifted")
+    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="ids must count from 0"):
+        moses.translate([b"ab cd", b"ef gh", b"ij kl"])
+
+
+def test_its_end_is_seen_and_what_it_started_ends_too(options: MosesOptions, tmp_path: Path) -> None:
+    child = tmp_path / "child"
+    with MosesProcess(options._replace(timeout=600.0)) as moses:
+        assert moses.translate([b"ab cd", f"FORK={child}".encode()]) == [turned("ab", "cd"), None]
+    with pytest.raises(ProcessLookupError):
+        _wait_for_end(int(child.read_text()))
+
+
+def _wait_for_end(process: int) -> None:
+    """Until it is gone, or waits for somebody to ask how it ended."""
+    for _ in range(200):
+        os.kill(process, 0)
+        if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+            raise ProcessLookupError
+        time.sleep(0.05)
+
+
+def test_it_can_be_stopped_while_somebody_waits(options: MosesOptions) -> None:
+    with MosesProcess(options._replace(timeout=600.0)) as moses:
+        assert moses.translate([b"ab cd"]) == [turned("ab", "cd")]
+        threading.Timer(0.3, moses.stop).start()
+        with pytest.raises(MosesFailed, match="was stopped"):
+            moses.translate([b"HANG"])
+
+
+def test_a_name_that_cannot_be_is_an_error(options: MosesOptions) -> None:
+    with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(ini="a\0b")):
+        pass

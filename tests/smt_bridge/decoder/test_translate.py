@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -176,3 +180,59 @@ def test_standard_input_is_answered_as_it_comes(
 
 def _no_file() -> Any:
     raise OSError
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("last", ["ef", "HANG"])
+def test_it_ends_when_told_to_and_moses_with_it(
+    folder: Path, moses: str, number: signal.Signals, code: int, last: str
+) -> None:
+    recipe(moses)
+    options = ["--recipe", "recipe.json", "--moses", moses, "--moses-timeout", "600", "--devices", "cpu"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "smt_bridge", "translate", *options]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environment) as program:
+        assert program.stdin is not None and program.stdout is not None and program.stderr is not None
+        program.stdin.write(b"ab cd\n")
+        program.stdin.flush()
+        assert program.stdout.readline().strip()
+        program.stdin.write(f"{last}\n".encode())
+        program.stdin.flush()
+        time.sleep(0.5)
+        program.send_signal(number)  # standard input is still open
+        assert program.wait(timeout=60) == code
+        said = program.stderr.read()
+    assert b"Traceback" not in said and b"Fatal" not in said
+    assert subprocess.run(["pgrep", "-f", moses], capture_output=True, check=False).stdout == b""
+
+
+def test_bytes_that_are_not_text_reach_moses_and_come_back(
+    folder: Path, moses: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    recipe(moses)
+    content = json.loads(Path("recipe.json").read_text())
+    content["weights"] = {name: [float(name == "FirstMoses0")] for name in content["weights"]}
+    Path("recipe.json").write_text(json.dumps(content))
+    Path("text").write_bytes(b"ab caf\xe9\ncd")
+    capfdbinary.readouterr()
+    assert translate(moses, "--recipe", "recipe.json", "--input", "text", "--output", "out") == 0
+    assert Path("out").read_bytes() == b"ba \xe9fac\ndc\n"
+
+
+@pytest.mark.parametrize("listing", ["/dev/null", "pipe"])
+def test_no_record_lies_beside_a_device(folder: Path, moses: str, listing: str) -> None:
+    if listing == "pipe":
+        os.mkfifo(listing)
+        with subprocess.Popen(["cat", listing], stdout=subprocess.DEVNULL):
+            assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", listing) == 0
+    else:
+        assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", listing) == 0
+    assert not Path(f"{listing}.json").exists()
+
+
+def test_a_file_in_place_of_the_record_is_not_replaced(folder: Path, moses: str) -> None:
+    Path("list.json").write_text("mine")
+    assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list") == 2
+    assert Path("list.json").read_text() == "mine"
+    assert not Path("out").exists()
