@@ -11,6 +11,7 @@ from smt_bridge.commands import (
     add_features,
     build_lm,
     doctor,
+    filter_table,
     merge,
     report,
     rerank,
@@ -22,6 +23,7 @@ from smt_bridge.commands import (
 
 COMMANDS: tuple[ModuleType, ...] = (
     rescore_table,
+    filter_table,
     wire,
     merge,
     add_features,

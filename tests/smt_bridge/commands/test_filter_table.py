@@ -1,0 +1,141 @@
+"""`smt-bridge filter-table`: which lines stay, and that they stay what they are."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smt_bridge.commands.main import main
+from smt_bridge.formats import phrase_table
+from smt_bridge.formats.phrase_table import Window
+from smt_bridge.table_filter import Rule, filter_windows
+
+TABLE = """a ||| x ||| 0.5 0.4 ||| 0-0 ||| 1 2 3
+a ||| y ||| 0.5 0.04 ||| 0-0
+a ||| z ||| 0.25  0.4 ||| 0-0 ||| 1 ||| ||| {{more}}
+a ||| w ||| 0.1 0.0001 ||| 0-0
+b ||| x ||| 0.001 0.9
+c d ||| x y ||| 1e-3 0.2 |||
+c d ||| é ||| 0.3 0.2 |||
+"""
+RECORD = {
+    "scores_before": 1,
+    "added": ["p(target|source)"],
+    "options": {"input": "old"},
+    "signatures": {"scorer": "nmt:x|tok:none"},
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "table").write_text(TABLE)
+    (tmp_path / "table.json").write_text(json.dumps(RECORD))
+    return tmp_path
+
+
+def filtered(*options: str, name: str = "new") -> list[str]:
+    assert main(["filter-table", "table", "--output", name, *options]) == 0
+    content = Path(name).read_bytes()
+    lines = (gzip.decompress(content) if name.endswith(".gz") else content).decode().splitlines(keepends=True)
+    assert all(line in TABLE.splitlines(keepends=True) for line in lines)
+    return [line.split(" ||| ")[1] for line in lines]
+
+
+def test_without_limits_the_output_is_the_input(folder: Path) -> None:
+    filtered()
+    assert (folder / "new").read_text() == TABLE
+
+
+@pytest.mark.parametrize(
+    ("options", "kept"),
+    [
+        (["--keep", "1"], ["x", "z", "x", "x y", "é"]),  # equals stay
+        (["--keep", "3"], ["x", "y", "z", "x", "x y", "é"]),
+        (["--by", "1", "--keep", "1"], ["x", "y", "x", "é"]),
+        (["--minimum-share", "0.05"], ["x", "y", "z", "x", "x y", "é"]),
+        (["--minimum", "0.3"], ["x", "z", "x"]),
+        (["--minimum", "0.3", "--by", "2"], ["x", "z", "x"]),
+    ],
+)
+def test_the_better_targets_stay(folder: Path, options: list[str], kept: list[str]) -> None:
+    assert filtered(*options) == kept
+    assert filtered(*options, name="new.gz") == kept
+
+
+def test_what_went_is_told_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    filtered("--keep", "2", "--minimum", "0.3", "--minimum-share", "0.5")
+    told = capsys.readouterr().err
+    assert "3 of 7 pairs kept; 4 below --minimum, 0 below --minimum-share, 0 beyond --keep" in told
+    assert "1 of 3 sources have no target left" in told
+    record = json.loads((folder / "new.json").read_text())
+    assert {name: record[name] for name in RECORD} == RECORD
+    assert record["filtered"][0]["counts"]["kept"] == 3
+
+
+def test_a_pipe_is_filtered_by_number(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    assert main(["filter-table", "table", "--by", "2", "--keep", "4"]) == 0
+    assert capsysbinary.readouterr().out.decode() == TABLE
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--keep", "0"], "--keep must be at least 1"),
+        (["--minimum-share", "2"], "--minimum-share must be between 0 and 1"),
+        (["--minimum", "nan"], "--minimum must be at least 0"),
+        (["--by", "3"], "table:1: has 2 scores; there is no score 3"),
+        (["--by", "0"], "--by counts scores from 1"),
+        (["--by", "p(source|target)"], "has p(target|source); or give the number"),
+    ],
+)
+def test_bad_options_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    assert main(["filter-table", "table", "--output", "new", *options]) == 2
+    assert problem in capsys.readouterr().err
+    assert not (folder / "new").exists()
+
+
+def test_a_column_by_name_needs_the_record(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "table.json").unlink()
+    assert main(["filter-table", "table", "--keep", "1"]) == 2
+    assert "There is no table.json, so give its number" in capsys.readouterr().err
+
+
+def test_sources_must_stand_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "table").write_text(TABLE + "a ||| v ||| 0.1 0.2\n")
+    assert main(["filter-table", "table", "--keep", "1", "--output", "new"]) == 2
+    assert "table:8: `a` stands in several places" in capsys.readouterr().err
+    assert not (folder / "new").exists()
+
+
+_PAIRS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9)), min_size=1, max_size=30)
+
+
+@given(_PAIRS, st.integers(1, 4), st.sampled_from([0.0, 0.5]), st.integers(0, 5))
+def test_it_is_brute_force(pairs: list[tuple[str, int]], keep: int, share: float, minimum: int) -> None:
+    pairs = sorted(pairs, key=lambda pair: pair[0])
+    lines = [f"{source} ||| t{place} ||| {score}" for place, (source, score) in enumerate(pairs)]
+    expected = []
+    for _, group in itertools.groupby(zip(pairs, lines, strict=True), key=lambda item: item[0][0]):
+        members = list(group)
+        scores = sorted((score for (_, score), _ in members), reverse=True)
+        least = max(scores[:keep][-1], share * scores[0], minimum)
+        expected += [line for (_, score), line in members if score >= least]
+    window = Window("table", 1, 1, "\n".join(lines).encode())
+    (chunk,) = filter_windows([window], Rule(0, keep, share, minimum))
+    assert chunk.content.decode().splitlines() == expected
+    assert chunk.counts.kept == len(expected)
+
+
+def test_windows_make_no_difference(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = filtered("--keep", "1")
+    monkeypatch.setattr(phrase_table, "WINDOW", 1)
+    assert filtered("--keep", "1") == whole
