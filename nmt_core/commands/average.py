@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from nmt_core.messages import say
+
+if TYPE_CHECKING:
+    from nmt_core.models.checkpoint import LoadedModel
 
 NAME = "average"
 HELP = "average the parameters of models"
@@ -39,18 +43,18 @@ def run(args: argparse.Namespace) -> int:
     models = [load_model(folder) for folder in args.models]
     first = models[0]
     for other in models[1:]:
-        same = (other.config.model, other.source.words, other.target.words) == (
-            first.config.model,
-            first.source.words,
-            first.target.words,
-        )
-        same = same and other.prepared_as(first)
-        if not same:
+        if not _alike(first, other):
             raise ModelError(
-                f"{other.folder} and {first.folder} differ in settings, vocabularies or preparation "
+                f"{other.folder} and {first.folder} differ in settings, vocabularies, target order or preparation "
                 "and cannot be averaged"
             )
     average_into(first.model, args.models)
     save_model(args.output, first.model, first.source, first.target, first.config, first.preparation)
     say(f"{args.output}: mean of {len(models)} models")
     return 0
+
+
+def _alike(first: LoadedModel, other: LoadedModel) -> bool:
+    """Whether parameters of the same names mean the same."""
+    mine, theirs = ((one.config.model, one.target_order, one.source.words, one.target.words) for one in (first, other))
+    return mine == theirs and other.prepared_as(first)

@@ -43,6 +43,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.predictor import ids_in
     from nmt_core.models.checkpoint import SETTINGS, FolderConfig, load_model, save_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
+    from nmt_core.models.ensembles import check_same_order
     from nmt_core.models.rnnlm import RNNLM
     from nmt_core.models.rnnsearch import RNNsearch
     from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -54,11 +55,14 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError(f"{args.model}: deep fusion needs a model of type rnnsearch")
     if not isinstance(language.model, RNNLM):
         raise ConfigError(f"{args.lm}: is no recurrent language model (type rnnlm); 'nmt-core train-lm' makes one")
+    check_same_order(translation, language)
     ids = ids_in(language.target, translation.target) or list(range(len(translation.target)))
     unknown = sum(number == UNKNOWN_ID for number in ids) - 1
     fused = fuse(translation.model, language.model, ids, trained=args.trained)
     origin = {"fused": {"translation": translation.fingerprint, "language": language.fingerprint}}
-    config = FolderConfig(model=fused.fusion, text=translation.text, trained_with=origin)
+    config = FolderConfig(
+        model=fused.fusion, text=translation.text, target_order=translation.target_order, trained_with=origin
+    )
     save_model(args.output, fused, translation.source, translation.target, config, translation.preparation)
     size = sum(parameter.numel() for parameter in fused.trained())
     say(

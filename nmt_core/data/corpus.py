@@ -6,7 +6,7 @@ Ids are kept in flat int32 arrays, about four bytes a word, so that tens of mill
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from torch import Tensor
 from nmt_core.data.batching import Batch, group_by_tokens, pad_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.text.pharaoh import Points
+from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 TextPair = tuple[str, str] | tuple[str, str, Points]
@@ -65,16 +66,18 @@ def encode_corpus(
     *,
     max_length: int | None = None,
     monolingual: bool = False,
+    order: TargetOrder = TargetOrder.LEFT_TO_RIGHT,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
-    The sources of ``monolingual`` text are empty. The pairs have alignments all, or none.
+    The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
+    with them, are in the ``order`` in which the model writes.
     Raises ConfigError when nothing is left.
     """
     sides, alignment = (_Collector(), _Collector()), _Collector()
     left_out = 0
     for source_text, target_text, *points in pairs:
-        encoded = (source.encode(source_text), target.encode(target_text))
+        encoded = (source.encode(source_text), order.words(target.encode(target_text)))
         needed = encoded[1:] if monolingual else encoded
         if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
             left_out += 1
@@ -82,7 +85,8 @@ def encode_corpus(
         for side, words in zip(sides, encoded, strict=True):
             side.add(words)
         for aligned in points:
-            alignment.add([place for point in aligned for place in point])
+            length = len(encoded[1])
+            alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
     if not sides[0].lengths:
         kind = "sentence" if monolingual else "sentence pair"
         raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
@@ -98,7 +102,7 @@ class _Collector:
         self.blocks: list[NDArray[np.int32]] = []
         self.open: list[int] = []
 
-    def add(self, words: list[int]) -> None:
+    def add(self, words: Sequence[int]) -> None:
         self.lengths.append(len(words))
         self.open += words
         if len(self.open) > 1 << 20:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from nmt_core.inference.search_config import LengthNormalization
+from nmt_core.interfaces import Aligns
+from nmt_core.text.target_order import TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
 
@@ -43,7 +45,8 @@ class Hypothesis:
     word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
     hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
     ``</s>``, a column per source word and one for ``</s>``; None where it was not asked for or the
-    model has none. ``taken`` says where the constraints of the search were met.
+    model has none. ``taken`` says where the constraints of the search were met. Search has hypotheses in the order
+    in which the model writes; whoever takes them out of it turns them.
     """
 
     words: tuple[int, ...]
@@ -52,6 +55,22 @@ class Hypothesis:
     word_log_probs: tuple[float, ...]
     attention: Matrix | None = field(default=None, compare=False)
     taken: tuple[Placed, ...] = ()
+
+    def turned(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
+        """A hypothesis of a model that writes in this order, in the order of the text."""
+        if order is TargetOrder.LEFT_TO_RIGHT:
+            return self
+        words = len(self.words)
+        rows = order.attention(range(words + 1), aligns)
+        return replace(
+            self,
+            words=tuple(order.words(self.words)),
+            word_log_probs=tuple(order.rows(self.word_log_probs)),
+            attention=None if self.attention is None else self.attention[rows],
+            taken=tuple(
+                one._replace(first=order.place(one.first, length=one.length, words=words)) for one in self.taken
+            ),
+        )
 
 
 def make_hypothesis(

@@ -20,6 +20,8 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.ensembles import check_members
+from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION
 from nmt_core.whole_numbers import whole_number
@@ -44,24 +46,25 @@ class ModelPairScorer:
     """A ``PairScorer`` made of loaded models; several are an ensemble.
 
     An ensemble's log-probability is the mean of its members' for every word (Jean et al. 2015b,
-    section 3.2), as in the beam search. Members share the target vocabulary; sources may differ.
+    section 3.2), as in the beam search. Members share the target vocabulary and its order; sources may differ.
+    Pairs and their numbers are in the order of the text, whatever the order in which the models write.
     ``softmax`` other than ``full`` makes scores that are not the exact ones; the signature says so.
     """
 
     def __init__(self, models: Sequence[LoadedModel], *, softmax: Softmax = "full") -> None:
-        if not models:
-            raise ConfigError("no model was given")
-        for other in models[1:]:
-            if other.target.words != models[0].target.words:
-                raise ConfigError(f"{models[0].folder} and {other.folder} have different target vocabularies")
+        check_members(models)
         if isinstance(softmax, int) and softmax < 1:
             raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
         self.models = tuple(models)
+        self.order = models[0].target_order
         self.softmax: Softmax = softmax
 
     @property
     def signature(self) -> str:
-        """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions."""
+        """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions.
+
+        ``order`` is there for models that write from right to left.
+        """
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
         parameter = next(self.models[0].model.parameters())
@@ -70,7 +73,8 @@ class ModelPairScorer:
         softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
         said = "" if exact else "exact:no|"
         exactness = f"{softmax}{said}dtype:{precision}"
-        return f"nmt:{names}|model:{prints}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
+        order = "" if self.order is TargetOrder.LEFT_TO_RIGHT else f"|order:{self.order}"
+        return f"nmt:{names}|model:{prints}{order}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
 
     @torch.inference_mode()
     def score(
@@ -88,7 +92,7 @@ class ModelPairScorer:
     def _score(self, distinct: Sequence[SentencePair], per_word: bool, attention: bool) -> Iterator[PairScore]:
         """One answer per pair; the pairs are distinct and sorted."""
         texts = _take_apart(distinct)
-        targets = [self.models[0].target.encode(text) for text in texts.targets]
+        targets = [self.order.words(self.models[0].target.encode(text)) for text in texts.targets]
         sources = [[loaded.source.encode(text) for text in texts.sources] for loaded in self.models]
         tree = _tree_of(texts, targets)
         walks = [
@@ -110,8 +114,8 @@ class ModelPairScorer:
                 total,
                 unknown_source[source],
                 unknown_target[target],
-                tuple(log_probs_PL[index, :end].tolist()) if per_word else None,
-                None if looked is None else tuple(map(tuple, looked[index, :end, : widths[source]].tolist())),
+                tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None,
+                None if looked is None else self._attention_of(looked[index, :end, : widths[source]], aligns),
                 aligns,
             )
 
@@ -126,6 +130,9 @@ class ModelPairScorer:
             return "written", None
         aligns = attended[0][0]
         return aligns, _attention_rows([rows for how, rows in attended if how == aligns], tree)
+
+    def _attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
+        return tuple(map(tuple, self.order.attention(weights_LS.tolist(), aligns)))
 
     def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:
         """How edges are scored: by log-probabilities, by logits, or by log-probabilities among some words."""

@@ -21,6 +21,7 @@ from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
 from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.ensembles import check_same_order
 from nmt_core.models.interface import Rows
 
 
@@ -75,7 +76,7 @@ class ShallowFusion:
 def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:
     """The predictor of ``models`` with a language model beside it.
 
-    Raises ConfigError when that is none, or not one of the same target words.
+    Raises ConfigError when that is none, or not one of the same target words in the same order.
     """
     folder = language.loaded.folder
     if not is_language_model(language.loaded.config.model):
@@ -87,4 +88,5 @@ def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: Fuse
             f"{folder} and {models[0].folder} have different target vocabularies; train the language model with "
             f"data.target_vocabulary: {models[0].folder}/target.vocab"
         )
+    check_same_order(models[0], language.loaded)
     return ShallowFusion(translation, ModelPredictor(language.loaded.model), weight=language.weight)

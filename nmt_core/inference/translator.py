@@ -29,9 +29,11 @@ from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.processing import RawText
+from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import END, split_words
 
 
@@ -102,8 +104,8 @@ class Translator:
         self.batch_tokens, self.window = batch_tokens, window
         self.attention, self.unknowns = attention or unknowns is not None, unknowns
         self.source = joint_vocabulary([loaded.source for loaded in models])
-        self.target = models[0].target
         self.predictor = make_predictor(models, average=average)
+        self.target, self.order = models[0].target, models[0].target_order
         self._fused, self._average = fusion is not None, average
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
@@ -119,8 +121,11 @@ class Translator:
 
     def _check_attends(self, purpose: str) -> None:
         if not attends(self.predictor):
-            folders = ", ".join(loaded.folder for loaded in self.models)
-            raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {folders} has none")
+            raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
+
+    @property
+    def _folders(self) -> str:
+        return ", ".join(loaded.folder for loaded in self.models)
 
     def translate(self, lines: Sequence[str | SourceLine], *, raw: bool = False) -> list[list[Translation]]:
         """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
@@ -143,7 +148,7 @@ class Translator:
         to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
         for number, hypotheses in self._decode(to_search, sources, first):
-            found[number] = hypotheses
+            found[number] = [hypothesis.turned(self.order, self._aligns) for hypothesis in hypotheses]
         if self._coarse:
             self._score_again(found, asked, [request.key for request in to_search])
         return [
@@ -197,6 +202,10 @@ class Translator:
             raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
             raise ConfigError(f"{where}: a constraint without words")
+        if line.prefix_words and self.order is TargetOrder.RIGHT_TO_LEFT:
+            raise ConfigError(
+                f"{where}: a prefix is for models that write it first; {self._folders} writes {self.order}"
+            )
         prefix = tuple(self.target.encode(line.prefix))
         request = Request(number, ids, config, prefix, tuple(map(self._constraint, line.constraints)))
         try:
@@ -206,7 +215,7 @@ class Translator:
         return request
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
-        phrases = tuple(tuple(self.target.encode(phrase)) for phrase in asked.phrases)
+        phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)
         return Constraint(phrases, asked.log_probs, asked.required)
 
     def _decode(
@@ -295,16 +304,9 @@ def attends(predictor: Predictor) -> bool:
 def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
     """The predictor of one model or of an ensemble, for sources encoded with their joint vocabulary.
 
-    Raises ConfigError when the models do not write the same target words.
+    It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
     """
-    if not models:
-        raise ConfigError("no model was given")
-    for other in models[1:]:
-        if other.target.words != models[0].target.words:
-            raise ConfigError(
-                f"{models[0].folder} and {other.folder} have different target vocabularies; "
-                "train the models of an ensemble with one target vocabulary"
-            )
+    check_members(models)
     joint = joint_vocabulary([loaded.source for loaded in models])
     members = [ModelPredictor(loaded.model, ids_in(loaded.source, joint)) for loaded in models]
     return members[0] if len(members) == 1 else Ensemble(members, average=average)

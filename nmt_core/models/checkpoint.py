@@ -32,10 +32,12 @@ from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
 from nmt_core.text.processing import TextConfig
+from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
-FORMAT_VERSION = 2
-PLAIN_VERSION = 1  # of folders without a preparation, which older programs read
+FORMAT_VERSION = 3  # of models that write from right to left
+PREPARED_VERSION = 2  # of folders with a preparation
+PLAIN_VERSION = 1
 PARAMETERS = "model.safetensors"
 SETTINGS = "config.yaml"
 SOURCE_VOCABULARY = "source.vocab"
@@ -46,11 +48,15 @@ _ATTEMPTS = 5  # to read a folder that is written meanwhile
 
 
 class FolderConfig(Config):
-    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder."""
+    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder.
+
+    ``target_order`` is the order in which the model writes; a change of it makes another model of the same weights.
+    """
 
     format_version: int = PLAIN_VERSION
     model: ModelConfig
     text: TextConfig = TextConfig()
+    target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
     preparation: dict[str, str] | None = None
     trained_with: dict[str, Any] = Field(default_factory=dict)
 
@@ -59,7 +65,7 @@ class FolderConfig(Config):
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter or a word changes.
+    ``fingerprint`` changes when a parameter, a word or the order of the target changes.
     """
 
     model: TranslationModel
@@ -74,6 +80,11 @@ class LoadedModel:
     def text(self) -> TextConfig:
         """How raw text becomes words for this model, where it carries no preparation."""
         return self.config.text
+
+    @property
+    def target_order(self) -> TargetOrder:
+        """The order in which the model writes targets."""
+        return self.config.target_order
 
     def prepared_as(self, other: LoadedModel) -> bool:
         """Whether both carry the same preparation, or none: its steps and what these learned are the same."""
@@ -91,7 +102,7 @@ def save_model(
     preparation: CarriedPreparation | None = None,
 ) -> None:
     """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
-    config = _with_preparation(config, preparation)
+    config = _completed(config, preparation)
     settings = yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True)
     writers: dict[str, Callable[[str], None]] = {
         SETTINGS: lambda path: _write(path, settings.encode()),
@@ -107,10 +118,13 @@ def _write(path: str, content: bytes) -> None:
         stream.write(content)
 
 
-def _with_preparation(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
-    if preparation is None:
-        return config.model_copy(update={"format_version": PLAIN_VERSION, "preparation": None})
-    return config.model_copy(update={"format_version": FORMAT_VERSION, "preparation": preparation.hashes})
+def _completed(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
+    """With the hashes of the preparation, and the lowest format version that has what the folder has."""
+    version = PLAIN_VERSION if preparation is None else PREPARED_VERSION
+    if config.target_order is TargetOrder.RIGHT_TO_LEFT:
+        version = FORMAT_VERSION
+    hashes = None if preparation is None else preparation.hashes
+    return config.model_copy(update={"format_version": version, "preparation": hashes})
 
 
 def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation | None:
@@ -177,7 +191,7 @@ def _load(folder: str) -> LoadedModel:
     with torch.no_grad():
         for name, tensor in _all_tensors(model).items():
             tensor.copy_(tensors[name])
-    fingerprint = _fingerprint(current(path), source, target)
+    fingerprint = _fingerprint(current(path), source, target, config.target_order)
     return LoadedModel(model, source, target, config, fingerprint, folder, preparation)
 
 
@@ -236,8 +250,10 @@ def _check_version(path: str, version: Any) -> None:
         )
 
 
-def _fingerprint(path: str, source: Vocabulary, target: Vocabulary) -> str:
+def _fingerprint(path: str, source: Vocabulary, target: Vocabulary, order: TargetOrder) -> str:
     digest = hashlib.sha256(f"{source.fingerprint} {target.fingerprint} ".encode())
+    if order is not TargetOrder.LEFT_TO_RIGHT:
+        digest.update(order.encode())
     with open(path, "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)

@@ -35,8 +35,10 @@ class RunningSearch:
 
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
         self._unknown = unknown
-        self._source, self._target = joint_vocabulary([loaded.source for loaded in models]), models[0].target
+        self._source = joint_vocabulary([loaded.source for loaded in models])
+        self._target, self._order = models[0].target, models[0].target_order
         self._predictor, self._attention = make_predictor(models), attention
+        self._aligns = self._predictor.aligns or "written"
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._words: dict[int, tuple[str, ...]] = {}
         self._empty: list[int] = []
@@ -82,10 +84,10 @@ class RunningSearch:
         self._search.cancel([key for key in keys if self._words.pop(key, None) is not None])
 
     def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+        hypothesis = hypothesis.turned(self._order, self._aligns)
         words = tuple(self._target.decode(hypothesis.words))
         numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
-        aligns = self._predictor.aligns or "written"
-        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=aligns)
+        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=self._aligns)
 
 
 class CandidateSearch(RunningSearch):

@@ -14,6 +14,7 @@ from nmt_core.data.corpus import BatchPlan
 from nmt_core.models.build import ModelConfig, with_preset
 from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
 from nmt_core.text.processing import TextConfig
+from nmt_core.text.target_order import TargetOrder
 
 AUTOMATIC = "auto"
 Files = tuple[str, ...]
@@ -195,11 +196,15 @@ class TrainingConfig(Config):
 
 
 class RunConfig(Config):
-    """The whole file: ``folder`` is the model folder to be made."""
+    """The whole file: ``folder`` is the model folder to be made.
+
+    With ``target_order: right-to-left`` the model learns to write targets from their last word to the first.
+    """
 
     folder: str
     model: ModelConfig
     text: TextConfig = TextConfig()
+    target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
     data: DataConfig
     training: TrainingConfig = TrainingConfig()
 
@@ -252,7 +257,7 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what they leave to the folder of ``training.start_from``: model, text and vocabularies.
+    """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
 
     Raises ModelError when there is no model in it.
     """
@@ -266,5 +271,5 @@ def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
         "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
         "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
     }
-    filled = {"model": found["model"], "text": found["text"], **settings}
+    filled = {key: found[key] for key in ("model", "text", "target_order")} | dict(settings)
     return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled

@@ -69,8 +69,10 @@ class RunIdentity:
 
 def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
     """The identity of a run whose texts, vocabularies and first parameters have these hashes."""
-    settings = _flat({"model": run.model.to_mapping(), "training": run.training.to_mapping()})
+    given = run.to_mapping()
+    settings = _flat({key: given[key] for key in ("model", "training", "target_order")})
     defaults = _flat({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
+    defaults["target_order"] = RunConfig.model_fields["target_order"].default.value
     effective = {
         key: value
         for key, value in settings.items()

@@ -65,7 +65,7 @@ def prepare(run: RunConfig) -> Prepared:
     if run.training.guided_alignment is not None and not model.attends:
         raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
     _load_embeddings(run, model, source, target)
-    config = FolderConfig(model=run.model, text=run.text, trained_with=run.to_mapping())
+    config = FolderConfig(model=run.model, text=run.text, target_order=run.target_order, trained_with=run.to_mapping())
     loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)
     tasks = _tasks(run, texts, dev, loaded)
     notes = tuple(note for note in (carried.note, *reader.notes) if note is not None)
@@ -86,6 +86,7 @@ def _tasks(
                 loaded.target,
                 max_length=run.data.max_length,
                 monolingual=run.data.text is not None,
+                order=run.target_order,
             ),
             run.training.plan,
             dev=() if place else dev,
@@ -104,11 +105,12 @@ def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: 
         ("kind of model or size", run.model, start.config.model),
         ("source vocabulary", source.words, start.source.words),
         ("target vocabulary", target.words, start.target.words),
+        ("target_order", run.target_order, start.target_order),
     ):
         if mine != theirs:
             raise ConfigError(
                 f"training.start_from: {start.folder} has another {what}; "
-                "leave model and vocabularies out of the file, and those of the folder are taken"
+                "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
             )
     return start.model
 

@@ -62,7 +62,8 @@ class DevelopmentSet:
     def measure(self, loaded: LoadedModel, *, beam: int | None) -> Measured:
         """Measure a model; BLEU only if a ``beam`` is given."""
         pairs = zip(self.sources, self.references, strict=True)
-        corpus = encode_corpus(pairs, loaded.source, loaded.target, monolingual=not any(self.sources))
+        monolingual, order = not any(self.sources), loaded.target_order
+        corpus = encode_corpus(pairs, loaded.source, loaded.target, monolingual=monolingual, order=order)
         device = loaded.model.device
         batches = batches_in_order(corpus, tokens=2000)
         loss = sum((negative_log_likelihood(loaded.model, batch.to(device)) for batch in batches), NOTHING)

@@ -1,0 +1,125 @@
+"""Training right-to-left models is training on targets backwards; what is measured and stored says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from nmt_core.commands.main import main
+from nmt_core.data.corpus import encode_corpus, make_batch
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.checkpoint import load_model
+from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.validation import DevelopmentSet
+
+ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word", "max_updates": 20}
+KINDS: dict[str, dict[str, Any]] = {
+    "plain": ADAM,
+    "partitions": {**ADAM, "partition_words": 14},
+    "guided": {**ADAM, "guided_alignment": {"weight": 0.5}},
+    "minimum risk": {"minimum_risk": {"samples": 4}, "max_updates": 7},
+}
+
+
+def lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines()
+
+
+def in_both_orders(runs: Any, kind: str) -> None:
+    """Runs ``r2l``, on the text, and ``l2r``, on its targets backwards, which are the sources."""
+    words = [len(line.split()) for line in lines(runs.file("train.s"))]
+    Path(runs.file("straight.align")).write_text(
+        "".join(" ".join(f"{place}-{place}" for place in range(count)) + "\n" for count in words)
+    )
+    backwards = {"target": runs.file("train.s"), "dev_target": runs.file("dev.s")}
+    aligned = ({"alignment": runs.file("train.align")}, {"alignment": runs.file("straight.align")})
+    mine, others = aligned if kind == "guided" else ({}, {})
+    runs.write("r2l", data=mine, **KINDS[kind])
+    runs.write("l2r", data={**backwards, **others}, **KINDS[kind])
+    assert runs.go_on("r2l", "target_order=right-to-left") == 0
+    assert runs.go_on("l2r") == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_weights_are_those_of_training_on_the_targets_backwards(runs: Any, kind: str) -> None:
+    in_both_orders(runs, kind)
+    mine, others = runs.model("r2l"), runs.model("l2r")
+    assert mine.keys() == others.keys()
+    for name, tensor in mine.items():
+        assert torch.equal(tensor, others[name]), name
+
+
+def test_development_scores_are_of_the_text(runs: Any) -> None:
+    in_both_orders(runs, "plain")
+    loaded = load_model(runs.file("r2l"))
+    assert loaded.target_order is TargetOrder.RIGHT_TO_LEFT
+    sources, references = lines(runs.file("dev.s")), lines(runs.file("dev.t"))
+    found = DevelopmentSet(sources, references).measure(loaded, beam=2)
+    expected = DevelopmentSet(sources, sources).measure(load_model(runs.file("l2r")), beam=2)
+    assert (found.nats_per_word, found.bleu) == (expected.nats_per_word, expected.bleu)
+    scores = ModelPairScorer([loaded]).score([SentencePair(*pair) for pair in zip(sources, references, strict=True)])
+    words = sum(len(line.split()) + 1 for line in references)
+    assert found.nats_per_word == pytest.approx(-sum(score.log_prob for score in scores) / words, abs=1e-5)
+
+
+def test_it_resumes_exactly_and_not_in_another_order(runs: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    runs.write("whole", **ADAM)
+    runs.write("parts", **ADAM)
+    order = "target_order=right-to-left"
+    assert runs.go_on("whole", order) == 0
+    for stop in (7, 13):
+        assert runs.go_on("parts", order, f"training.max_updates={stop}") == 0
+    assert runs.go_on("parts") == 2
+    assert "target_order was right-to-left and is left-to-right" in capfd.readouterr().err
+    assert runs.go_on("parts", order) == 0
+    for name, tensor in runs.state("whole").items():
+        assert torch.equal(tensor, runs.state("parts")[name]), name
+
+
+def test_training_goes_on_in_the_order_of_the_model_it_starts_from(
+    runs: Any, capfd: pytest.CaptureFixture[str]
+) -> None:
+    runs.write("first", **ADAM)
+    assert runs.go_on("first", "target_order=right-to-left") == 0
+    data = {key: runs.file(name) for key, name in (("source", "train.s"), ("target", "train.t"))}
+    settings = Path(runs.file("second.yaml"))
+    settings.write_text(
+        f"folder: {runs.file('second')}\ndata: {{source: {data['source']}, target: {data['target']}, hold_out: 10}}\n"
+        f"training: {{start_from: {runs.file('first')}, max_updates: 2, dev_beam: 1}}\n"
+    )
+    assert main(["train", str(settings), "--quiet", "--device", "cpu"]) == 0
+    assert load_model(runs.file("second")).target_order is TargetOrder.RIGHT_TO_LEFT
+    other = ["--set", "target_order=left-to-right", "--set", f"folder={runs.file('third')}"]
+    assert main(["train", str(settings), "--quiet", "--device", "cpu", *other]) == 2
+    assert "has another target_order; leave" in capfd.readouterr().err
+
+
+def test_alignment_points_follow_their_words() -> None:
+    words = Vocabulary([*SPECIAL_WORDS, "a", "b", "c"])
+    pairs = [("a b c", "c b", [(0, 1), (2, 0)])]
+    backwards = [("a b c", "b c", [(0, 0), (2, 1)])]
+    found = make_batch(encode_corpus(pairs, words, words, order=TargetOrder.RIGHT_TO_LEFT), [0])
+    expected = make_batch(encode_corpus(backwards, words, words), [0])
+    assert found.alignment_BTS is not None and expected.alignment_BTS is not None
+    assert torch.equal(found.target.words_BL, expected.target.words_BL)
+    assert torch.equal(found.alignment_BTS, expected.alignment_BTS)
+
+
+def test_a_language_model_of_monolingual_text(runs: Any) -> None:
+    model = {"type": "rnnlm", "hidden": 8, "embedding": 6}
+    for name, text in (("r2l", "train.t"), ("l2r", "train.s")):
+        order = "right-to-left" if name == "r2l" else "left-to-right"
+        settings = Path(runs.place / f"{name}.yaml")
+        settings.write_text(
+            f"folder: {runs.file(name)}\ntarget_order: {order}\nmodel: {model}\n"
+            f"data: {{text: {runs.file(text)}, hold_out: 20}}\n"
+            f"training: {{select_by: nll, max_updates: 10, validate_every: 5}}\n"
+        )
+        assert main(["train", str(settings), "--quiet", "--device", "cpu"]) == 0
+    for name, tensor in runs.model("r2l").items():
+        assert torch.equal(tensor, runs.model("l2r")[name]), name
