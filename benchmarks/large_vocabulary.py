@@ -127,7 +127,7 @@ def decode(candidates: bool, sentences: int) -> list[Any]:
         narrow: Any = predictor
         if candidates:
             words_C = lists.of(f"s{word}" for word in ids.flat)
-            narrow, chosen = predictor.narrowed(words_C), len(words_C)
+            narrow, chosen = predictor.restrict_vocabulary(words_C), len(words_C)
         with torch.inference_mode():
             beam_search(narrow, pad(ids.tolist()), config=config)
 

@@ -70,7 +70,7 @@ class Predictor(Protocol):
         """
         ...
 
-    def narrowed(self, words_C: Tensor) -> Predictor:
+    def restrict_vocabulary(self, words_C: Tensor) -> Predictor:
         """The same over some target words alone (Jean et al. 2015, section 3.3).
 
         ``words_C`` are ascending ids, the special words among them; words are told by their places in it.
@@ -118,7 +118,7 @@ class ModelPredictor:
         tops_NG = block_maxima(scores_NV)
         return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), step.state, step.attention_NS)
 
-    def narrowed(self, words_C: Tensor) -> ModelPredictor:
+    def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
         narrow = ModelPredictor(self.model)
         narrow._source_ids = self._source_ids
@@ -137,7 +137,7 @@ class ModelPredictor:
 
 
 @dataclass(frozen=True)
-class Together(Rows):
+class EnsembleState(Rows):
     """The memories, or the states, of an ensemble's members."""
 
     members: tuple[Rows, ...]
@@ -172,7 +172,7 @@ class Ensemble:
     def begin(self, source: Padded) -> tuple[Rows, Rows]:
         """Every member encodes the sources."""
         begun = [member.begin(source) for member in self.members]
-        return Together(tuple(memory for memory, _ in begun)), Together(tuple(state for _, state in begun))
+        return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
         """Every member advances; their answers are averaged."""
@@ -190,13 +190,13 @@ class Ensemble:
             scores_NV,
             block_maxima(scores_NV),
             normalizer_N,
-            Together(tuple(step.state for step in steps)),
+            EnsembleState(tuple(step.state for step in steps)),
             sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
         )
 
-    def narrowed(self, words_C: Tensor) -> Ensemble:
+    def restrict_vocabulary(self, words_C: Tensor) -> Ensemble:
         """Every member over these words alone."""
-        return Ensemble([member.narrowed(words_C) for member in self.members], average=self.average)
+        return Ensemble([member.restrict_vocabulary(words_C) for member in self.members], average=self.average)
 
     def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
         if self.average == "probabilities":

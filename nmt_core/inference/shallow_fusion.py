@@ -16,7 +16,7 @@ from torch import Tensor
 from nmt_core.data.batching import Padded
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
-from nmt_core.inference.predictor import Advance, ModelPredictor, Predictor, Together
+from nmt_core.inference.predictor import Advance, EnsembleState, ModelPredictor, Predictor
 from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
 from nmt_core.models.build import is_language_model
@@ -55,7 +55,7 @@ class ShallowFusion:
         """Both begin."""
         memory, state = self.translation.begin(source)
         language_memory, language_state = self.language.begin(source)
-        return Together((memory, language_memory)), Together((state, language_state))
+        return EnsembleState((memory, language_memory)), EnsembleState((state, language_state))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
         """Both advance; the scores are added up, the attention is the translation's."""
@@ -65,12 +65,16 @@ class ShallowFusion:
         normalizer_N = step.normalizer_N + self.weight * said.normalizer_N
         scores_NV = step.scores_NV.to(normalizer_N.dtype).add_(said.scores_NV, alpha=self.weight)
         return Advance(
-            scores_NV, block_maxima(scores_NV), normalizer_N, Together((step.state, said.state)), step.attention_NS
+            scores_NV, block_maxima(scores_NV), normalizer_N, EnsembleState((step.state, said.state)), step.attention_NS
         )
 
-    def narrowed(self, words_C: Tensor) -> ShallowFusion:
+    def restrict_vocabulary(self, words_C: Tensor) -> ShallowFusion:
         """Both over these words alone."""
-        return ShallowFusion(self.translation.narrowed(words_C), self.language.narrowed(words_C), weight=self.weight)
+        return ShallowFusion(
+            self.translation.restrict_vocabulary(words_C),
+            self.language.restrict_vocabulary(words_C),
+            weight=self.weight,
+        )
 
 
 def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:

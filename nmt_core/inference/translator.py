@@ -232,7 +232,7 @@ class Translator:
             ids = words_C.tolist()
             place_of = {number: place for place, number in enumerate(ids)}
             narrow = [request.with_words(place_of) for request in batch]
-            for number, hypotheses in self._search(self.predictor.narrowed(words_C), narrow, first):
+            for number, hypotheses in self._search(self.predictor.restrict_vocabulary(words_C), narrow, first):
                 yield number, [replace(one, words=tuple(ids[place] for place in one.words)) for one in hypotheses]
 
     def _search(

@@ -119,7 +119,7 @@ class CandidateSearch(RunningSearch):
         if self._waiting and not self._search.rows:
             words_C = self._lists.of(word for request in self._waiting for word in self._words[request.key])
             self._ids = words_C.tolist()
-            self._search = BeamSearch(self._predictor.narrowed(words_C), attention=self._attention)
+            self._search = BeamSearch(self._predictor.restrict_vocabulary(words_C), attention=self._attention)
             self._search.admit(self._waiting)
             self._waiting = []
         return super().step()

@@ -36,7 +36,7 @@ PREDICTORS = predictors()
 @pytest.mark.parametrize("name", PREDICTORS)
 def test_all_words_as_candidates_are_the_full_softmax(name: str) -> None:
     full = PREDICTORS[name]
-    narrow = full.narrowed(torch.arange(WORDS))
+    narrow = full.restrict_vocabulary(torch.arange(WORDS))
     with torch.inference_mode():
         for mine, theirs in zip(
             beam_search(narrow, pad(SOURCES), config=CONFIG),
@@ -51,7 +51,7 @@ def test_all_words_as_candidates_are_the_full_softmax(name: str) -> None:
 def test_probabilities_are_those_of_the_restricted_softmax() -> None:
     model = random_model("rnnsearch", words=WORDS, seed=2)
     words_C = torch.tensor([0, 1, 5, 17, 80, 149])
-    found = beam_search(ModelPredictor(model).narrowed(words_C), pad(SOURCES), config=CONFIG)
+    found = beam_search(ModelPredictor(model).restrict_vocabulary(words_C), pad(SOURCES), config=CONFIG)
     for source, hypotheses in zip(SOURCES, found, strict=True):
         for hypothesis in hypotheses:
             words = words_C[list(hypothesis.words)].tolist()

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.inference.predictor import Together
+from nmt_core.inference.predictor import EnsembleState
 from nmt_core.inference.slots import Slots
 from nmt_core.models.interface import SOURCE_AXIS, Memory
 
@@ -23,16 +23,16 @@ class Sources(Memory):
     nothing_B: Tensor | None = None
 
 
-def sources(*lengths: int, first: int = 1) -> Together:
+def sources(*lengths: int, first: int = 1) -> EnsembleState:
     """Sentences number ``first`` and so on; every number in them is the sentence's."""
     mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
     numbers = torch.arange(first, first + len(lengths)).unsqueeze(1)
-    return Together((Sources((mask * numbers).unsqueeze(2).repeat(1, 1, 3), mask, numbers.repeat(1, 4)),))
+    return EnsembleState((Sources((mask * numbers).unsqueeze(2).repeat(1, 1, 3), mask, numbers.repeat(1, 4)),))
 
 
 def inside(slots: Slots, slot: int) -> tuple[list[int], int]:
     """The numbers at the positions of a sentence, padding cut off, and the number of the whole."""
-    assert isinstance(slots.memory, Together)
+    assert isinstance(slots.memory, EnsembleState)
     (memory,) = slots.memory.members
     assert isinstance(memory, Sources)
     assert memory.whole_BH.shape[1] == 4

@@ -189,7 +189,7 @@ def test_a_model_with_its_own_generator_trains_scores_and_decodes_one_distributi
     assert score.log_prob == pytest.approx(expected, abs=1e-9)
     some = torch.tensor([0, 1, 2, 4, 5])
     predictor = ModelPredictor(model)
-    for words, each in ((torch.arange(7), predictor), (some, predictor.narrowed(some))):
+    for words, each in ((torch.arange(7), predictor), (some, predictor.restrict_vocabulary(some))):
         for one in beam_search(each, batch.source, config=DecodingConfig(beam=3, nbest=3))[0]:
             target = pad_pairs([([2, 3], words[list(one.words)].tolist())])
             places = torch.searchsorted(words, target.target.words_BL[0])

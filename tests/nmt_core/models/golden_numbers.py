@@ -136,7 +136,7 @@ def searches(config: AnyConfig) -> Numbers:
     source = pad([pair[0] for pair in PAIRS])
     decoding = DecodingConfig(beam=4, nbest=2, max_length_extra=2)
     some = torch.tensor([0, 1, 2, 4, 7])
-    predictors = {"all": predictor, "some": predictor.narrowed(some), "two": Ensemble([predictor, second])}
+    predictors = {"all": predictor, "some": predictor.restrict_vocabulary(some), "two": Ensemble([predictor, second])}
     return {
         name: [
             [[one.words, one.log_prob, one.score] for one in hypotheses]

@@ -16,7 +16,7 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from tests.mirrored_models import make_models, mirrored, turned
 
-SOURCES = ["w1 w2 w3 w4", "w5 w6 w0", ""]
+SOURCES = ["w1 w2 w3 w4", "w5 w6 w0"]
 PAIRS = [SentencePair("w1 w2 w3", target) for target in ("w4 w5 w6", "w7 unseen", "", "w4 w5 w1 w2")]
 
 
