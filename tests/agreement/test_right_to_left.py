@@ -12,6 +12,7 @@ import pytest
 
 from nmt_core.commands.main import main as nmt
 from nmt_core.errors import ConfigError, ModelError
+from nmt_core.inference.alignment import hard_points
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.pair_scorer import ModelPairScorer, open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
@@ -21,10 +22,11 @@ from nmt_core.inference.translator import Translation, Translator, open_translat
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
+from nmt_core.text.pharaoh import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
 from smt_bridge.formats.nbest import read_entries
 from smt_bridge.signature import read_sidecar
-from tests.mirrored_models import WORDS, make_models, mirrored, turned
+from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
 
 SOURCES = ["w1 w2 w3 w4", "w5", "w0 unseen w7 w7 w2", "w11 w10"]
 
@@ -90,9 +92,29 @@ def test_the_score_command_has_numbers_and_points_in_the_order_of_the_text(
         points[name] = (tmp_path / f"{name}.points").read_text().splitlines()
     assert rows["r2l"] == [turned(row) for row in rows["l2r"]]
     for pair, one, other in zip(pairs, points["r2l"], points["l2r"], strict=True):
-        ends = [point.split("-") for point in other.split()]
-        words = len(pair.target.split())
-        assert one.split() == [f"{source}-{words - 1 - int(target)}" for source, target in reversed(ends)]
+        assert parse_pharaoh(one) == mirrored_points(parse_pharaoh(other), len(pair.target.split()))
+
+
+def test_attention_of_what_was_read_stays_with_its_words(tmp_path: Path) -> None:
+    """Here the row behind a word's own is the word's; a model with another attention has it in its own row."""
+    folders = make_models(tmp_path, preset="luong2015-global-general-feed")
+    pairs = [pair for pair in some_pairs(20) if pair.target]
+    found, expected = (
+        open_pair_scorer([folders[name]]).score(
+            [SentencePair(source, order(target)) for source, target in pairs], attention=True
+        )
+        for name, order in (("r2l", str), ("l2r", mirrored))
+    )
+    for pair, one, other in zip(pairs, found, expected, strict=True):
+        assert one.aligns == other.aligns == "read"
+        points, others = (hard_points(np.array(score.attention), "read") for score in (one, other))
+        assert points == mirrored_points(others, len(pair.target.split()))
+    best, backwards = (open_translator([folders[name]], attention=True).translate(SOURCES) for name in ("r2l", "l2r"))
+    for (one,), (other,) in zip(best, backwards, strict=True):
+        assert one.text == mirrored(other.text)
+        assert one.attention is not None and other.attention is not None
+        points, others = (hard_points(each.attention, each.aligns) for each in (one, other))
+        assert points == mirrored_points(others, len(one.words))
 
 
 # --- the bridge
