@@ -82,7 +82,7 @@ def _train(config: RunConfig, args: argparse.Namespace) -> int:
     prepared.loaded.model.to(device)
     reporter = Reporter(config.training, folder=config.folder, quiet=args.quiet)
     reporter.begin(prepared.tasks)
-    trainer = Trainer(prepared.tasks, config.training, run=prepared.identity, reporter=reporter)
+    trainer = Trainer(prepared.tasks, config.training, run=prepared.identity, reporter=reporter, zeros=prepared.zeros)
     check_room(config.folder, size_of_state(trainer.trained))
     if has_state(config.folder):
         trainer.resume()

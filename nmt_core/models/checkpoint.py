@@ -1,7 +1,7 @@
 """A model is a folder.
 
     config.yaml          format version, architecture, text processing, and how it was trained
-    model.safetensors    parameters, float32
+    model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.models.sparse`` says
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
     preparation/         how raw text becomes what the model reads, for models trained on text of ``nmt-core prepare``
@@ -21,13 +21,14 @@ from typing import Any
 import torch
 import yaml
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.models.build import AnyConfig, ModelConfig, build_model
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.sparse import described, packed, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
@@ -35,7 +36,9 @@ from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
-FORMAT_VERSION = 3  # of models that write from right to left
+FORMAT_VERSION = 4
+SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
+REVERSED_VERSION = 3  # of models that write from right to left
 PREPARED_VERSION = 2  # of folders with a preparation
 PLAIN_VERSION = 1
 PARAMETERS = "model.safetensors"
@@ -103,10 +106,13 @@ def save_model(
 ) -> None:
     """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
     config = _completed(config, preparation)
+    tensors = stored_tensors(model)
+    if config.format_version >= SPARSE_VERSION:
+        tensors = packed(tensors)
     settings = yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True)
     writers: dict[str, Callable[[str], None]] = {
         SETTINGS: lambda path: _write(path, settings.encode()),
-        PARAMETERS: lambda path: write_tensors(path, stored_tensors(model)),
+        PARAMETERS: lambda path: write_tensors(path, tensors),
         SOURCE_VOCABULARY: source.save,
         TARGET_VOCABULARY: target.save,
     }
@@ -119,10 +125,15 @@ def _write(path: str, content: bytes) -> None:
 
 
 def _completed(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
-    """With the hashes of the preparation, and the lowest format version that has what the folder has."""
+    """With the hashes of the preparation, and the lowest format version that has what the folder has.
+
+    A folder that was sparse stays so.
+    """
     version = PLAIN_VERSION if preparation is None else PREPARED_VERSION
     if config.target_order is TargetOrder.RIGHT_TO_LEFT:
-        version = FORMAT_VERSION
+        version = REVERSED_VERSION
+    if config.format_version >= SPARSE_VERSION:
+        version = SPARSE_VERSION
     hashes = None if preparation is None else preparation.hashes
     return config.model_copy(update={"format_version": version, "preparation": hashes})
 
@@ -142,12 +153,12 @@ def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
     return parameters | {name: tensor.detach().cpu() for name, tensor in buffers(model).items()}
 
 
-def _all_tensors(model: TranslationModel) -> dict[str, Tensor]:
+def _all_tensors(model: nn.Module) -> dict[str, Tensor]:
     parameters: dict[str, Tensor] = dict(model.named_parameters())
     return parameters | buffers(model)
 
 
-def buffers(model: TranslationModel) -> dict[str, Tensor]:
+def buffers(model: nn.Module) -> dict[str, Tensor]:
     """The buffers that belong to the model's state."""
     kept = model.state_dict().keys()
     return {name: buffer for name, buffer in model.named_buffers() if name in kept}
@@ -181,18 +192,28 @@ def _load(folder: str) -> LoadedModel:
     source, target = (
         _read_vocabulary(os.path.join(folder, name), most=rows) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)
     )
-    described = _described(config.model, len(source), len(target), path=os.path.join(folder, SETTINGS))
-    with open_tensors(path) as found:
-        found.check(described, hint=SETTINGS)
-        _check_memory(path, described)
-        tensors = found.tensors()
-    check_finite(path, tensors)
+    expected = _described(config.model, len(source), len(target), path=os.path.join(folder, SETTINGS))
+    tensors = _read_tensors(path, expected)
     model = build_model(config.model, len(source), len(target))
     with torch.no_grad():
         for name, tensor in _all_tensors(model).items():
             tensor.copy_(tensors[name])
     fingerprint = _fingerprint(current(path), source, target, config.target_order)
     return LoadedModel(model, source, target, config, fingerprint, folder, preparation)
+
+
+def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
+    """The parameters that a model folder has for ``model``. Raises ModelError where it is of another model."""
+    return _read_tensors(os.path.join(folder, PARAMETERS), _all_tensors(model))
+
+
+def _read_tensors(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    with open_tensors(path) as found:
+        found.check(described(found, expected), hint=SETTINGS)
+        _check_memory(path, expected)
+        tensors = unpacked(found, expected)
+    check_finite(path, tensors)
+    return tensors
 
 
 def _described(config: AnyConfig, source: int, target: int, *, path: str) -> dict[str, Tensor]:

@@ -58,6 +58,11 @@ class TensorFile:
         """The largest first dimension."""
         return max((shape[0] for name in self.names if (shape := self._handle.get_slice(name).get_shape())), default=0)
 
+    def shape(self, name: str) -> list[int]:
+        """That of one of them."""
+        found: list[int] = self._handle.get_slice(name).get_shape()
+        return found
+
     def tensor(self, name: str) -> Tensor:
         """One of them."""
         found: Tensor = self._handle.get_tensor(name)

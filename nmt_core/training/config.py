@@ -118,7 +118,9 @@ class TrainingConfig(Config):
     ``partition_words`` is the tau of Jean et al. 2015: so many target words are in the softmax at a time.
     ``freeze_embeddings_after`` so many updates word embeddings (and an output matrix tied to them) stay as they
     are. ``start_from`` is a model folder whose parameters, settings and vocabularies training begins with.
-    ``schedule`` and ``warmup`` change the learning rate with updates and epochs (see ``schedule.py``),
+    With ``keep_zeros`` the weights of its matrices that are 0 stay 0 (See et al. 2016); with ``mask_of`` those of
+    that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs (see
+    ``schedule.py``),
     ``update_every`` minibatches make an update, ``ema`` is the decay of an average of the parameters over
     updates, which is what is validated and kept.
     """
@@ -159,6 +161,8 @@ class TrainingConfig(Config):
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
     seed: int = 1
     start_from: str | None = None
+    keep_zeros: bool = False
+    mask_of: str | None = None
     source_embeddings: str | None = None
     target_embeddings: str | None = None
     tensorboard: bool = False
@@ -184,6 +188,16 @@ class TrainingConfig(Config):
         ):
             if getattr(self, key):
                 raise ValueError(f"{key} is about likelihood and does not go with minimum_risk")
+        return self
+
+    @model_validator(mode="after")
+    def _zeros_come_from_a_model(self) -> TrainingConfig:
+        if self.keep_zeros and self.start_from is None:
+            raise ValueError("keep_zeros keeps the zeros of start_from, which is missing")
+        if self.mask_of is not None and self.start_from is not None:
+            raise ValueError("mask_of is for a new model; with start_from give keep_zeros: true")
+        if (self.keep_zeros or self.mask_of is not None) and self.partition_words is not None:
+            raise ValueError("partition_words does not go with keep_zeros or mask_of")
         return self
 
     @model_validator(mode="after")

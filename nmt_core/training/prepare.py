@@ -6,9 +6,10 @@ import itertools
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
+from torch import Tensor
 
 from nmt_core.data.aligned_corpus import points_between
 from nmt_core.data.corpus import TextPair, encode_corpus
@@ -18,7 +19,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import is_language_model, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
@@ -29,6 +30,7 @@ from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
 from nmt_core.training.carried import find_preparation
 from nmt_core.training.config import RunConfig
 from nmt_core.training.identity import RunIdentity, hash_of_corpus, hash_of_file, hash_of_text, identity
+from nmt_core.training.kept_zeros import zeros_of
 from nmt_core.training.task import Task
 from nmt_core.training.validation import DevelopmentSet
 
@@ -37,12 +39,15 @@ from nmt_core.training.validation import DevelopmentSet
 class Prepared:
     """All a training run starts from; ``identity`` says what must be the same on resuming, ``notes`` are for the user.
 
+    ``zeros`` are weights that stay 0, by name.
+
     The model of the first task is the one that is made.
     """
 
     tasks: tuple[Task, ...]
     identity: RunIdentity
     notes: tuple[str, ...] = ()
+    zeros: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def loaded(self) -> LoadedModel:
@@ -65,11 +70,19 @@ def prepare(run: RunConfig) -> Prepared:
     if run.training.guided_alignment is not None and not model.attends:
         raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
     _load_embeddings(run, model, source, target)
-    config = FolderConfig(model=run.model, text=run.text, target_order=run.target_order, trained_with=run.to_mapping())
+    masked = start if run.training.mask_of is None else _masked(run, source, target)
+    zeros = _zeros(run, masked)
+    config = FolderConfig(
+        format_version=SPARSE_VERSION if zeros else PLAIN_VERSION,
+        model=run.model,
+        text=run.text,
+        target_order=run.target_order,
+        trained_with=run.to_mapping(),
+    )
     loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)
     tasks = _tasks(run, texts, dev, loaded)
     notes = tuple(note for note in (carried.note, *reader.notes) if note is not None)
-    return Prepared(tasks, identity(run, _content(run, tasks, start)), notes)
+    return Prepared(tasks, identity(run, _content(run, tasks, masked)), notes, zeros)
 
 
 def _tasks(
@@ -101,18 +114,47 @@ def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: 
     """A model with first values, or with those of ``start_from``."""
     if start is None:
         return new_model(run.model, len(source), len(target), seed=run.training.seed)
+    different = _difference(run, source, target, start)
+    if different is not None:
+        raise ConfigError(
+            f"training.start_from: {start.folder} has another {different}; "
+            "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
+        )
+    return start.model
+
+
+def _difference(run: RunConfig, source: Vocabulary, target: Vocabulary, other: LoadedModel) -> str | None:
+    """What a model and that of the run do not have in common."""
     for what, mine, theirs in (
-        ("kind of model or size", run.model, start.config.model),
-        ("source vocabulary", source.words, start.source.words),
-        ("target vocabulary", target.words, start.target.words),
-        ("target_order", run.target_order, start.target_order),
+        ("kind of model or size", run.model, other.config.model),
+        ("source vocabulary", source.words, other.source.words),
+        ("target vocabulary", target.words, other.target.words),
+        ("target_order", run.target_order, other.target_order),
     ):
         if mine != theirs:
-            raise ConfigError(
-                f"training.start_from: {start.folder} has another {what}; "
-                "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
-            )
-    return start.model
+            return what
+    return None
+
+
+def _masked(run: RunConfig, source: Vocabulary, target: Vocabulary) -> LoadedModel:
+    """The model of ``training.mask_of``."""
+    assert run.training.mask_of is not None
+    masked = load_model(run.training.mask_of)
+    different = _difference(run, source, target, masked)
+    if different is not None:
+        raise ConfigError(
+            f"training.mask_of: {masked.folder} has another {different}; "
+            "give its settings of the model, and its vocabularies as data.source_vocabulary and data.target_vocabulary"
+        )
+    return masked
+
+
+def _zeros(run: RunConfig, masked: LoadedModel | None) -> Mapping[str, Tensor]:
+    """The weights that stay 0, by name."""
+    wanted = run.training.keep_zeros or run.training.mask_of is not None
+    if masked is None or not wanted:
+        return {}
+    return zeros_of(masked, key="training.keep_zeros" if run.training.keep_zeros else "training.mask_of")
 
 
 def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary, target: Vocabulary) -> None:
@@ -285,7 +327,8 @@ def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -
         "the development set": " ".join(hash_of_text([*dev.sources, *dev.references]) for dev in tasks[0].dev),
     }
     if start is not None:
-        found["the model of training.start_from"] = start.fingerprint
+        key = "start_from" if run.training.mask_of is None else "mask_of"
+        found[f"the model of training.{key}"] = start.fingerprint
     for key in ("source_embeddings", "target_embeddings"):
         path = getattr(run.training, key)
         if path is not None:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt_core.models.checkpoint import PARAMETERS
-from nmt_core.models.tensors import load_tensors
+from nmt_core.models.checkpoint import load_parameters
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.validation import Validation
 
@@ -64,7 +63,7 @@ def average_into(model: torch.nn.Module, folders: Sequence[str]) -> None:
     """Give ``model`` the mean of the parameters in several model folders."""
     total: dict[str, Tensor] = {}
     for folder in folders:
-        for name, tensor in load_tensors(os.path.join(folder, PARAMETERS)).items():
+        for name, tensor in load_parameters(folder, model).items():
             total[name] = total[name] + tensor.double() if name in total else tensor.double()
     for name, parameter in model.named_parameters():
         parameter.copy_(total[name] / len(folders))

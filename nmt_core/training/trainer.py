@@ -11,7 +11,7 @@ import dataclasses
 import math
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from types import FrameType
 from typing import Any
@@ -26,6 +26,7 @@ from nmt_core.messages import say
 from nmt_core.models.checkpoint import save_model
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.identity import RunIdentity
+from nmt_core.training.kept_zeros import KeptZeros
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 from nmt_core.training.report import Reporter
@@ -49,14 +50,24 @@ class Trainer:
     """One training run into one model folder.
 
     The model of the first task is untrained; its folder receives the best parameters seen on its first
-    development set and the state for resuming. ``run`` identifies settings and data.
+    development set and the state for resuming. ``run`` identifies settings and data. ``zeros`` are weights that
+    stay 0, by name.
     """
 
-    def __init__(self, tasks: Sequence[Task], config: TrainingConfig, *, run: RunIdentity, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        config: TrainingConfig,
+        *,
+        run: RunIdentity,
+        reporter: Reporter,
+        zeros: Mapping[str, Tensor] | None = None,
+    ) -> None:
         self.tasks, self.config, self.run, self.reporter = tuple(tasks), config, run, reporter
         self.loaded = tasks[0].loaded
         self.model = self.loaded.model
         self.trained = parameters_of(tasks)
+        self.zeros = KeptZeros(zeros or {}, self.trained)
         self.optimizer = build_optimizer(config, self.trained.values())
         self.tables = WordTables(self.model, self.optimizer)
         self.average = None if config.ema is None else WeightAverage(self.optimizer, self.tables, config.ema)
@@ -128,6 +139,7 @@ class Trainer:
             self._tell_of_no_number(number, loss, norm, skipped)
         else:
             self.optimizer.step()
+            self.zeros.apply()
             if self.average is not None:
                 self.average.update(number)
         self.progress = dataclasses.replace(

@@ -1,0 +1,69 @@
+"""``nmt-core prune``: the smallest weights of a model become 0, and its folder smaller (See et al. 2016)."""
+
+from __future__ import annotations
+
+import argparse
+
+from nmt_core.messages import say
+
+NAME = "prune"
+HELP = "make the smallest weights of a model 0"
+
+_EPILOG = """\
+examples:
+  nmt-core prune --model runs/en-fr --fraction 0.4 --output runs/en-fr.40
+  nmt-core prune --model runs/en-fr --fraction 0.8 --scheme class-blind --output runs/en-fr.80
+
+Beyond 40 % of the weights, train the model on with its zeros kept:
+
+  training: {start_from: runs/en-fr.80, keep_zeros: true, optimizer: sgd, learning_rate: 0.5, ...}
+
+Zeros take no place in the folder, which programs before this one refuse; in memory they do, and nothing gets faster.
+The classes of weights, with their numbers of weights and of zeros, go to standard output, separated by tabs.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Define the options."""
+    parser.epilog = _EPILOG
+    parser.add_argument("--model", required=True, metavar="DIR", help="the model folder")
+    parser.add_argument("--fraction", required=True, type=_fraction, metavar="X", help="share of all weights, 0 to 1")
+    parser.add_argument(
+        "--scheme",
+        choices=["class-blind", "class-uniform", "class-distribution"],
+        default="class-blind",
+        help="smallest of all, of every class, or beside the deviation of their class (default: class-blind)",
+    )
+    parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
+
+
+def _fraction(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0.0 <= number <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, such as 0.8")
+    return number
+
+
+def run(args: argparse.Namespace) -> int:
+    """Prune and write."""
+    import os
+
+    from nmt_core.errors import ConfigError
+    from nmt_core.models.checkpoint import SETTINGS, SPARSE_VERSION, load_model, save_model
+    from nmt_core.models.pruning import prune
+
+    if os.path.exists(os.path.join(args.output, SETTINGS)):
+        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    loaded = load_model(args.model)
+    classes = prune(loaded.model, args.fraction, args.scheme)
+    version = SPARSE_VERSION if args.fraction else loaded.config.format_version
+    config = loaded.config.model_copy(update={"format_version": version})
+    save_model(args.output, loaded.model, loaded.source, loaded.target, config, loaded.preparation)
+    for one in classes:
+        print(one.name, one.weights, one.zeros, sep="\t")
+    weights, zeros = sum(one.weights for one in classes), sum(one.zeros for one in classes)
+    say(f"{args.output}: {zeros:,} of {weights:,} weights are 0 ({zeros / max(weights, 1):.1%})")
+    return 0

@@ -1,0 +1,314 @@
+"""Pruning by magnitude, what sparse folders hold, and training in which zeros stay."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file, save_file
+
+from nmt_core.commands.main import main
+from nmt_core.data.batching import pad_pairs
+from nmt_core.errors import ModelError
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import AnyConfig, new_model
+from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.pruning import SCHEMES, Scheme, prune, weight_classes
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
+SMALL = {"embedding": 6, "hidden": 8, "initialisation": "glorot"}
+CONFIGS: dict[str, AnyConfig] = {
+    "deep-lstm": DeepLSTMConfig(depth=2, attention="general", feeding=True, **SMALL),
+    "rnnsearch": RNNsearchConfig(alignment=5, maxout=4, encoder_depth=2, decoder_depth=3, tied=True, **SMALL),
+    "rnnencdec": RNNencdecConfig(maxout=4, **SMALL),
+    "rnnlm": RNNLMConfig(depth=2, **SMALL),
+}
+
+
+SPARSE = FolderConfig(format_version=4, model=CONFIGS["rnnlm"])
+
+
+def made(name: str = "deep-lstm") -> torch.nn.Module:
+    return new_model(CONFIGS[name], len(VOCABULARY), len(VOCABULARY), seed=1)
+
+
+def matrices(model: torch.nn.Module) -> dict[str, np.ndarray]:
+    return {n: p.detach().numpy().copy() for n, p in model.named_parameters() if p.dim() == 2}
+
+
+@pytest.fixture(params=CONFIGS)
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    path = str(tmp_path / "model")
+    save_model(path, made(request.param), VOCABULARY, VOCABULARY, FolderConfig(model=CONFIGS[request.param]))
+    return path
+
+
+def test_classes_are_layers_embeddings_attention_readout_and_output() -> None:
+    found = {name: len(parameters) for name, parameters in weight_classes(made()).items()}
+    assert found == {
+        "source_embedding": 1,
+        "target_embedding": 1,
+        "encoder 1": 2,
+        "encoder 2": 2,
+        "decoder 1": 3,
+        "decoder 2": 2,
+        "attention": 1,
+        "readout": 2,
+        "output": 1,
+    }
+    search = weight_classes(made("rnnsearch"))
+    assert {"encoder 2", "backward_encoder 1", "decoder 3", "initial", "attention", "readout"} < search.keys()
+    assert len(search["decoder 1"]) == 4  # gates, candidate, and the products of word and context
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("fraction", [0.0, 0.1, 0.37, 0.8, 1.0])
+@pytest.mark.parametrize("name", CONFIGS)
+def test_so_many_weights_are_zero_and_the_others_as_before(name: str, scheme: Scheme, fraction: float) -> None:
+    model = made(name)
+    before, vectors = matrices(model), {n: p.clone() for n, p in model.named_parameters() if p.dim() == 1}
+    classes = prune(model, fraction, scheme)
+    after = matrices(model)
+    size = sum(matrix.size for matrix in before.values())
+    zeros = sum(int((matrix == 0).sum()) for matrix in after.values())
+    assert (sum(one.weights for one in classes), sum(one.zeros for one in classes)) == (size, zeros)
+    if scheme == "class-uniform":
+        assert all(one.zeros == round(fraction * one.weights) for one in classes)
+    else:
+        assert zeros == round(fraction * size)
+    for key, matrix in before.items():
+        assert np.array_equal(np.where(after[key] == 0, 0, matrix), after[key])
+    assert all(torch.equal(vector, model.get_parameter(key)) for key, vector in vectors.items())
+
+
+def test_blind_pruning_takes_the_smallest_of_all() -> None:
+    model = made()
+    before = matrices(model)
+    prune(model, 0.5, "class-blind")
+    every = np.concatenate([np.abs(matrix).ravel() for matrix in before.values()])
+    limit = np.sort(every)[round(0.5 * every.size) - 1]
+    for key, matrix in matrices(model).items():
+        assert np.array_equal(matrix == 0, np.abs(before[key]) <= limit), key
+
+
+def test_pruning_by_distribution_has_one_lambda() -> None:
+    """Lambda is searched for by halving; each class loses what is below lambda times its deviation."""
+    model = made()
+    classes = {name: [m.detach().numpy().copy() for m in ms] for name, ms in weight_classes(model).items()}
+    prune(model, 0.6, "class-distribution")
+    sizes = {
+        name: np.concatenate([np.abs(m).ravel() for m in ms]) / np.concatenate([m.ravel() for m in ms]).std()
+        for name, ms in classes.items()
+    }
+    wanted = round(0.6 * sum(map(len, sizes.values())))
+    low, high = 0.0, 10.0
+    for _ in range(80):
+        middle = (low + high) / 2
+        low, high = (low, middle) if sum(int((x < middle).sum()) for x in sizes.values()) >= wanted else (middle, high)
+    for name, parameters in weight_classes(model).items():
+        assert sum(int((p == 0).sum()) for p in parameters) == int((sizes[name] < high).sum()), name
+
+
+def test_ties_go_by_position() -> None:
+    model = made("rnnlm")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(1.0)
+            parameter.view(-1)[1::2] = -1.0
+    prune(model, 0.25, "class-blind")
+    first = next(p for p in model.parameters() if p.dim() == 2)
+    assert not first.any()
+
+
+def test_with_equal_deviations_distribution_is_blind() -> None:
+    blind, distribution = made("rnnlm"), made("rnnlm")
+    with torch.no_grad():
+        for parameters in (*weight_classes(blind).values(), *weight_classes(distribution).values()):
+            deviation = torch.cat([parameter.flatten() for parameter in parameters]).std(correction=0)
+            for parameter in parameters:
+                parameter.div_(deviation)
+    prune(blind, 0.5, "class-blind")
+    prune(distribution, 0.5, "class-distribution")
+    pairs = zip(blind.parameters(), distribution.parameters(), strict=True)
+    differing = sum(int(((one == 0) != (other == 0)).sum()) for one, other in pairs)
+    assert differing <= 2  # deviations are 1 but for rounding
+
+
+def test_a_sparse_folder_is_the_same_model(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    sparse = str(tmp_path / "sparse")
+    assert main(["prune", "--model", folder, "--fraction", "0.8", "--output", sparse]) == 0
+    table = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    model = load_model(folder).model
+    assert [tuple(row) for row in table] == [tuple(map(str, one)) for one in prune(model, 0.8, "class-blind")]
+    found = dict(load_model(sparse).model.named_parameters())
+    assert all(torch.equal(parameter, found[name]) for name, parameter in model.named_parameters())
+    assert yaml.safe_load(Path(sparse, "config.yaml").read_text())["format_version"] == 4
+    names = load_file(f"{sparse}/model.safetensors").keys()
+    assert any(name.endswith(".mask") for name in names)
+    pair = SentencePair("a b c", "d e")
+    (score,) = open_pair_scorer([sparse]).score([pair])
+    batch = pad_pairs([([*VOCABULARY.encode("a b c")], [*VOCABULARY.encode("d e")])])
+    assert score.log_prob == pytest.approx(float(model.eval()(batch).sum().detach()), abs=1e-5)
+    assert main(["average", sparse, sparse, "--output", str(tmp_path / "mean")]) == 0
+    mean = dict(load_model(str(tmp_path / "mean")).model.named_parameters())
+    assert all(torch.equal(parameter, mean[name]) for name, parameter in found.items())
+
+
+def test_nothing_pruned_is_the_same_file(folder: str, tmp_path: Path) -> None:
+    assert main(["prune", "--model", folder, "--fraction", "0", "--output", str(tmp_path / "same")]) == 0
+    for name in ("model.safetensors", "config.yaml", "source.vocab", "target.vocab"):
+        assert (tmp_path / "same" / name).read_bytes() == Path(folder, name).read_bytes()
+
+
+def test_zeros_take_an_eighth_of_a_byte(tmp_path: Path) -> None:
+    """At 80 %: a bit for each weight and 4 bytes for each fifth of them, 0.925 bytes a weight."""
+    config = RNNLMConfig(embedding=200, hidden=300, output_rank=None, initialisation="glorot")
+    model = new_model(config, len(VOCABULARY), len(VOCABULARY), seed=1)
+    classes = prune(model, 0.8, "class-blind")
+    save_model(str(tmp_path / "m"), model, VOCABULARY, VOCABULARY, FolderConfig(format_version=4, model=config))
+    weights = sum(one.weights for one in classes)
+    assert (tmp_path / "m" / "model.safetensors").stat().st_size == pytest.approx(0.925 * weights, rel=0.01)
+
+
+def test_a_negative_zero_comes_back(tmp_path: Path) -> None:
+    model = made("rnnlm")
+    prune(model, 0.5, "class-blind")
+    with torch.no_grad():
+        model.get_parameter("word_inputs.weight")[0] = -0.0
+    save_model(str(tmp_path / "m"), model, VOCABULARY, VOCABULARY, SPARSE)
+    found = load_model(str(tmp_path / "m")).model.get_parameter("word_inputs.weight")
+    assert torch.equal(found.view(torch.int32), model.get_parameter("word_inputs.weight").detach().view(torch.int32))
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "problem"),
+    [
+        (".values", lambda tensor: tensor[1:], "numbers and a mask of"),
+        (".values", lambda tensor: tensor.double(), "has numbers of type F64"),
+        (".values", lambda tensor: tensor * torch.nan, "holds NaN"),
+        (".mask", lambda tensor: tensor[1:], "ask for"),
+        (".mask", lambda tensor: ~tensor, "numbers and a mask of"),
+    ],
+)
+def test_a_damaged_sparse_folder_is_one_line(tmp_path: Path, name: str, change: object, problem: str) -> None:
+    model = made("rnnlm")
+    prune(model, 0.7, "class-uniform")
+    save_model(str(tmp_path / "m"), model, VOCABULARY, VOCABULARY, SPARSE)
+    path = tmp_path / "m" / "model.safetensors"
+    tensors = load_file(path)
+    tensors["unit.gates" + name] = change(tensors["unit.gates" + name]).contiguous()
+    save_file(tensors, path)
+    with pytest.raises(ModelError, match=problem) as error:
+        load_model(str(tmp_path / "m"))
+    assert "unit.gates" in str(error.value)
+
+
+@pytest.mark.parametrize("fraction", ["1.2", "-0.1", "nan", "many"])
+def test_fractions_that_are_none_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], fraction: str
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["prune", "--model", "m", f"--fraction={fraction}", "--output", str(tmp_path / "x")])
+    assert end.value.code == 2
+    assert f"{fraction!r} is not a share from 0 to 1" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+# --- training
+
+
+def _train(folder: Path, name: str, *options: str, data: dict | None = None, **training: object) -> int:
+    (folder / "s").write_text("a b c\nd e f\nb c\nf\n" * 10)
+    (folder / "t").write_text("f e\na c b\nd\na a\n" * 10)
+    settings = {
+        "folder": str(folder / name),
+        "data": {"source": str(folder / "s"), "target": str(folder / "t"), "hold_out": 4, **(data or {})},
+        "training": {"batch_sentences": 6, "select_by": "nll", "max_updates": 12, "validate_every": 6, **training},
+    }
+    if "start_from" not in training:
+        settings["model"] = CONFIGS["rnnsearch"].to_mapping()
+    (folder / f"{name}.yaml").write_text(yaml.safe_dump(settings))
+    return main(["train", str(folder / f"{name}.yaml"), "--quiet", "--device", "cpu", *options])
+
+
+def _zeros(folder: Path) -> dict[str, torch.Tensor]:
+    return {n: p == 0 for n, p in load_model(str(folder)).model.named_parameters() if p.dim() == 2}
+
+
+@pytest.fixture
+def pruned(tmp_path: Path) -> Path:
+    assert _train(tmp_path, "first", max_updates=2) == 0
+    place = str(tmp_path / "pruned")
+    assert main(["prune", "--model", str(tmp_path / "first"), "--fraction", "0.6", "--output", place]) == 0
+    return tmp_path / "pruned"
+
+
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"optimizer": "adam", "learning_rate": 0.01}, {"optimizer": "sgd"}, {"ema": 0.9}, {"average": 2}],
+    ids=["adadelta", "adam", "sgd", "ema", "average"],
+)
+def test_zeros_stay_and_the_others_are_trained(pruned: Path, how: dict) -> None:
+    folder = pruned.parent
+    assert _train(folder, "again", start_from=str(pruned), keep_zeros=True, patience=None, **how) == 0
+    before, after = _zeros(pruned), _zeros(folder / "again")
+    assert all(bool((after[name] | ~before[name]).all()) for name in before)
+    assert sum(int(mask.sum()) for mask in after.values()) <= 1.05 * sum(int(mask.sum()) for mask in before.values())
+    names = load_file(folder / "again" / "model.safetensors").keys()
+    assert any(name.endswith(".mask") for name in names)
+
+
+def test_without_the_key_zeros_are_trained(pruned: Path) -> None:
+    folder = pruned.parent
+    assert _train(folder, "again", start_from=str(pruned), optimizer="adam", learning_rate=0.01) == 0
+    assert sum(int(mask.sum()) for mask in _zeros(folder / "again").values()) < 50
+
+
+def test_a_run_that_keeps_zeros_goes_on_as_if_it_had_not_stopped(pruned: Path) -> None:
+    folder = pruned.parent
+    how = {"start_from": str(pruned), "keep_zeros": True, "optimizer": "adam"}
+    assert _train(folder, "whole", **how) == 0
+    assert _train(folder, "parts", **how, max_updates=6) == 0
+    assert _train(folder, "parts", "--resume", **how) == 0
+    whole, parts = (load_file(folder / name / "training.safetensors") for name in ("whole", "parts"))
+    assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
+
+
+def test_a_new_model_has_the_zeros_of_another(pruned: Path) -> None:
+    folder = pruned.parent
+    words = {f"{side}_vocabulary": str(pruned / f"{side}.vocab") for side in ("source", "target")}
+    assert _train(folder, "new", data=words, mask_of=str(pruned), optimizer="adam") == 0
+    before, after = _zeros(pruned), _zeros(folder / "new")
+    assert all(bool((after[name] | ~before[name]).all()) for name in before)
+
+
+@pytest.mark.parametrize(
+    ("training", "problem"),
+    [
+        ({"keep_zeros": True}, "keep_zeros keeps the zeros of start_from, which is missing"),
+        ({"mask_of": "{first}", "start_from": "{first}"}, "mask_of is for a new model"),
+        ({"keep_zeros": True, "start_from": "{first}", "partition_words": 50}, "partition_words does not go with"),
+        ({"keep_zeros": True, "start_from": "{first}"}, "training.keep_zeros: {first} has no weights that are 0"),
+        ({"mask_of": "{first}", "data": {"source_vocabulary": 4}}, "has another source vocabulary"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], training: dict, problem: str
+) -> None:
+    assert _train(tmp_path, "first", max_updates=1) == 0
+    first = str(tmp_path / "first")
+    given = {key: value.format(first=first) if isinstance(value, str) else value for key, value in training.items()}
+    capsys.readouterr()
+    assert _train(tmp_path, "second", **given) == 2
+    error = capsys.readouterr().err
+    assert problem.format(first=first) in error
+    assert len(error.splitlines()) == 1
