@@ -151,6 +151,9 @@ class Merger:
         best: dict[bytes, NbestEntry] = {}
         for entry in group.entries if group is not None else ():
             self._check(part, entry)
+            if SEPARATOR in entry.hypothesis:
+                problem = "the text holds '|||', which separates fields in the output"
+                raise FormatError(self._paths[part.system], problem, line=entry.line)
             known = best.setdefault(distinct_text(entry), entry)
             if part.totals and (entry.total or 0.0) > (known.total or 0.0):
                 best[distinct_text(entry)] = entry

@@ -87,7 +87,7 @@ def open_decoder(spec: str, search: SearchOptions, options: ScorerOptions) -> Lo
     device = choose_device(options.device)
     dtype = choose_dtype(options.dtype, device)
     models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
-    config = DecodingConfig(beam=search.beam, nbest=search.nbest, forbid_unknown=search.forbid_unknown)
+    config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
     return LocalDecoder(Translator(models, config=config))
 
 

@@ -108,7 +108,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write the weights with all that made the list (of `translate --nbest-output`), for `translate`",
     )
     parser.add_argument(
-        "--write-dat", metavar="PREFIX", help="write PREFIX.features.dat, .scores.dat and .init.opt for Moses' tuners"
+        "--write-dat",
+        type=_dat_files,
+        metavar="PREFIX",
+        help="write PREFIX.features.dat, .scores.dat and .init.opt for Moses' tuners",
     )
     mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
     mira.add_argument("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
@@ -126,6 +129,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written"
     )
     parser.add_argument("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")
+
+
+def _dat_files(prefix: str) -> tuple[OutputFile, ...]:
+    return tuple(OutputFile(f"{prefix}.{name}") for name in ("features.dat", "scores.dat", "init.opt"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -258,19 +265,15 @@ def _say_guard(guard: Guard, metric: str) -> None:
         _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
 
 
-def _write_dat(prefix: str, pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> None:
+def _write_dat(paths: Sequence[str], pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> None:
     from nmt_core.files import open_output
     from smt_bridge.tuning.moses_dat import features_dat, scores_dat
     from smt_bridge.tuning.tune import begin_with
     from smt_bridge.tuning.tuner_output import init_opt
 
     beginning = [init_opt(pool, begin_with(pool, start))]
-    for name, lines in (
-        ("features.dat", features_dat(pool)),
-        ("scores.dat", scores_dat(pool)),
-        ("init.opt", beginning),
-    ):
-        with open_output(f"{prefix}.{name}") as stream:
+    for path, lines in zip(paths, (features_dat(pool), scores_dat(pool), beginning), strict=True):
+        with open_output(path) as stream:
             stream.writelines(lines)
 
 

@@ -7,17 +7,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
+from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
 
 FORMAT = "hybridmt recipe"
 VERSION = 1
+SYSTEMS = ("moses", "nmt")
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -29,18 +35,18 @@ class Recipe:
     """
 
     moses_ini: str
-    moses_nbest: int
-    moses_factor: int
+    moses_nbest: Count
+    moses_factor: Count
     model: str
-    beam: int
-    nmt_nbest: int
+    beam: Count
+    nmt_nbest: Count
     forbid_unknown: bool
     fill: Fill
     exact: tuple[str, ...]
     features: tuple[str, ...]
     columns: tuple[Columns, ...] = ()
     signatures: Mapping[str, str] = field(default_factory=dict)
-    weights: Mapping[str, tuple[float, ...]] | None = None
+    weights: Mapping[str, tuple[Weight, ...]] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
@@ -71,24 +77,23 @@ def recipe_of(content: Any, path: str) -> Recipe:
         raise InputError(path, "is not a recipe; `smt-bridge tune --recipe FILE` writes one")
     if content.get("version") != VERSION:
         raise InputError(path, f"is a recipe of version {content.get('version')!r}; this program reads {VERSION}")
+    fields = {name: value for name, value in content.items() if name not in ("format", "version")}
     try:
-        return Recipe(
-            moses_ini=_text(content["moses_ini"]),
-            moses_nbest=_count(content["moses_nbest"]),
-            moses_factor=_count(content["moses_factor"]),
-            model=_text(content["model"]),
-            beam=_count(content["beam"]),
-            nmt_nbest=_count(content["nmt_nbest"]),
-            forbid_unknown=bool(content["forbid_unknown"]),
-            fill=content["fill"] if content["fill"] in ("last", "mean", "zero", "drop") else _refuse(content["fill"]),
-            exact=_texts(content["exact"]),
-            features=_texts(content["features"]),
-            columns=tuple(_columns(part) for part in content["columns"]),
-            signatures={_text(name): _text(value) for name, value in content["signatures"].items()},
-            weights=None if content["weights"] is None else _weights(content["weights"]),
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(path, f"is a damaged recipe ({error!r}); tune again with --recipe") from error
+        recipe = TypeAdapter(Recipe).validate_json(json.dumps(fields), strict=True)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
+    _check_columns(recipe, path)
+    return recipe
+
+
+def _check_columns(recipe: Recipe, path: str) -> None:
+    systems = tuple(part.system for part in recipe.columns)
+    sizes = {(len(part.names) - len(part.renamed), len(part.names) - len(part.arities)) for part in recipe.columns}
+    if systems not in ((), SYSTEMS) or sizes - {(0, 0)} or (recipe.weights is not None and not systems):
+        problem = f"is a damaged recipe (columns: expected those of {' and '.join(SYSTEMS)}); tune again with --recipe"
+        raise InputError(path, problem)
 
 
 def check_signatures(recipe: Recipe, found: Mapping[str, str]) -> None:
@@ -105,28 +110,3 @@ def _identity(signature: str) -> list[str]:
     """What of a signature has to be the same: the version of the software and the machine may differ."""
     loose = ("version:", "device:", "torch:", "cpu:")
     return [part for part in signature.split("|") if not part.startswith(loose)]
-
-
-def _columns(part: Mapping[str, Any]) -> Columns:
-    arities = tuple(_count(size) for size in part["arities"])
-    return Columns(_text(part["system"]), _texts(part["names"]), _texts(part["renamed"]), arities, bool(part["totals"]))
-
-
-def _weights(content: Mapping[str, Any]) -> dict[str, tuple[float, ...]]:
-    return {_text(name): tuple(float(value) for value in values) for name, values in content.items()}
-
-
-def _texts(values: Sequence[Any]) -> tuple[str, ...]:
-    return tuple(map(_text, values))
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else _refuse(value)
-
-
-def _count(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else _refuse(value)
-
-
-def _refuse(value: Any) -> Any:
-    raise ValueError(f"unexpected value {value!r}")

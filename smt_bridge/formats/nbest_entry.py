@@ -16,6 +16,7 @@ from smt_bridge.formats.json_members import with_json_features, with_json_total
 
 SEPARATOR = b"|||"
 UNLABELLED = "Unlabelled0"
+LARGEST = 3.4028234663852886e38  # of single precision, in which Moses' tools read scores and weights
 BLANKS = b" \t"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 
@@ -141,12 +142,19 @@ def _with_json_features(entry: NbestEntry, names: Sequence[str], values: Sequenc
 
 
 def checked_features(features: Mapping[str, Sequence[float]]) -> None:
-    """Raise ValueError for a feature without a value, or with one that is not finite."""
+    """Raise ValueError for a feature without a value, or with one that is not finite in single precision."""
     for name, numbers in features.items():
         if not numbers:
             raise ValueError(f"feature {name} has no value")
-        if not all(map(isfinite, numbers)):
-            raise ValueError(f"feature {name} is not a finite number; tuners and decoders cannot use nan or inf")
+        for number in numbers:
+            if not -LARGEST <= number <= LARGEST:
+                raise ValueError(f"feature {name} {_why_unusable(number)}")
+
+
+def _why_unusable(number: float) -> str:
+    if isfinite(number):
+        return f"is {number:g}, but Moses' tools read numbers up to {LARGEST:.2g} only"
+    return "is not a finite number; tuners and decoders cannot use nan or inf"
 
 
 def format_number(value: float) -> str:

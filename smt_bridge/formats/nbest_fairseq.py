@@ -17,11 +17,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from math import isfinite, log
+from math import log
 from typing import NamedTuple
 
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest_entry import SEPARATOR, NbestEntry, format_number
+from smt_bridge.formats.nbest_entry import LARGEST, SEPARATOR, NbestEntry, format_number
 
 SUM = "Fairseq0"
 NORMALISED = "FairseqNorm0"
@@ -87,7 +87,7 @@ def _numbers(field: bytes, path: str, number: int) -> tuple[float, ...]:
         values = tuple(float(token) for token in field.replace(b"\t", b" ").split(b" ") if token)
     except ValueError:
         values = ()
-    if not values or not all(map(isfinite, values)):
+    if not values or not all(-LARGEST <= value <= LARGEST for value in values):
         shown = field.decode("utf-8", "replace")[:40]
         raise FormatError(path, f"expected finite numbers but found '{shown}'", line=number)
     return values

@@ -132,7 +132,14 @@ def _features(member: Member | None) -> dict[str, tuple[float, ...]] | None:
         return None
     if not isinstance(member.value, dict):
         raise ValueError('"features" must be an object of names and numbers')
-    return {name: _numbers(name, value) for name, value in member.value.items()}
+    return {_writable(name): _numbers(name, value) for name, value in member.value.items()}
+
+
+def _writable(name: str) -> str:
+    """The name, if lists of Moses and files of weights can hold it."""
+    if not name or "|||" in name or any(character.isspace() for character in name):
+        raise ValueError(f"the feature name {name!r} must be without blanks and |||, and not empty")
+    return name
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:

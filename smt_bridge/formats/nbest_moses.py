@@ -17,11 +17,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from math import isfinite
 
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import pick_factor
-from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, UNLABELLED, NbestEntry, checked_features
+from smt_bridge.formats.nbest_entry import BLANKS, LARGEST, SEPARATOR, UNLABELLED, NbestEntry, checked_features
 from smt_bridge.formats.segmentation import MARK
 
 RESCORED = "Rescored0"
@@ -59,8 +58,8 @@ def parse_entry(line: bytes, *, path: str, number: int, factor: int | None = Non
     except ValueError as error:
         raise FormatError(path, str(error), line=number) from None
     total, more = _total(fields[total_place]) if total_place >= 0 else (None, ())
-    if not all(map(isfinite, (total or 0.0, *more))):
-        raise FormatError(path, "the total is not a finite number", line=number)
+    if not all(-LARGEST <= value <= LARGEST for value in (total or 0.0, *more)):
+        raise FormatError(path, f"the total is not a finite number up to {LARGEST:.2g}", line=number)
     if more:
         features[RESCORED] = more
     try:

@@ -23,12 +23,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from math import isfinite
 
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_lines import parse_features
 from smt_bridge.formats.ini_lines import code_of, section_name, sections
+from smt_bridge.formats.nbest_entry import LARGEST
 
 SECTION = "weight"
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -241,8 +241,8 @@ def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:
     if not label.endswith("=") or len(label) == 1 or not numbers:
         raise ValueError(f"expected `Name= 0.1 0.2` (blank after the =, none before it) but found {line[:60]!r}")
     for number in numbers:
-        if not _NUMBER.fullmatch(number) or not isfinite(float(number)):
-            raise ValueError(f"a weight of {label[:-1]} must be a plain number but is {number[:30]!r}")
+        if not _NUMBER.fullmatch(number) or abs(float(number)) > LARGEST:
+            raise ValueError(f"a weight of {label[:-1]} must be a plain number up to 3.4e38 but is {number[:30]!r}")
     return label[:-1], tuple(float(number) for number in numbers)
 
 

@@ -111,3 +111,40 @@ def test_no_record_lies_beside_a_device(folder: Path) -> None:
     Path("null").symlink_to("/dev/null")
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "null"]) == 0
     assert not Path("null.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"id": 0, "text": "a ||| b", "total": -1}', "other:1: the text holds '|||'"),
+        ('{"id": 0, "text": "a b", "features": {"L M": 1}}', "must be without blanks"),
+        ('{"id": 0, "text": "a b", "features": {"LM0": 1e300}}', "numbers up to 3.4e+38"),
+        ("0 ||| a b ||| LM0= -1e308 ||| -1", "numbers up to 3.4e+38"),
+        ("0 ||| a b ||| LM0= -1 ||| -1e308", "other:1: the total"),
+    ],
+)
+def test_what_no_list_can_hold_is_refused(
+    folder: Path, line: str, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other").write_text(line + "\n")
+    assert main(["merge", "--list", "moses=moses.nbest", "--list", "other=other", "--output", "merged"]) == 2
+    assert problem in capsys.readouterr().err
+    assert not Path("merged").exists() and not Path("merged.json").exists()
+
+
+def test_weights_that_overflow_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("weights").write_text("[weight]\nLM0= 1e308\nWordPenalty0= 1\n")
+    assert main(["rerank", "--nbest", "moses.nbest", "--weights", "weights"]) == 2
+    assert "weights:2: a weight of LM0 must be a plain number up to 3.4e38" in capsys.readouterr().err
+
+
+def test_files_for_moses_tuners_do_not_replace_those_that_are_read(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    read = ["--nbest", "moses.nbest", "--reference", "reference"]
+    assert main(["tune", *read, "--write-dat", "run", "--runs", "1", "--output", "weights"]) == 0
+    before = Path("run.features.dat").read_bytes()
+    files = ["--features-dat", "run.features.dat", "--scores-dat", "run.scores.dat"]
+    assert main(["tune", *files, "--write-dat", "run", "--output", "other"]) == 2
+    assert "is also read" in capsys.readouterr().err
+    assert Path("run.features.dat").read_bytes() == before

@@ -236,3 +236,28 @@ def test_a_file_in_place_of_the_record_is_not_replaced(folder: Path, moses: str)
     assert translate(moses, *LISTS, "--input", "dev", "--output", "out", "--nbest-output", "list") == 2
     assert Path("list.json").read_text() == "mine"
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "problem"),
+    [
+        ("weights", {"LM0": "12"}, "weights.LM0"),
+        ("weights", {"LM0": [float("nan")]}, "weights.LM0"),
+        ("weights", {"LM0": [1e300]}, "weights.LM0"),
+        ("exact", "WordPenalty0", "exact"),
+        ("forbid_unknown", "false", "forbid_unknown"),
+        ("columns", [], "columns"),
+        ("moses_nbest", 10**30, "moses_nbest"),
+        ("beam", 20_000, "beam"),
+    ],
+)
+def test_a_recipe_that_was_edited_wrongly_is_one_line(
+    folder: Path, moses: str, key: str, value: object, problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    content = json.loads(Path("recipe.json").read_text())
+    Path("recipe.json").write_text(json.dumps(content | {key: value}))
+    capsys.readouterr()
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
+    said = capsys.readouterr()
+    assert problem in said.err.splitlines()[-1] and not said.out
