@@ -17,7 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-_RUN = 128  # rows: their energies stay in the cache
+_RUN = 128  # rows at most: their energies stay in the cache
+_POSITIONS = 1 << 14  # rows times positions on a CPU: 64 MiB of energies with 1,000 units in float32
 _MANY = 12  # rows of one sentence from which a product of their own is worth it
 _LAUNCH = 1 << 16  # rows times positions on a GPU: 256 MiB of energies with 1,000 units in float32
 
@@ -61,12 +62,27 @@ def short_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int6
     waiting = 0  # first row that has no run yet
     for place in np.flatnonzero(ends - starts >= _MANY).tolist():
         start, end, sentence = int(starts[place]), int(ends[place]), int(sentences_N[starts[place]])
-        runs += _mixed(waiting, start, sentences_N, widths_B, _RUN)
-        runs += [
-            Run(first, min(first + _RUN, end), sentence, int(widths_B[sentence])) for first in range(start, end, _RUN)
-        ]
+        width = int(widths_B[sentence])
+        rows = _short(width)
+        runs += _few_sentences(waiting, start, sentences_N, widths_B)
+        runs += [Run(first, min(first + rows, end), sentence, width) for first in range(start, end, rows)]
         waiting = end
-    return runs + _mixed(waiting, len(sentences_N), sentences_N, widths_B, _RUN)
+    return runs + _few_sentences(waiting, len(sentences_N), sentences_N, widths_B)
+
+
+def _few_sentences(
+    start: int, end: int, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]
+) -> list[Run]:
+    """Runs for a CPU of rows whose sentences have few each."""
+    runs: list[Run] = []
+    for run in _mixed(start, end, sentences_N, widths_B, _RUN):
+        runs += _mixed(run.first, run.last, sentences_N, widths_B, _short(run.width))
+    return runs
+
+
+def _short(width: int) -> int:
+    """Rows of a run on a CPU, where the longest source has so many positions."""
+    return max(1, min(_RUN, _POSITIONS // max(width, 1)))
 
 
 def long_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:

@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
@@ -18,61 +18,106 @@ from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.raw_text import open_raw_text, shared_preparation
-from nmt_core.preparation.surface import SurfaceReader, for_surface_words
+from nmt_core.preparation.surface import SurfaceReader, SurfaceText, for_surface_words
 
 TextForm = Literal["prepared", "surface", "raw"]
 OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
 
 
-class SurfaceScorer:
-    """A ``PairScorer`` of surface words, made of one of what its model reads and of readers of both sides.
+class Reading(Protocol):
+    """A text as a model reads it."""
 
-    ``preparation`` is the fingerprint of the steps, for the signature.
+    @property
+    def text(self) -> str:
+        """Its words, with blanks between them."""
+        ...
+
+
+class FormReader(Protocol):
+    """Reads the texts of a form, and makes the model's numbers those of the form."""
+
+    def read_source(self, text: str) -> Any:
+        """A ``Reading``."""
+        ...
+
+    def read_target(self, text: str) -> Any:
+        """A ``Reading``."""
+        ...
+
+    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
+        """The score of two texts of the form, of that of their readings."""
+        ...
+
+
+class SurfaceForm(NamedTuple):
+    """Surface words; numbers of words and attention are for these."""
+
+    source: SurfaceReader
+    target: SurfaceReader
+
+    def read_source(self, text: str) -> SurfaceText:
+        """What the model reads, and where it comes from."""
+        return self.source.read(text)
+
+    def read_target(self, text: str) -> SurfaceText:
+        """What the model reads, and where it comes from."""
+        return self.target.read(text)
+
+    def restore(self, score: PairScore, source: SurfaceText, target: SurfaceText) -> PairScore:
+        """For surface words."""
+        return for_surface_words(score, source, target)
+
+
+class _Plain(NamedTuple):
+    text: str
+
+
+class RawForm(NamedTuple):
+    """Running text; numbers of words and attention are for the words that the model reads."""
+
+    source: Callable[[str], str]
+    target: Callable[[str], str]
+
+    def read_source(self, text: str) -> Reading:
+        """Its words."""
+        return _Plain(self.source(text))
+
+    def read_target(self, text: str) -> Reading:
+        """Its words."""
+        return _Plain(self.target(text))
+
+    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
+        """As it is."""
+        return score
+
+
+class FormScorer:
+    """A ``PairScorer`` of texts of a form, made of one of what its model reads.
+
+    ``tokenization`` is the fingerprint of what makes words of them, for the signature.
     """
 
-    def __init__(self, scorer: PairScorer, source: SurfaceReader, target: SurfaceReader, *, preparation: str) -> None:
-        self._scorer, self._source, self._target = scorer, source, target
-        self._preparation = preparation
+    def __init__(self, scorer: PairScorer, reader: FormReader, *, tokenization: str) -> None:
+        self._scorer, self.reader, self._tokenization = scorer, reader, tokenization
 
     @property
     def signature(self) -> str:
-        """The model's own, with the preparation that cuts the words."""
-        return _with_tokenization(self._scorer.signature, self._preparation)
+        """The model's own, with what makes the words that it reads."""
+        return _with_tokenization(self._scorer.signature, self._tokenization)
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
-        """Score every pair; numbers of words and attention are for the words of ``pairs``."""
-        sources = {text: self._source.read(text) for text in dict.fromkeys(pair.source for pair in pairs)}
-        targets = {text: self._target.read(text) for text in dict.fromkeys(pair.target for pair in pairs)}
+        """Score every pair."""
+        reader = self.reader
+        sources = {text: reader.read_source(text) for text in dict.fromkeys(pair.source for pair in pairs)}
+        targets = {text: reader.read_target(text) for text in dict.fromkeys(pair.target for pair in pairs)}
         read = [SentencePair(sources[pair.source].text, targets[pair.target].text) for pair in pairs]
         scores = self._scorer.score(read, per_word=per_word, attention=attention)
         return [
-            for_surface_words(score, sources[pair.source], targets[pair.target])
+            reader.restore(score, sources[pair.source], targets[pair.target])
             for pair, score in zip(pairs, scores, strict=True)
         ]
-
-
-class RawScorer:
-    """A ``PairScorer`` of running text, made of one of what its model reads."""
-
-    def __init__(
-        self, scorer: PairScorer, source: Callable[[str], str], target: Callable[[str], str], *, preparation: str
-    ) -> None:
-        self._scorer, self._source, self._target = scorer, source, target
-        self._preparation = preparation
-
-    @property
-    def signature(self) -> str:
-        """The model's own, with what makes words of raw text."""
-        return _with_tokenization(self._scorer.signature, f"raw-{self._preparation}")
-
-    def score(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
-    ) -> list[PairScore]:
-        """Score every pair; numbers of words and attention are for the words that the model reads."""
-        read = [SentencePair(self._source(pair.source), self._target(pair.target)) for pair in pairs]
-        return self._scorer.score(read, per_word=per_word, attention=attention)
 
 
 def scorer_of_form(models: Sequence[LoadedModel], scorer: ModelPairScorer, form: TextForm) -> PairScorer:
@@ -85,13 +130,13 @@ def scorer_of_form(models: Sequence[LoadedModel], scorer: ModelPairScorer, form:
     if form == "raw":
         text = open_raw_text(models)
         name = models[0].preparation.fingerprint if models[0].preparation is not None else "moses"
-        return RawScorer(scorer, text.tokenize, text.tokenize_target, preparation=name)
+        return FormScorer(scorer, RawForm(text.tokenize, text.tokenize_target), tokenization=f"raw-{name}")
     preparation = shared_preparation(models)
     if preparation is None:
         return scorer
     source = preparation.open_surface("source", models[0].source)
     target = preparation.open_surface("target", models[0].target)
-    return SurfaceScorer(scorer, source, target, preparation=preparation.fingerprint)
+    return FormScorer(scorer, SurfaceForm(source, target), tokenization=preparation.fingerprint)
 
 
 def open_scorer_of_form(

@@ -16,6 +16,7 @@ import logging
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -42,6 +43,7 @@ HEALTH = "grpc.health.v1.Health"
 
 _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
+_SMALL = 1 << 16  # bytes of a message that the event loop parses itself
 _log = logging.getLogger(__name__)
 
 
@@ -68,6 +70,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
+        self._parser = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parse")
         self.unfinished = 0
 
     async def intercept_service(self, continuation: Callable[[Any], Any], handler_call_details: Any) -> Any:
@@ -91,7 +94,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 with self.memory.account(call.client) as account:
                     charge_to(account)
                     account.charge(REQUEST_COPIES * len(content))
-                    request = self._parse(handler, method, content)
+                    request = await self._parsed(handler, method, content)
                     del content
                     response = await handler.unary_unary(request, context)
                     await write(context, response, self.limits.unread_seconds)
@@ -103,13 +106,20 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             async for content in contents:
                 if self.watchers.tokens is not None:  # it may have been revoked since
                     check_token(context.invocation_metadata(), self.watchers.tokens)
-                yield self._parse(handler, method, content)
+                yield await self._parsed(handler, method, content)
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             async with self._call(method, self._streams, context):
                 await handler.stream_stream(parsed(contents, context), context)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
+
+    async def _parsed(self, handler: Any, method: str, content: bytes) -> Any:
+        """The message; a large one beside the event loop."""
+        if len(content) <= _SMALL:
+            return self._parse(handler, method, content)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._parser, self._parse, handler, method, content)
 
     def _parse(self, handler: Any, method: str, content: bytes) -> Any:
         if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):

@@ -26,11 +26,11 @@ def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
         raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")
 
 
-def text_problem(limits: Limits, text: str, field: str) -> Refusal | None:
-    """What is wrong with a text, before and after it was tokenised."""
+def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text") -> Refusal | None:
+    """What is wrong with a text, before and after it was tokenised or cut."""
     if len(text) > limits.characters:
-        problem = f"the text has {len(text)} characters; at most {limits.characters}"
+        problem = f"{what} has {len(text)} characters; at most {limits.characters}"
         return invalid(field, problem, reason="TEXT_TOO_LONG")
     if len(text) > limits.words and (words := count_words(text)) > limits.words:
-        return invalid(field, f"the text has {words} words; at most {limits.words}", reason="TEXT_TOO_LONG")
+        return invalid(field, f"{what} has {words} words; at most {limits.words}", reason="TEXT_TOO_LONG")
     return None

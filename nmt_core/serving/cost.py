@@ -17,7 +17,8 @@ _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field'
 _ITEM = 64  # of the numbers that every item has
 _POINT = 8  # of a link of a hard alignment
 _COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
-_RUN = 128  # rows of which attention works out the energies at once
+_RUN = 128  # rows of which attention works out the energies at once, on a CPU
+_POSITIONS = 1 << 14  # that these rows look at, together
 
 REQUEST_COPIES = 3
 """Of a request: its bytes, its message and its texts."""
@@ -66,7 +67,8 @@ def translation_cost(
     positions = config.beam * (words + 1)
     share = min(1.0, max(model.together, int(positions.max())) / float(positions.sum()))  # the others wait
     search = max(int(history.max()), int(share * float(history.sum())))
-    energies = min(config.beam, _RUN) * (int(words.max()) + 1) * model.attention_units * _FLOAT
+    looked_at = min(min(config.beam, _RUN) * (int(words.max()) + 1), max(_POSITIONS, int(words.max()) + 1))
+    energies = looked_at * model.attention_units * _FLOAT
     return Cost(answer, _COPIES * answer + search + energies, int(config.beam * (lengths + 1).sum()))
 
 

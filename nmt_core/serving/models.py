@@ -20,7 +20,7 @@ from nmt_core.errors import ConfigError, NmtError
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.text_forms import OTHER_FORMS, TextForm, scorer_of_form
+from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
 from nmt_core.inference.translator import attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
@@ -44,12 +44,11 @@ Vector = tuple[tuple[float, ...], int]
 
 
 class Scoring(NamedTuple):
-    """Pairs of a form of text are scored."""
+    """Pairs are scored, as the model reads them."""
 
     model: ServedModel
     per_word: bool = False
     attention: bool = False
-    form: TextForm = "prepared"
 
 
 class Encoding(NamedTuple):
@@ -96,9 +95,9 @@ class ServedModel:
     def work(self, key: Hashable) -> Work:
         """The work of a key."""
         match key:
-            case Scoring(_, per_word, attention, form):
-                score, scorer = _attending if attention else _scoring, self.scorer_of(form)
-                return BatchWork("score", lambda pairs: score(scorer, pairs, per_word=per_word))
+            case Scoring(_, per_word, attention):
+                score = _attending if attention else _scoring
+                return BatchWork("score", lambda pairs: score(self.scorer, pairs, per_word=per_word))
             case Encoding() if self.encode is not None:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
@@ -108,6 +107,11 @@ class ServedModel:
     def scorer_of(self, form: TextForm) -> PairScorer:
         """The scorer for pairs of a form. Raises ConfigError where the models cannot read it."""
         return self.scorer if form == "prepared" or self.scorers is None else self.scorers(form)
+
+    def reader_of(self, form: TextForm) -> FormReader | None:
+        """What reads text of a form; None where the model reads it as it is. Raises ConfigError as ``scorer_of``."""
+        scorer = self.scorer_of(form)
+        return scorer.reader if isinstance(scorer, FormScorer) else None
 
     def warm_up(self) -> None:
         """Do each kind of work once, and open what reads other forms of text."""

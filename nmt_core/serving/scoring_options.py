@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from nmt_core.errors import ConfigError
-from nmt_core.inference.text_forms import TextForm
+from nmt_core.inference.text_forms import FormReader, TextForm
 from nmt_core.serving.models import ServedModel
 from nmt_core.serving.refusal import invalid, not_supported
 from nmt_core.v1 import nmt_pb2 as pb
@@ -15,13 +15,11 @@ _TEXT_FORMS: dict[int, TextForm] = {
 }
 
 
-def text_form(model: ServedModel, number: int) -> TextForm:
-    """The form of the texts of a request. Raises Refusal where the model does not understand it."""
+def form_reader(model: ServedModel, number: int) -> FormReader | None:
+    """What reads the texts of a request, None for words as they are. Raises Refusal where the model cannot."""
     if number not in _TEXT_FORMS:
         raise invalid("form", f"there is no form of text {number}")
-    form = _TEXT_FORMS[number]
     try:
-        model.scorer_of(form)
+        return model.reader_of(_TEXT_FORMS[number])
     except ConfigError as error:
         raise not_supported(str(error)) from error
-    return form

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import sys
 import time
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from nmt_core.serving.servicer import Load, NmtServicer
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
+_SWITCH = 0.001  # seconds for which another thread may hold Python before the event loop has its turn
 _WATCHDOG = 0.5  # seconds
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
 _log = logging.getLogger(__name__)
@@ -72,6 +74,7 @@ class NmtServer:
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
+        sys.setswitchinterval(_SWITCH)
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import logging
 import time
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
@@ -16,20 +17,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.interfaces import PairScore
 from nmt_core.serving import convert
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge, current_client, note
 from nmt_core.serving.checks import check_cost, check_items, text_problem
-from nmt_core.serving.cost import Cost, score_cost, translation_cost
+from nmt_core.serving.cost import Cost, translation_cost
 from nmt_core.serving.decoding_options import decoding_config
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models import Decoding, Encoding, Scoring, ServedModel
+from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
 from nmt_core.serving.refusal import Refusal, internal, not_supported, unavailable
 from nmt_core.serving.running_search import Sentence
-from nmt_core.serving.scoring_options import text_form
+from nmt_core.serving.scoring_options import form_reader
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Stream
 from nmt_core.serving.texts import count_words
@@ -177,10 +179,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         count = sum(len(one.hypotheses) for one in request.lists)
         check_items(self.limits, max(count, len(request.lists)), "lists")
         await self._aside(request, check_columns, request, self.limits)
-        key = Scoring(place.model, form=text_form(place.model, request.form))
-        ask = self._ask(key, request.priority, count, _deadline(context))
+        reader = form_reader(place.model, request.form)
+        ask = self._ask(Scoring(place.model), request.priority, count, _deadline(context))
         groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
-        scores = await self._scores(place, ask, await self._aside(request, self._pairs, groups, "lists"))
+        pairs = await self._listed(request, reader, read_pairs(groups, "lists", self.limits, reader))
+        scores = await self._scores(request, place, ask, pairs)
         return self._checked(await self._aside(request, _rankings, request, scores))
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> pb.EncodeResponse:
@@ -193,7 +196,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._accept(Cost(answer, 10 * answer, len(request.texts)))
         texts = await self._tokenized(place, request.texts, raw=request.raw)
         ask = self._ask(Encoding(place.model), request.priority, len(texts), _deadline(context))
-        found = await self._do(place, ask, texts, cost=lambda text: count_words(text) + 1)
+        words = [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
+        found = await self._do(place, ask, texts, [count + 1 for count in words])
         return self._checked(await self._aside(request, convert.encode_response, found))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
@@ -220,9 +224,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._accept(translation_cost(sizes, config, place.model.proportions, answered=answered, kept=attention))
         ask = self._ask(Decoding(place.model, attention), request.priority, len(texts), deadline)
         sentences = [text if isinstance(text, Refusal) else Sentence(text, config) for text in texts]
-        found = await self._do(
-            place, ask, sentences, cost=lambda sentence: (count_words(sentence.text) + 2) * config.beam
-        )
+        found = await self._do(place, ask, sentences, [(count + 2) * config.beam for count in words])
         shown = await self._shown(place, found, replaced=request.replace_unknown, raw=request.raw)
         self._count_words(place.name, "read", words)
         self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
@@ -241,33 +243,26 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         place = self._find(request.model)
         count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
         check_items(self.limits, max(count, len(request.groups)), "pairs")
-        pairs = await self._aside(request, self._pairs, convert.groups_of(request), "pairs")
-        attention = request.with_attention and place.model.attends
-        key = Scoring(place.model, request.per_word, attention, text_form(place.model, request.form))
+        reader = form_reader(place.model, request.form)
+        read = read_pairs(convert.groups_of(request), "pairs", self.limits, reader)
+        pairs = await self._listed(request, reader, read)
+        key = Scoring(place.model, request.per_word, request.with_attention and place.model.attends)
         ask = self._ask(key, request.priority, len(pairs), deadline)
-        scores = await self._scores(place, ask, pairs)
+        scores = await self._scores(request, place, ask, pairs)
+        scores = await self._listed(request, reader, restored(scores, pairs, reader))
         return self._checked(await self._aside(request, convert.score_response, scores, request))
 
-    def _pairs(self, groups: Iterable[tuple[str, Iterable[str]]], field: str) -> list[SentencePair | Refusal]:
-        """The pairs of every source and its targets, or what is wrong with them."""
-        problem = functools.partial(text_problem, self.limits)
-        pairs: list[SentencePair | Refusal] = []
-        for source, targets in groups:
-            wrong = problem(source, field)
-            for target in targets:
-                pairs.append(wrong or problem(target, field) or SentencePair(source, target))
-        return pairs
-
     async def _scores(
-        self, place: _Place, ask: _Ask, pairs: Sequence[SentencePair | Refusal]
+        self, request: Any, place: _Place, ask: _Ask, pairs: Sequence[ReadPair | Refusal]
     ) -> list[PairScore | Refusal]:
-        good = [pair for pair in pairs if not isinstance(pair, Refusal)]
-        lengths = [(min(pair.source.count(" "), 2000) + 1, pair.target.count(" ") + 1) for pair in good]
+        """As the model reads the pairs."""
         key = ask.key
         assert isinstance(key, Scoring)
-        self._accept(score_cost(lengths, per_word=key.per_word, attention=key.attention))
-        found = await self._do(place, ask, pairs, cost=lambda pair: pair.source.count(" ") + pair.target.count(" ") + 4)
-        self._count_words(place.name, "scored", (target for _, target in lengths))
+        count = functools.partial(scoring_work, per_word=key.per_word, attention=key.attention)
+        work = await self._aside(request, count, pairs)
+        self._accept(work.cost)
+        found = await self._do(place, ask, work.items, work.tokens)
+        self._count_words(place.name, "scored", [work.words])
         return found
 
     async def _stream(self, requests: Any, context: Any, answer: Answer) -> None:
@@ -288,14 +283,14 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         check_cost(self.limits, answer=cost.answer, steps=cost.steps)
         charge(cost.memory)
 
-    async def _do(self, place: _Place, ask: _Ask, items: Sequence[Any], *, cost: Callable[[Any], int]) -> list[Any]:
-        """An answer or a Refusal for every item; an item that is a Refusal already keeps it."""
+    async def _do(self, place: _Place, ask: _Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
+        """An answer or a Refusal for every item of so many tokens; an item that is a Refusal already keeps it."""
         note(model=place.name, items=len(items))
         found = list(items)
-        tokens = {index: cost(item) for index, item in enumerate(items) if not isinstance(item, Refusal)}
+        wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
         most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else None
-        long = [index for index, size in tokens.items() if most is not None and size > most]
-        short = [index for index, size in tokens.items() if most is None or size <= most]
+        long = [index for index in wanted if most is not None and tokens[index] > most]
+        short = [index for index in wanted if most is None or tokens[index] <= most]
         parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
         submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
         answers = await _all(
@@ -343,6 +338,15 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             part = items[start : start + _TEXTS_AT_A_TIME]
             changed += await loop.run_in_executor(self._text_thread, list, map(change, part))
         return changed
+
+    async def _listed(self, request: Any, reader: Any, items: Iterable[_Item]) -> list[_Item]:
+        """All of them; of a large request, and of text that is cut, beside the event loop."""
+        if reader is None and request.ByteSize() <= _SMALL:
+            return list(items)
+        loop, found, rest = asyncio.get_running_loop(), list[_Item](), iter(items)
+        while part := await loop.run_in_executor(self._text_thread, list, itertools.islice(rest, _TEXTS_AT_A_TIME)):
+            found += part
+        return found
 
     async def _aside(self, request: Any, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call a function; for a large request beside the event loop, so that others are answered meanwhile."""
@@ -404,9 +408,12 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
 async def _all(parts: Iterable[Any]) -> list[Any]:
     """The results of coroutines; when one fails, or nobody waits any more, the others are called off."""
-    tasks = [asyncio.ensure_future(part) for part in parts]
+    coroutines = list(parts)
+    if len(coroutines) == 1:  # as nearly always: no task of its own
+        return [await coroutines[0]]
+    tasks = [asyncio.ensure_future(part) for part in coroutines]
     try:
-        return [await tasks[0]] if len(tasks) == 1 else list(await asyncio.gather(*tasks))
+        return list(await asyncio.gather(*tasks))
     finally:
         for task in tasks:
             task.cancel()

@@ -45,6 +45,10 @@ def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
                 seen += 1
                 if seen > most:
                     return True
+                tag = content[place]
+                if tag & 0x87 == _LENGTH and tag >> 3 not in inner and content[place + 1] < 0x80:  # most are so
+                    place += 2 + content[place + 1]
+                    continue
                 tag, place = _varint(content, place)
                 kind = tag & 7
                 if kind == _LENGTH:

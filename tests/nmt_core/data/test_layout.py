@@ -9,7 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.data.layout import Layout, Run, long_runs, short_runs
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.layers.attention import AdditiveAttention
+from nmt_core.serving.cost import Proportions, translation_cost
 
 
 def rows_of(counts: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
@@ -32,6 +34,26 @@ def test_long_runs_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("nmt_core.data.layout._LAUNCH", 20)
     runs = long_runs(rows_of([3, 4]), np.array([2, 5]))
     assert runs == [Run(0, 4, None, 5), Run(4, 7, None, 5)]
+
+
+@given(st.lists(st.integers(1, 300), min_size=1, max_size=6), st.data())
+def test_short_runs_are_bounded_by_what_their_energies_take(counts: list[int], data: st.DataObject) -> None:
+    widths = np.array([data.draw(st.sampled_from([1, 30, 128, 129, 2001, 30_000])) for _ in counts])
+    runs = short_runs(rows_of(counts), widths)
+    for run in runs:
+        assert run.last - run.first <= 128
+        assert run.last == run.first + 1 or (run.last - run.first) * run.width <= 16_384
+    largest = max((run.last - run.first) * run.width for run in runs)
+    assert largest <= translation_energies(max(counts), int(widths.max())) or max(counts) < 12  # several sentences
+
+
+def translation_energies(beam: int, width: int) -> int:
+    """Positions that the server accounts for, of one unit."""
+    config = DecodingConfig(beam=beam, max_length_ratio=0.0, max_length_extra=0)
+    with_unit, without = (
+        translation_cost([(width - 1, 1)], config, Proportions(attention_units=units)).memory for units in (1, 0)
+    )
+    return (with_unit - without) // 4
 
 
 def test_attention_is_the_same_with_long_and_short_runs() -> None:

@@ -1,0 +1,102 @@
+"""The pairs of a request as the model reads them: checked, cut into the model's words, and counted, before any work.
+
+Words of another form may become many times as many pieces; what counts, for the limits and for the cost, are the
+pieces. A text that stands in many pairs is looked at once.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from nmt_core.inference.text_forms import FormReader
+from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.serving.checks import text_problem
+from nmt_core.serving.cost import Cost, score_cost
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.texts import count_words
+
+
+class ReadText(NamedTuple):
+    """``text`` is what the model reads, of ``words`` words; ``reading`` says where these come from."""
+
+    text: str
+    words: int
+    reading: Any
+
+
+class ReadPair(NamedTuple):
+    """A pair, as the model reads it."""
+
+    source: ReadText
+    target: ReadText
+
+    @property
+    def pair(self) -> SentencePair:
+        """What the model scores."""
+        return SentencePair(self.source.text, self.target.text)
+
+    @property
+    def tokens(self) -> int:
+        """What it costs the device."""
+        return self.source.words + self.target.words + 2
+
+
+def read_pairs(
+    groups: Iterable[tuple[str, Iterable[str]]], field: str, limits: Limits, reader: FormReader | None
+) -> Iterator[ReadPair | Refusal]:
+    """The pairs of every source and its targets, or what is wrong with them; ``reader`` reads another form of text."""
+    read_source, read_target = (None, None) if reader is None else (reader.read_source, reader.read_target)
+    sources = functools.cache(lambda text: _read(text, field, limits, read_source))
+    targets = functools.cache(lambda text: _read(text, field, limits, read_target))
+    for source, texts in groups:
+        first = sources(source)
+        for text in texts:
+            second = first if isinstance(first, Refusal) else targets(text)
+            if isinstance(second, Refusal):
+                yield second
+            elif not isinstance(first, Refusal):
+                yield ReadPair(first, second)
+
+
+def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | None) -> ReadText | Refusal:
+    if problem := text_problem(limits, text, field):
+        return problem
+    if read is None:
+        return ReadText(text, count_words(text), None)
+    reading = read(text)
+    problem = text_problem(limits, reading.text, field, what="the text as the model reads it")
+    return problem or ReadText(reading.text, max(count_words(text), count_words(reading.text)), reading)
+
+
+def restored(
+    scores: Sequence[PairScore | Refusal], pairs: Sequence[ReadPair | Refusal], reader: FormReader | None
+) -> Iterator[PairScore | Refusal]:
+    """The scores with their numbers for the words of the request."""
+    for score, pair in zip(scores, pairs, strict=True):
+        if reader is None or isinstance(score, Refusal) or isinstance(pair, Refusal):
+            yield score
+        else:
+            yield reader.restore(score, pair.source.reading, pair.target.reading)
+
+
+class ScoringWork(NamedTuple):
+    """What a device is asked for pairs, how many tokens each has, and what they cost; ``words`` are target words."""
+
+    items: list[SentencePair | Refusal]
+    tokens: list[int]
+    cost: Cost
+    words: int
+
+
+def scoring_work(pairs: Sequence[ReadPair | Refusal], *, per_word: bool, attention: bool) -> ScoringWork:
+    """Of these pairs."""
+    lengths = [(pair.source.words, pair.target.words) for pair in pairs if not isinstance(pair, Refusal)]
+    return ScoringWork(
+        [pair if isinstance(pair, Refusal) else pair.pair for pair in pairs],
+        [0 if isinstance(pair, Refusal) else pair.tokens for pair in pairs],
+        score_cost(lengths, per_word=per_word, attention=attention),
+        sum(target for _, target in lengths),
+    )

@@ -1,0 +1,73 @@
+"""Scores over gRPC beside the same scorer in-process, with logits as large as those of trained models."""
+
+from __future__ import annotations
+
+import random
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import build_model
+from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.serving.client import RemotePairScorer
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+WORDS = 3000
+RELATIVE, ABSOLUTE = 1e-6, 1e-5
+
+
+@pytest.fixture(scope="module")
+def confident(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of 128 units, random."""
+    config = RNNsearchConfig(embedding=64, hidden=128, maxout=64, alignment=128)
+    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS - 2))])
+    model = build_model(config, WORDS, WORDS).eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(1)
+    for name, parameter in model.named_parameters():
+        scale = 1.5 if "output" in name or "generator" in name else 0.15
+        parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
+    folder = tmp_path_factory.mktemp("confident") / "model"
+    save_model(str(folder), model, vocabulary, vocabulary, FolderConfig(model=config))
+    return folder
+
+
+def pairs_of(chance: random.Random, count: int) -> list[SentencePair]:
+    def text() -> str:
+        return " ".join(f"w{chance.randrange(WORDS - 2)}" for _ in range(chance.randint(1, 40)))
+
+    return [SentencePair(text(), text()) for _ in range(count)]
+
+
+def test_scores_alone_and_in_company(start, confident: Path) -> None:
+    server = start("--model", f"m={confident}", "--threads", "1")
+    scorer = ModelPairScorer([load_model(str(confident))])
+    pairs = pairs_of(random.Random(1), 12)
+    remote = RemotePairScorer(server.address)
+    expected = [scorer.score([pair])[0].log_prob for pair in pairs]
+    assert min(expected) < -500
+    assert [remote.score([pair])[0].log_prob for pair in pairs] == expected
+    company = [pytest.approx(one, rel=RELATIVE, abs=ABSOLUTE) for one in expected]
+    end = threading.Event()
+
+    def others(seed: int) -> None:
+        chance, client = random.Random(seed), RemotePairScorer(server.address)
+        while not end.is_set():
+            client.score(pairs_of(chance, chance.randint(1, 20)))
+
+    threads = [threading.Thread(target=others, args=(seed,)) for seed in range(3)]
+    for thread in threads:
+        thread.start()
+    try:
+        for number in range(10):
+            assert [one.log_prob for one in remote.score(pairs)] == company
+            place = number % len(pairs)
+            assert remote.score([pairs[place]])[0].log_prob == company[place]
+    finally:
+        end.set()
+        for thread in threads:
+            thread.join()

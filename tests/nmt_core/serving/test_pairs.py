@@ -1,0 +1,84 @@
+"""Pairs are checked and counted as the model reads them, each text once."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+
+from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
+from nmt_core.serving.refusal import Refusal
+
+LIMITS = Limits(words=10, characters=100)
+
+
+class Text(NamedTuple):
+    text: str
+
+
+class Letters:
+    """Cuts every word into its letters; ``seen`` are the texts that it was given."""
+
+    def __init__(self) -> None:
+        self.seen: list[str] = []
+
+    def read_source(self, text: str) -> Text:
+        self.seen.append(text)
+        return Text(" ".join(text.replace(" ", "")))
+
+    def read_target(self, text: str) -> Text:
+        return self.read_source(text)
+
+    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
+        return score._replace(log_prob=score.log_prob - len(source.text))
+
+
+def read(groups: list[tuple[str, list[str]]], reader: Letters | None = None) -> list[ReadPair | Refusal]:
+    return list(read_pairs(groups, "pairs", LIMITS, reader))
+
+
+def test_words_are_counted_as_the_model_reads_them() -> None:
+    (as_it_is,), (cut,) = read([("ab cd", ["e"])]), read([("ab cd", ["e"])], Letters())
+    assert isinstance(as_it_is, ReadPair)
+    assert isinstance(cut, ReadPair)
+    assert (as_it_is.tokens, cut.tokens) == (2 + 1 + 2, 4 + 1 + 2)
+    assert cut.pair == SentencePair("a b c d", "e")
+    steps = [scoring_work([one], per_word=False, attention=True).cost for one in (as_it_is, cut)]
+    assert steps[0].answer < steps[1].answer
+
+
+def test_a_word_of_many_pieces_is_as_long_as_these() -> None:
+    long = "a" * 11  # one word, and more pieces than are allowed
+    assert all(isinstance(one, ReadPair) for one in read([(long, [long])]))
+    for one in read([(long, ["b"]), ("b", [long, long])], Letters()):
+        assert isinstance(one, Refusal)
+        assert one.reason == "TEXT_TOO_LONG"
+        assert str(one) == "the text as the model reads it has 11 words; at most 10"
+
+
+def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[str] = []
+
+    def count(text: str) -> int:
+        counted.append(text)
+        return 1
+
+    monkeypatch.setattr("nmt_core.serving.pairs.count_words", count)
+    assert len(read([(" " * 50, ["b"] * 500)] * 3)) == 1500
+    assert counted == [" " * 50, "b"]
+    reader = Letters()
+    read([("a", ["b"] * 500)] * 3, reader)
+    assert reader.seen == ["a", "b"]
+
+
+def test_what_is_wrong_stays_in_its_place() -> None:
+    pairs = read([("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])], Letters())
+    assert [isinstance(one, Refusal) for one in pairs] == [False, True, True, True]
+    work = scoring_work(pairs, per_word=False, attention=False)
+    assert work.tokens == [4, 0, 0, 0]
+    assert work.words == 1
+    scores = [PairScore(-1.0, 0, 0) if isinstance(one, SentencePair) else one for one in work.items]
+    assert list(restored(scores, pairs, Letters())) == [PairScore(-2.0, 0, 0), *pairs[1:]]
+    assert list(restored(scores, pairs, None)) == scores
