@@ -45,15 +45,12 @@ def weight(text: str) -> float:
 def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     """That of ``--lm``. Raises ConfigError for options that do not go together, InputError for a bad file."""
     from nmt_core.commands.search_options import search_config
-    from nmt_core.errors import ConfigError
     from nmt_core.inference.lm_reranking import LanguageModelReranker
     from nmt_core.ngram import NgramModel
 
     if not _given(args, "lm"):
         return None
     ranking = search_config(args).ranking
-    if args.coverage_penalty:
-        raise ConfigError("--coverage-penalty is not in the score that --lm ranks by; leave out one of them")
     return LanguageModelReranker(NgramModel(args.lm), weight=args.lm_weight, ranking=ranking)
 
 

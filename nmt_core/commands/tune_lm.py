@@ -50,15 +50,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune."""
-    from nmt_core.errors import ConfigError
     from nmt_core.inference.lm_reranking import UnknownShare, with_lm_log_probs
     from nmt_core.inference.lm_tuning import parse_grid, tune_weight
     from nmt_core.ngram import NgramModel
 
     weights = parse_grid(args.weights)
     config = search_config(args)
-    if args.coverage_penalty:
-        raise ConfigError("--coverage-penalty is not in the score that --lm ranks by; leave it out")
     model = NgramModel(args.lm)
     references: list[str] = []
     lists = [with_lm_log_probs(model, found) for found in _translations(args, references)]

@@ -2,8 +2,8 @@
 
     score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
 
-Both are natural logarithms with ``</s>`` counted, as it is in the length: the score of search, with
-one more model. Weight 0 leaves the order as it is.
+Both are natural logarithms with ``</s>`` counted, as it is in the length. It is the score of search, with one more
+model: what else counts there (coverage, the probabilities of constraints) stays. Weight 0 leaves all as it is.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def combined_score(translation: Translation, *, weight: float, ranking: LengthNo
     assert translation.lm_log_prob is not None
     if not translation.word_log_probs:
         return 0.0
-    total = translation.log_prob + weight * translation.lm_log_prob
-    return ranking.normalize(total, length=len(translation.word_log_probs))
+    added = ranking.normalize(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
+    return translation.score + added
 
 
 def _judge(share: UnknownShare, warn: Callable[[str], None]) -> None:

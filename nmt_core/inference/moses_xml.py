@@ -34,8 +34,8 @@ XmlMode = Literal["exclusive", "inclusive", "ignore", "pass-through"]
 XML_MODES: tuple[XmlMode, ...] = get_args(XmlMode)
 
 _SEPARATOR = "||"
-_TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*)(?P<attributes>(?:[^<>\"]|\"[^\"]*\")*?)(?P<empty>/?)>")
-_ATTRIBUTE = re.compile(r"\s+([A-Za-z][\w.-]*)\s*=\s*\"([^\"]*)\"")
+_TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*+)(?P<attributes>(?:[^<>\"]|\"[^\"]*\")*?)(?P<empty>/?)>")
+_ATTRIBUTE = re.compile(r"(?<!\s)\s++([A-Za-z][\w.-]*+)\s*+=\s*\"([^\"]*)\"")
 _REORDERING = ("wall", "zone")
 
 

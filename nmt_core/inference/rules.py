@@ -4,7 +4,8 @@ Lexical constraints are phrases that a translation must contain (Hokamp and Liu 
 constraint has one phrase, or several of which one is taken, each with a log-probability that is added to the
 hypothesis that takes it (0 unless given). A constraint that is not ``required`` is an offer: hypotheses that take
 it keep places in the beam, and the best score decides. Every word of a translation serves one constraint at most;
-where words can be read as phrases in several ways, all are followed.
+where words can be read as phrases in several ways, all are followed, or the best ``MOST_READINGS``. Equal constraints
+are met in their order.
 
 Words are ids of the target vocabulary. Prefix and constraints go before ``forbid_unknown`` and ``no_repeat_ngram``.
 """
@@ -21,6 +22,8 @@ from nmt_core.inference.hypothesis import Matrix, Placed
 from nmt_core.text.vocabulary import END_ID
 
 Words = tuple[int, ...]
+
+MOST_READINGS = 64  # of one hypothesis
 
 
 @dataclass(frozen=True)
@@ -112,9 +115,10 @@ class Rules:
             other = readings.get(reading.met)
             if other is None or reading.since < other.since:
                 readings[reading.met] = reading
-        useful = [
-            one for one in readings.values() if one.begun or not any(one.met < other.met for other in readings.values())
-        ]
+        found = list(readings.values())
+        if len(found) > MOST_READINGS:
+            found = sorted(found, key=lambda one: self._worth(one, words), reverse=True)[:MOST_READINGS]
+        useful = [one for one in found if one.begun or not any(one.met < other.met for other in found)]
         return replace(progress, words=words, readings=tuple(useful))
 
     def _readings(self, old: Reading, words: Words) -> Iterator[Reading]:
@@ -170,14 +174,14 @@ class Rules:
         """The reading that counts: with the fewest words missing, then most constraints, then the likeliest phrases."""
         if len(progress.readings) == 1:
             return progress.readings[0]
-        return max(
-            progress.readings,
-            key=lambda one: (-self._missing(one, progress.words), len(one.taken), self._log_prob(one)),
-        )
+        return max(progress.readings, key=lambda one: self._worth(one, progress.words))
 
     def log_prob(self, progress: Progress) -> float:
         """The sum of the log-probabilities of the phrases taken."""
         return self._log_prob(self.best(progress))
+
+    def _worth(self, reading: Reading, words: Words) -> tuple[int, int, float]:
+        return -self._missing(reading, words), len(reading.taken), self._log_prob(reading)
 
     def _log_prob(self, reading: Reading) -> float:
         return sum(self.constraints[one.constraint].log_probs[one.phrase] for one in reading.taken)
@@ -192,12 +196,15 @@ class Rules:
         return least - most_begun
 
     def _open_phrases(self, reading: Reading) -> list[tuple[int, int, Words]]:
-        """(constraint, number of the phrase, phrase) of the constraints that are not met."""
+        """(constraint, number of the phrase, phrase) of the constraints not met; of equal ones those of the first."""
         met = reading.met
+        numbers: dict[Constraint, int] = {}
+        for number, constraint in enumerate(self.constraints):
+            if number not in met:
+                numbers.setdefault(constraint, number)
         return [
             (number, place, phrase)
-            for number, constraint in enumerate(self.constraints)
-            if number not in met
+            for constraint, number in numbers.items()
             for place, phrase in enumerate(constraint.phrases)
         ]
 

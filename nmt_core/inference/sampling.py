@@ -18,10 +18,12 @@ from torch import Tensor
 
 from nmt_core.data.batching import Padded
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
-from nmt_core.inference.predictor import Predictor
+from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import SamplingConfig
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
+
+_AT_ONCE = 1 << 22  # words whose chances are worked out together: 32 MiB in float64
 
 
 @torch.inference_mode()
@@ -49,10 +51,10 @@ def sample(
     for time in range(max(limits, default=0) + 1):
         step = predictor.advance(previous_N, state, memory)
         state = step.state
-        drawn_N = _draw(step.log_probs_NV, chances_TN[time], config, short=time < config.min_length)
-        previous_N = drawn_N.masked_fill(time >= limits_N, END_ID)
+        closed_N = time >= limits_N
+        previous_N, log_probs_N = _next_words(step, chances_TN[time], closed_N, config, short=time < config.min_length)
         words.append(previous_N)
-        log_probs.append(step.log_probs_NV.gather(1, previous_N.unsqueeze(1)).squeeze(1))
+        log_probs.append(log_probs_N)
         if attention and step.attention_NS is not None:
             attentions.append(step.attention_NS)
         open_N &= previous_N != END_ID
@@ -71,13 +73,28 @@ def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConf
     return chances.reshape(longest, -1)
 
 
+def _next_words(
+    step: Advance, chances_N: Tensor, closed_N: Tensor, config: SamplingConfig, *, short: bool
+) -> tuple[Tensor, Tensor]:
+    """The words drawn, ``</s>`` in the rows that are closed, and their log-probabilities; some rows at a time."""
+    words, log_probs = [], []
+    rows = max(1, _AT_ONCE // step.scores_NV.shape[1])
+    columns = (step.scores_NV, step.normalizer_N, chances_N, closed_N)
+    for scores_RV, normalizer_R, chances_R, closed_R in zip(*(part.split(rows) for part in columns), strict=True):
+        log_probs_RV = scores_RV - normalizer_R.unsqueeze(1)
+        words_R = _draw(log_probs_RV, chances_R, config, short=short).masked_fill(closed_R, END_ID)
+        words.append(words_R)
+        log_probs.append(log_probs_RV.gather(1, words_R.unsqueeze(1)).squeeze(1))
+    return torch.cat(words), torch.cat(log_probs)
+
+
 def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig, *, short: bool) -> Tensor:
     """The words at which the cumulated probabilities first exceed the random numbers."""
-    weights_NV = (log_probs_NV / config.temperature).softmax(dim=1, dtype=torch.float64)
-    if config.forbid_unknown:
-        weights_NV[:, UNKNOWN_ID] = 0.0
-    if short:
-        weights_NV[:, END_ID] = 0.0
+    scaled_NV = log_probs_NV.double() / config.temperature
+    for word, forbidden in ((UNKNOWN_ID, config.forbid_unknown), (END_ID, short)):
+        if forbidden:  # before the softmax, in which all the others may vanish beside them
+            scaled_NV[:, word] = -torch.inf
+    weights_NV = scaled_NV.softmax(dim=1)
     if 0 < config.top_k < weights_NV.shape[1]:
         others_NO = weights_NV.sort(dim=1, descending=True, stable=True).indices[:, config.top_k :]
         weights_NV.scatter_(1, others_NO, 0.0)

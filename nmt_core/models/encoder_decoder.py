@@ -203,7 +203,7 @@ class RecurrentDecoder(Decoder):
         """s_0 = tanh(W_s x + b_s), or zeros."""
         told_BH = self.context.first(memory)
         if self.initial is None:
-            return told_BH.new_zeros(len(told_BH), self.cell.state_size)
+            return self.embedding.weight.new_zeros(len(told_BH), self.cell.state_size)
         return self.cell.state_of(torch.tanh(self.initial(told_BH)))
 
     def _parts_of_word(self, embedded: Tensor) -> list[Tensor]:

@@ -237,13 +237,14 @@ class _Reader:
         found = []
         for place, paths in enumerate(files):
             pairs = list(self._sentences(*paths) if data.dev_text else self._pairs(paths))
-            if not pairs:
-                raise ConfigError(f"{paths[0]}: is empty; there is nothing to validate on")
             found.append(self.development_set(pairs, _name([path for path, *_ in files], place)))
         return tuple(found)
 
     def development_set(self, pairs: Sequence[TextPair], name: str) -> DevelopmentSet:
-        """Pairs to validate on."""
+        """Pairs to validate on. Raises ConfigError where none has words, on both sides unless it is monolingual."""
+        if not any(target.strip() and (self.data.text or source.strip()) for source, target, *_ in pairs):
+            what = "sentence" if self.data.text else "pair of sentences"
+            raise ConfigError(f"{name}: has no {what} that is not empty; there is nothing to validate on")
         return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name)
 
     def _sentences(self, path: str) -> Iterator[TextPair]:

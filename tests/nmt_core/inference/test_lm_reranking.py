@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from nmt_core.errors import InputError
-from nmt_core.inference.lm_reranking import LanguageModelReranker
+from nmt_core.inference.lm_reranking import LanguageModelReranker, with_lm_log_probs
 from nmt_core.inference.search_config import BY_LENGTH, DecodingConfig, LengthNormalization
+from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translator import Translation, Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.ngram import NgramModel
@@ -33,9 +34,10 @@ def model(path: str) -> NgramModel:
     return NgramModel(path)
 
 
-def translation(text: str, log_prob: float) -> Translation:
+def translation(text: str, log_prob: float, exponent: float = 1.0) -> Translation:
     words = tuple(text.split())
-    return Translation(text, words, log_prob, log_prob / (len(words) + 1), (log_prob, *(0.0 for _ in words)), ("x",))
+    score = log_prob / (len(words) + 1) ** exponent
+    return Translation(text, words, log_prob, score, (log_prob, *(0.0 for _ in words)), ("x",))
 
 
 @pytest.mark.parametrize(
@@ -74,6 +76,7 @@ def test_the_score_is_the_formula(model: NgramModel) -> None:
     assert [one.text for one in reranked] == ["un groupe .", "hommes ."]
     assert by_text["un groupe ."].lm_log_prob == pytest.approx(-1.6 * LN_10, abs=1e-5)
     assert by_text["un groupe ."].log_prob == -2.1
+    found = [translation("hommes .", -2.0, 0.5), translation("un groupe .", -2.1, 0.5)]
     root = LanguageModelReranker(model, weight=0.5, ranking=LengthNormalization(0.5)).rerank(found)
     assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
 
@@ -95,6 +98,19 @@ def test_weight_zero_leaves_the_order_and_a_great_one_takes_the_language_model_s
         everything = LanguageModelReranker(model, weight=1e6).rerank(beam)
         expected = max(beam, key=lambda one: model.log_prob(one.words) / (len(one.words) + 1))
         assert everything[0].words == expected.words
+
+
+def test_coverage_and_probabilities_of_constraints_still_count(
+    model: NgramModel, load_tiny: Callable[..., LoadedModel]
+) -> None:
+    config = DecodingConfig(beam=8, nbest=8, coverage_penalty=2.0)
+    words = ("a", "group", "men")
+    line = SourceLine("a group of men", constraints=(PhraseConstraint(words, (-0.1, -3.0, -7.0)),))
+    beam = Translator([load_tiny("rnnsearch")], config=config).translate([line])[0]
+    assert LanguageModelReranker(model, weight=0.0).rerank(beam) == with_lm_log_probs(model, beam)
+    (score,) = (one.score for one in LanguageModelReranker(model, weight=0.5).rerank(beam[:1]))
+    expected = beam[0].score + 0.5 * model.log_prob(beam[0].words) / (len(beam[0].words) + 1)
+    assert score == pytest.approx(expected, abs=1e-12)
 
 
 def heard(model: NgramModel, texts: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 import pytest
@@ -86,3 +87,17 @@ def test_any_text_is_a_line_or_an_error(text: str, mode: str) -> None:
         assert "<" not in line.text
         assert ">" not in line.text
     assert all(phrase for one in line.constraints for phrase in one.words)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("<" + "a" * 100_000, id="name"),
+        pytest.param("<a" + " " * 100_000 + ">b</a>", id="blanks"),
+        pytest.param("<a b" + " " * 100_000 + ">c</a>", id="blanks behind a name"),
+        pytest.param('<a "' * 30_000, id="quotes"),
+    ],
+)
+def test_long_markup_takes_linear_time(text: str) -> None:
+    with contextlib.suppress(ValueError):
+        parse_xml_line(text, mode="exclusive")  # seconds; minutes, if the time were quadratic

@@ -9,26 +9,35 @@ import torch
 
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.build import build_model
+from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 WORDS = 3000
 CONFIG = RNNsearchConfig(embedding=64, hidden=96, maxout=48, alignment=64)
+BFLOAT16 = [
+    RNNLMConfig(embedding=64, hidden=96),
+    RNNLMConfig(embedding=64, hidden=96, cell="lstm", depth=2, output_rank=32),
+    RNNLMConfig(embedding=64, hidden=96, cell="layer-norm-gru"),
+    RNNencdecConfig(embedding=64, hidden=96, maxout=48, cell="lstm", decoder_depth=2),
+]
 
 
-def confident(dtype: torch.dtype) -> LoadedModel:
+def confident(dtype: torch.dtype, config: AnyConfig = CONFIG) -> LoadedModel:
     """A random model with opinions as strong as a trained one's: logits are tens."""
     vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS - 2))])
-    model = build_model(CONFIG, WORDS, WORDS).eval().requires_grad_(False)
+    model = build_model(config, WORDS, WORDS).eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(1)
     for name, parameter in model.named_parameters():
         scale = 1.5 if "output" in name or "generator" in name else 0.2
         parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return LoadedModel(model.to(dtype), vocabulary, vocabulary, FolderConfig(model=CONFIG), "f" * 12, "confident")
+    return LoadedModel(model.to(dtype), vocabulary, vocabulary, FolderConfig(model=config), "f" * 12, "confident")
 
 
 def lines() -> list[str]:
@@ -60,3 +69,16 @@ def test_the_company_of_a_batch(dtype: torch.dtype, per_word: float) -> None:
     for pair, score in zip(pairs, together, strict=True):
         words = pair.target.count(" ") + 2
         assert scorer.score([pair])[0].log_prob == pytest.approx(score.log_prob, abs=per_word * words)
+
+
+@pytest.mark.parametrize("config", BFLOAT16, ids=lambda config: f"{config.type}-{config.cell}")
+def test_every_kind_of_model_takes_bfloat16(config: RNNLMConfig | RNNencdecConfig) -> None:
+    exact, coarse = confident(torch.float32, config), confident(torch.bfloat16, config)
+    pairs = [SentencePair(source, target) for source, target in zip(lines(), lines()[::-1], strict=True)]
+    for one, other in zip(ModelPairScorer([exact]).score(pairs), ModelPairScorer([coarse]).score(pairs), strict=True):
+        assert other.log_prob == pytest.approx(one.log_prob, rel=0.02)
+    assert Translator([coarse], config=DecodingConfig(beam=2)).translate(lines()[:2])
+    language = FusedLanguageModel(coarse, 0.5) if config.type == "rnnlm" else None
+    if language is not None:
+        fused = Translator([confident(torch.bfloat16)], config=DecodingConfig(beam=2), fusion=language)
+        assert fused.translate(lines()[:2])

@@ -18,7 +18,7 @@ from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.constrained_choice import allocate
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.rules import Constraint, Progress, Rules
+from nmt_core.inference.rules import MOST_READINGS, Constraint, Progress, Rules
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.models.interface import TranslationModel
@@ -208,6 +208,18 @@ def test_the_words_of_a_constraint_count_once() -> None:
         progress = rules.extend(progress, word)
         assert rules.missing(progress) == missing
     assert [placed.first for placed in rules.best(progress).taken] == [0, 3]
+
+
+@pytest.mark.parametrize("number_of_phrases", [1, 2])
+def test_a_word_that_many_constraints_ask_for_is_followed_in_bounded_time(number_of_phrases: int) -> None:
+    phrases = [((2,), (number + 10,))[:number_of_phrases] for number in range(16)]
+    rules = Rules(constraints=tuple(map(Constraint, phrases)))
+    progress = Progress()
+    for met in range(1, 17):
+        progress = rules.extend(progress, 2)
+        assert len(progress.readings) <= MOST_READINGS
+        assert rules.missing(progress) == 16 - met
+    assert {one.constraint for one in rules.best(progress).taken} == set(range(16))
 
 
 def test_places_are_divided_among_banks() -> None:

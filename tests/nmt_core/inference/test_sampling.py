@@ -5,16 +5,18 @@ from __future__ import annotations
 import collections
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import SamplingConfig
-from nmt_core.models.interface import TranslationModel
-from nmt_core.text.vocabulary import UNKNOWN_ID
+from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 MakeModel = Callable[..., TranslationModel]
 Enumerate = Callable[..., dict[tuple[int, ...], float]]
@@ -93,3 +95,26 @@ def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
 def test_samples_keep_the_least_length(tiny: MakeModel, sources: Padded) -> None:
     drawn = sample(ModelPredictor(tiny(words=4, seed=7)), sources, config=SamplingConfig(samples=9, min_length=6))
     assert all(len(h.words) >= 6 for hypotheses in drawn for h in hypotheses)
+
+
+@pytest.mark.parametrize(
+    ("forbidden", "options"), [(END_ID, {"min_length": 4}), (UNKNOWN_ID, {"forbid_unknown": True})]
+)
+def test_among_what_is_allowed_the_likeliest_is_drawn_at_low_temperatures(
+    tiny: MakeModel, forbidden: int, options: dict[str, Any]
+) -> None:
+    model = tiny(words=20, seed=4)
+    with torch.no_grad():
+        model.generator.bias[forbidden] = 30.0  # beside it, nothing else is left of p ** 100
+    config = SamplingConfig(samples=2, temperature=0.01, max_length_ratio=0, max_length_extra=4, **options)
+    log_probs_V = model.log_probs(next_readout(model, [2, 3]))[0].clone()
+    log_probs_V[forbidden] = -math.inf
+    for hypothesis in sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]:
+        assert hypothesis.words[0] == int(log_probs_V.argmax())
+
+
+def next_readout(model: TranslationModel, source: list[int]) -> torch.Tensor:
+    """What the generator reads before the first word."""
+    with torch.no_grad():
+        memory = model.encode(pad([source]))
+        return model.step(torch.tensor([NO_WORD]), model.start(memory), memory).readout_NL

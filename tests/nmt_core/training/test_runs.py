@@ -294,3 +294,18 @@ def test_progress_is_remembered(runs) -> None:
     assert found.keys() == {field.name for field in dataclasses.fields(Progress)}
     assert found["update"] == 7
     assert TrainingConfig().save_every == 10.0
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"dev_source": None, "dev_target": None, "hold_out": 4}], ids=["files", "held out"]
+)
+def test_development_sets_without_words_are_told_before_training(
+    runs, data: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("dev", "train"):
+        source = Path(runs.file(f"{name}.s"))
+        source.write_text("\n" * len(source.read_text().splitlines()))
+    runs.write("run", data=data)
+    assert runs.go_on("run") == 2
+    assert "nothing to validate on" in capsys.readouterr().err
+    assert not Path(runs.file("run")).exists()
