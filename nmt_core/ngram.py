@@ -78,7 +78,7 @@ def _load(path: str) -> Any:
     try:
         import kenlm
     except ImportError as error:
-        raise ConfigError("an n-gram model needs the kenlm module: pip install kenlm") from error
+        raise ConfigError("an n-gram model needs KenLM's Python module: pip install 'hybridmt[lm]'") from error
     if not os.path.isfile(path):
         raise InputError(path, "there is no such n-gram model; give an ARPA file or a binary of build_binary")
     _check_counts(path)

@@ -7,6 +7,7 @@ they leave Ctrl-C to the program and end with it, also when that is killed.
 from __future__ import annotations
 
 import collections
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -25,9 +26,27 @@ def open_pool(jobs: int, begin: Callable[..., None], *arguments: Any) -> Process
     """``jobs`` processes, each of which calls ``begin`` (picklable, as its arguments are) before anything else."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
-    for _ in range(jobs):
-        pool.submit(_nothing)  # a pool starts a process only when there is work for it, and models take long to load
+    with _interrupts_held_back():
+        for _ in range(jobs):
+            pool.submit(_nothing)  # a pool starts a process only when there is work for it, and models load slowly
     return pool
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    """Ctrl-C waits until the end of the block; processes started in it do not get it, from their beginning on."""
+    noted: list[int] = []
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which processes inherit
+    handler = signal.signal(signal.SIGINT, lambda number, _: noted.append(number)) if main else None  # other threads
+    try:
+        yield
+    finally:
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        for number in noted[:1]:
+            signal.raise_signal(number)
 
 
 def ask_in_order(

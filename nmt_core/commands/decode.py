@@ -104,6 +104,8 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.alignment import line_writer
 
     write = _writer(args)
+    if args.heatmaps:
+        _make_picture_folder(args.heatmaps)
     reranker = open_reranker(args)
     translator = open_translator(args)
     with contextlib.ExitStack() as stack:
@@ -111,8 +113,6 @@ def run(args: argparse.Namespace) -> int:
         if args.alignments:
             line_of = line_writer(args.alignments)
             sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
-        if args.heatmaps:
-            os.makedirs(args.heatmaps, exist_ok=True)
         lines = _counted(read_source_lines(args), quiet=args.quiet)
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
@@ -237,6 +237,14 @@ def _with_unknowns_noticed(
 
 def _warn(message: str) -> None:
     say(f"nmt-core decode: warning: {message}")
+
+
+def _make_picture_folder(folder: str) -> None:
+    """The folder of ``--heatmaps``, made before the work begins; an error where nothing could be drawn."""
+    from nmt_core.inference.heatmap import load_figure_class
+
+    load_figure_class()
+    os.makedirs(folder, exist_ok=True)
 
 
 def _draw(folder: str, number: int, translation: Translation) -> None:

@@ -74,7 +74,7 @@ def _import_thot() -> Any:
     try:
         from thot import alignment
     except ImportError as error:
-        raise ConfigError("to align a corpus needs SIL Thot: pip install 'hybridmt[align]'") from error
+        raise ConfigError("aligning a corpus needs SIL Thot: pip install 'hybridmt[align]'") from error
     return alignment
 
 

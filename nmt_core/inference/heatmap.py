@@ -32,7 +32,7 @@ def write_heatmap(path: str, translation: Translation) -> None:
 
 
 def _draw(translation: Translation) -> Any:
-    figure_class = _figure_class()
+    figure_class = load_figure_class()
     rows, columns = len(translation.target_labels), len(translation.source_labels)
     cell = min(_INCHES_PER_WORD, _LARGEST / max(rows, columns))
     figure = figure_class(figsize=(columns * cell + 1, rows * cell + 1), dpi=100)
@@ -47,8 +47,11 @@ def _draw(translation: Translation) -> Any:
     return figure
 
 
-def _figure_class() -> Any:
-    """Matplotlib's figure without pyplot: no display, no state shared between pictures."""
+def load_figure_class() -> Any:
+    """Matplotlib's figure without pyplot: no display, no state shared between pictures.
+
+    Raises NmtError where matplotlib is not installed.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:

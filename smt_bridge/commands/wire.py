@@ -25,7 +25,7 @@ _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
 
-In the new file the phrase table's num-features, path and weights are changed, and relative paths become whole ones,
+In the new file the phrase table's num-features, path and weights are changed, and relative paths absolute ones,
 so that Moses finds the files from any folder (--relative-paths: from the folder of the new ini); nothing else. How
 many columns were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and
 0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused."""

@@ -56,7 +56,7 @@ def _examine_path(ini: MosesIni, option: PathOption) -> Iterator[Finding]:
         yield error(place, f"{option.name or 'the ini'} wants {option.path}, which is not there", "correct the path")
     elif option.beside:
         problem = f"{option.path} is found beside this file, but not from the folder in which this was started"
-        yield warning(place, problem, "start Moses in the folder of the ini, or write whole paths")
+        yield warning(place, problem, "start Moses in the folder of the ini, or write absolute paths")
 
 
 def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | None) -> Iterator[Finding]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,15 @@ def test_alignments_have_a_line_per_translation(folder: Path) -> None:
     weights = [json.loads(line) for line in (folder / "weights.jsonl").read_text().split("\n")[:-1]]
     assert weights[0]["source"] == ["a", "group", "of", "men", "</s>"]
     assert len(weights[0]["attention"]) == len(weights[0]["target"])
+
+
+def test_without_matplotlib_nothing_is_translated_first(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    (folder / "output").write_text("older\n")
+    with pytest.raises(NmtError, match=r"pip install 'hybridmt\[viz\]'"):
+        run(folder, "--heatmaps", str(folder / "none"))
+    assert (folder / "output").read_text() == "older\n"
+    assert not (folder / "none").exists()
 
 
 def test_heatmaps_are_numbered_by_line(folder: Path) -> None:

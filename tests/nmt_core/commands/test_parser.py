@@ -81,10 +81,34 @@ def test_without_arguments_it_is_shown_where_to_begin(
     assert command in output.err.partition("where to begin:")[2]
 
 
-@pytest.mark.parametrize("moment", ["raise KeyboardInterrupt", "def main(): raise KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "raise KeyboardInterrupt",
+        "def main(): raise KeyboardInterrupt",
+        "import os, signal\ntry: os.kill(os.getpid(), signal.SIGINT)\nexcept KeyboardInterrupt: raise ImportError",
+    ],
+)
 def test_an_interrupt_is_one_line_while_modules_are_loaded_too(tmp_path: Path, moment: str) -> None:
     (tmp_path / "interrupted.py").write_text(moment)
     call = "import sys; from nmt_core.commands.start import start; sys.exit(start('nmt-core', 'interrupted'))"
     environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"}
     done = subprocess.run([sys.executable, "-c", call], capture_output=True, text=True, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "nmt-core: interrupted\n")
+
+
+def test_processes_do_not_get_an_interrupt_while_they_begin(tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(
+        "import os, signal\n"
+        "from nmt_core.processes import open_pool\n"
+        "def begin(): pass\n"
+        "def main():\n"
+        "    pool = open_pool(2, begin)\n"
+        "    os.killpg(0, signal.SIGINT)\n"
+        "    pool.shutdown()\n"
+    )
+    call = "import sys; from nmt_core.commands.start import start; sys.exit(start('nmt-core', 'job'))"
+    environment = {"PYTHONPATH": f"{tmp_path}:{Path(__file__).parents[3]}"}
+    command = [sys.executable, "-c", call]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, start_new_session=True)
+    assert (done.returncode, done.stderr) == (130, "nmt-core: interrupted\n")
