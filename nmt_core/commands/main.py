@@ -18,6 +18,7 @@ from nmt_core.commands import (
     average,
     client,
     decode,
+    embed,
     fuse,
     init,
     lexicon,
@@ -52,6 +53,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     tune_lm,
     score,
     aer,
+    embed,
     serve,
     client,
 )

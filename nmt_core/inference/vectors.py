@@ -1,0 +1,104 @@
+"""What models learned as vectors: of words, and of whole sources (phrases, sentences).
+
+The vector of a source is what the encoder is left with: c of an RNNencdec (Cho et al. 2014, section 4.4 draws a map of
+them), where all directions ended of an RNNsearch, side by side, and the last layer's h of a deep LSTM.
+
+Shapes: N sources, D numbers of a vector, M vectors searched, Q queries, K neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt_core.data.batching import Padded, group_by_tokens, pad
+from nmt_core.errors import ConfigError
+from nmt_core.layers.reader import Encoded, RecurrentReader
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.context import Summary
+from nmt_core.models.deep_lstm import DeepLSTM
+from nmt_core.models.encoder_decoder import EncoderDecoder
+from nmt_core.models.interface import Side, TranslationModel
+
+Vectors = npt.NDArray[np.float32]
+_TOKENS = 8192  # source words of a batch, with padding
+_BLOCK = 1 << 24  # cosines worked out at a time
+
+
+class Neighbours(NamedTuple):
+    """Places of the nearest vectors, the nearest first, and their cosines, both (Q, K)."""
+
+    places_QK: npt.NDArray[np.int64]
+    cosines_QK: Vectors
+
+
+@torch.inference_mode()
+def source_vectors(loaded: LoadedModel, texts: Sequence[str]) -> Vectors:
+    """The vectors of tokenised sources, (N, D). Raises ConfigError for a model without an encoder."""
+    ids = [loaded.source.encode(text) for text in texts]
+    order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+    found = np.zeros((len(ids), _read(loaded, pad([[]])).shape[1]), dtype=np.float32)
+    for group in group_by_tokens([len(ids[place]) + 1 for place in order], limit=_TOKENS):
+        places = [order[index] for index in group]
+        found[places] = _read(loaded, pad([ids[place] for place in places])).float().cpu().numpy()
+    return found
+
+
+def word_vectors(loaded: LoadedModel, side: Side) -> Iterator[tuple[str, Vectors]]:
+    """Each word of a vocabulary and its vector. Raises ConfigError where the model has none of this side."""
+    tables = dict(loaded.model.embeddings())
+    if side not in tables:
+        raise ConfigError(f"{loaded.folder}: a model of type {loaded.config.model.type} has no vectors of {side} words")
+    words = (loaded.source if side == "source" else loaded.target).words
+    rows: Vectors = tables[side].weight.detach().float().cpu().numpy()
+    return zip(words, rows, strict=True)
+
+
+def nearest(queries_QD: Vectors, vectors_MD: Vectors, *, neighbours: int) -> Neighbours:
+    """The vectors with the largest cosines after the mean of all M is taken off both; of equals the first.
+
+    States of a network have a large part in common, which would make everything near to everything.
+    """
+    mean_D = vectors_MD.mean(axis=0, dtype=np.float64).astype(np.float32)
+    unit_MD, unit_QD = _units(vectors_MD - mean_D), _units(queries_QD - mean_D)
+    places, cosines = [], []
+    rows = max(1, _BLOCK // len(unit_MD))
+    for first in range(0, len(unit_QD), rows):
+        cosines_QM = unit_QD[first : first + rows] @ unit_MD.T
+        order_QK = np.argsort(-cosines_QM, axis=1, kind="stable")[:, :neighbours]
+        places.append(order_QK)
+        cosines.append(np.take_along_axis(cosines_QM, order_QK, axis=1))
+    return Neighbours(np.concatenate(places), np.concatenate(cosines))
+
+
+def _units(vectors: Vectors) -> Vectors:
+    """Of length 1; zeros stay zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = (vectors / np.where(lengths == 0.0, 1.0, lengths)).astype(np.float32)
+    return units
+
+
+def _read(loaded: LoadedModel, source: Padded) -> Tensor:
+    found = _encoded(loaded.model, source.to(loaded.model.device))
+    if found is None:
+        raise ConfigError(f"{loaded.folder}: a model of type {loaded.config.model.type} reads no source")
+    return found
+
+
+def _encoded(model: TranslationModel, source: Padded) -> Tensor | None:
+    """(B, D); None of a model without an encoder."""
+    if isinstance(model, DeepLSTM):
+        encoded: Encoded = model.reader(source)
+        return encoded.ends(0)
+    if not isinstance(model, EncoderDecoder) or not isinstance(model.source_encoder, RecurrentReader):
+        return None
+    memory = model.encode(source)
+    if isinstance(memory, Summary):
+        return memory.summary_BH
+    encoded = model.source_encoder(source)
+    return torch.cat([encoded.ends(place) for place in range(len(model.source_encoder.directions))], dim=1)

@@ -1,0 +1,134 @@
+"""``nmt-core embed``: vectors are the encoders' (in NumPy), and neighbours those of brute force."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt_core.commands.main import main
+from nmt_core.inference import vectors as module
+from nmt_core.inference.vectors import nearest, source_vectors
+from nmt_core.models.build import AnyConfig, new_model
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model, save_model
+from nmt_core.models.cslm import CSLMConfig
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.models import luong_reference, reference
+
+SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
+CONFIGS: dict[str, AnyConfig] = {
+    "rnnencdec": RNNencdecConfig(**SMALL),
+    "cho": RNNencdecConfig(summary="tanh", **SMALL),
+    "rnnsearch": RNNsearchConfig(alignment=6, **SMALL),
+    "deep": DeepLSTMConfig(embedding=4, hidden=5, depth=2, init_range=0.7),
+    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6,)),
+}
+WORDS = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
+LINES = ["a b c", "", "f", "a b", "c b a", "a b zzz", "a b c"]
+
+
+def saved(folder: Path, kind: str) -> str:
+    config = CONFIGS[kind]
+    path = str(folder / kind)
+    save_model(path, new_model(config, len(WORDS), len(WORDS), seed=3), WORDS, WORDS, FolderConfig(model=config))
+    (folder / "lines").write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def expected(loaded: LoadedModel, kind: str, words: list[int]) -> np.ndarray:
+    p = {name: tensor.double().numpy() for name, tensor in loaded.model.named_parameters()}
+    if kind == "deep":
+        layers = luong_reference.layers_of(p, "encoder.", p["encoder.inputs.weight"])
+        return [luong_reference.run(layers, p["source_embedding.weight"][word]) for word in words[-2::-1] or [0]][-1]
+    if kind == "rnnsearch":
+        forward = reference.encoder_states(p, "encoder", words, backward=False)
+        return np.concatenate([forward[-1], reference.encoder_states(p, "backward_encoder", words, backward=True)[0]])
+    last = reference.encoder_states(p, "encoder", words, backward=False)[-1]
+    return np.tanh(p["summary.weight"] @ last) if kind == "cho" else last
+
+
+@pytest.mark.parametrize("kind", ["rnnencdec", "cho", "rnnsearch", "deep"])
+def test_vectors_are_the_equations(tmp_path: Path, kind: str) -> None:
+    loaded = load_model(saved(tmp_path, kind))
+    for line, vector in zip(LINES, source_vectors(loaded, LINES), strict=True):
+        np.testing.assert_allclose(vector, expected(loaded, kind, [*WORDS.encode(line), 0]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["rnnencdec", "rnnsearch", "deep"])
+def test_batches_make_no_difference(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = load_model(saved(tmp_path, kind))
+    together = source_vectors(loaded, LINES)
+    monkeypatch.setattr(module, "_TOKENS", 3)
+    np.testing.assert_allclose(source_vectors(loaded, LINES), together, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("block", [1, 40, 1 << 20])
+def test_neighbours_are_brute_force(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    generator = np.random.default_rng(2)
+    vectors = generator.normal(3.0, 1.0, (30, 6)).astype(np.float32)
+    queries = np.concatenate([vectors[:4], generator.normal(3.0, 1.0, (5, 6)).astype(np.float32)])
+    monkeypatch.setattr(module, "_BLOCK", block)
+    found = nearest(queries, vectors, neighbours=7)
+    centred, wanted = vectors.astype(float) - vectors.mean(axis=0, dtype=float), queries - vectors.mean(axis=0)
+    for query, places, cosines in zip(wanted, *found, strict=True):
+        exact = centred @ query / np.linalg.norm(centred, axis=1) / np.linalg.norm(query)
+        assert places.tolist() == np.argsort(-exact)[:7].tolist()
+        np.testing.assert_allclose(cosines, np.sort(exact)[::-1][:7], rtol=0, atol=1e-5)
+    assert found.places_QK[:4, 0].tolist() == [0, 1, 2, 3]
+
+
+def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model, lines = saved(tmp_path, "rnnencdec"), str(tmp_path / "lines")
+    vectors = source_vectors(load_model(model), LINES)
+    assert main(["embed", "--model", model, lines]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [row[0] for row in rows] == LINES
+    assert np.array_equal(np.array([row[1:] for row in rows], dtype=np.float32), vectors)
+    assert main(["embed", "--model", model, "--output", str(tmp_path / "v.npy"), lines]) == 0
+    assert np.array_equal(np.load(tmp_path / "v.npy", allow_pickle=False), vectors)
+    assert main(["embed", "--model", model, "--neighbours", "2", lines]) == 0
+    near = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert near[0] == ["a b c", "1", "1.000000", "a b c"]
+    assert near[1] == ["a b c", "2", "1.000000", "a b c"]  # it stands there twice
+    assert len(near) == 2 * len(LINES)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_words_are_read_again_by_training(tmp_path: Path, side: str) -> None:
+    model = saved(tmp_path, "rnnsearch")
+    path = str(tmp_path / "words.vec")
+    assert main(["embed", "--model", model, "--what", f"{side}-words", "--output", path]) == 0
+    other = new_model(CONFIGS["rnnsearch"], len(WORDS), len(WORDS), seed=9)
+    embedding = other.get_submodule(f"{side}_embedding")
+    assert load_embeddings(path, WORDS, embedding) == len(WORDS)
+    assert embedding.weight.equal(load_model(model).model.get_submodule(f"{side}_embedding").weight)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "problem"),
+    [
+        ("cslm", ["lines"], "a model of type cslm reads no source"),
+        ("cslm", ["--what", "source-words"], "has no vectors of source words"),
+        ("rnnencdec", [], "give INPUT"),
+        ("rnnencdec", ["--what", "source-words", "lines"], "give INPUT"),
+        ("rnnencdec", ["--neighbours", "0", "lines"], "--neighbours needs"),
+        ("rnnencdec", ["--neighbours", "8", "lines"], "there are 7 lines to choose from"),
+        ("rnnencdec", ["--among", "lines", "lines"], "--among goes with --neighbours"),
+        ("rnnencdec", ["empty"], "is empty"),
+        ("rnnencdec", ["tabs"], "tabs:2: has a tab"),
+    ],
+)
+def test_what_cannot_be_done_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str, options: list[str], problem: str
+) -> None:
+    model = saved(tmp_path, kind)
+    (tmp_path / "empty").touch()
+    (tmp_path / "tabs").write_text("a\na\tb\n")
+    here = [str(tmp_path / option) if option in ("lines", "empty", "tabs") else option for option in options]
+    assert main(["embed", "--model", model, *here]) == 2
+    assert problem in capsys.readouterr().err
