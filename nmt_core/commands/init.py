@@ -17,7 +17,8 @@ examples:
       --set model.hidden=64 --set model.embedding=32 --set model.maxout=32
 
 Presets: rnnencdec-cho2014 (the phrase model of Cho et al. 2014), rnnencdec and rnnsearch
-(baseline and model of Bahdanau et al. 2015). Parameters are drawn as in the papers.
+(baseline and model of Bahdanau et al. 2015), rnnlm, luong2015-base, luong2015-global-dot-feed and the others
+of Luong et al. 2015 (docs/models.md). Parameters are drawn as in the papers.
 """
 
 
@@ -25,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     parser.add_argument("folder", metavar="DIR", help="the model folder to make")
-    parser.add_argument("--preset", required=True, metavar="NAME", help="rnnencdec-cho2014, rnnencdec or rnnsearch")
+    parser.add_argument("--preset", required=True, metavar="NAME", help="rnnsearch, rnnencdec or another (see below)")
     parser.add_argument("--source-vocab", required=True, metavar="F", help="source vocabulary")
     parser.add_argument("--target-vocab", required=True, metavar="F", help="target vocabulary")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random parameters (default: 1)")

@@ -297,6 +297,30 @@ def test_attention_for_surface_words_is_of_the_words_written() -> None:
     assert found.attention[0] == pytest.approx((0.3, 0.7))
 
 
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name.startswith("luong")])
+def test_presets_go_through_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str], preset: str) -> None:
+    """A translation's log-probability and alignment are those that scoring gives to it."""
+    Vocabulary([*SPECIAL_WORDS, *"abcdefgh"]).save(str(tmp_path / "vocab"))
+    (tmp_path / "text").write_text("a b c\nh g f e d c b a a b c d\nx e\n")
+    small = [f"--set=model.{key}={value}" for key, value in {"hidden": 12, "embedding": 8, "init_range": 0.4}.items()]
+    vocabularies = [f"--{side}-vocab={tmp_path / 'vocab'}" for side in ("source", "target")]
+    model, text, made = str(tmp_path / "m"), str(tmp_path / "text"), str(tmp_path / "made")
+    assert main(["init", model, "--preset", preset, *vocabularies, *small]) == 0
+    attends = load_model(model).model.attends
+    asked, again = ([f"--alignments={tmp_path / name}"] if attends else [] for name in ("found", "again"))
+    common = ["--model", model, "--device", "cpu"]
+    decoded = ["decode", *common, "--beam", "3", "--length-normalization", "0", "--scores", *asked]
+    assert main([*decoded, "--input", text, "--output", str(tmp_path / "scored")]) == 0
+    found = [line.split("\t") for line in (tmp_path / "scored").read_text().splitlines()]
+    Path(made).write_text("".join(fields[-1] + "\n" for fields in found))
+    capsys.readouterr()
+    assert main(["score", *common, "--quiet", *again, text, made]) == 0
+    scores = [float(line) for line in capsys.readouterr().out.splitlines()]
+    assert [float(fields[0]) for fields in found] == pytest.approx(scores, abs=1e-4)
+    if attends:
+        assert (tmp_path / "found").read_text() == (tmp_path / "again").read_text()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("attention", [{"attention": "general", "feeding": True}])
 def test_it_learns_to_write_a_sentence_backwards(tmp_path: Path, attention: dict) -> None:
