@@ -26,6 +26,8 @@ from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
+from nmt_core.serving.convert import translate_response, with_unknown_replaced
+from nmt_core.serving.running_search import RunningSearch
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
@@ -276,6 +278,18 @@ def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
     pair = SentencePair("x a y z", "<unk> <unk> <unk> <unk>")
     (score,) = ModelPairScorer([loaded]).score([pair], attention=True)
     assert hard_alignment_line(AlignedPair.of(pair, score)) == "0-0 1-1 2-2 3-3"
+
+
+def test_the_server_follows_the_rows_of_the_model_too() -> None:
+    search = RunningSearch([copying()], attention=True)
+    search.admit([(0, ("x a y z", DecodingConfig(beam=1, nbest=1)))])
+    found: list = []
+    while not found:
+        found = search.step()
+    (best,) = found[0][1]
+    assert with_unknown_replaced(best, UnknownReplacement())[0] == "x a y z"
+    (message,) = translate_response([[best]], [[best.text]], attention=True).sentences[0].translations
+    assert [(point.source, point.target) for point in message.alignment] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
 def test_an_ensemble_has_the_attention_of_those_that_align_as_its_first() -> None:
