@@ -18,8 +18,8 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
-from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
+from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
@@ -27,7 +27,7 @@ from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
-from nmt_core.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import NO_WORD
@@ -161,34 +161,13 @@ class Translator:
         """Whether the scores of search are less exact than those of the pair scorer, which has them."""
         if self._fused or self.candidates is not None or self._average != "log-probabilities":
             return False  # search has another distribution
-        return next(self.models[0].model.parameters()).dtype not in (torch.float32, torch.float64)
+        return search_is_coarse(self.models)
 
     def _score_again(self, found: list[list[Hypothesis]], asked: Sequence[SourceLine], numbers: Sequence[int]) -> None:
-        """Put in the log-probabilities of the pair scorer; translations that were searched for are ranked by them.
-
-        Search in bfloat16 chooses among words by logits of 8 bits; the pair scorer has the same products in float32.
-        """
-        scorer = ModelPairScorer(self.models)
-        places = [(number, place) for number in numbers for place in range(len(found[number]))]
-        pairs = [
-            SentencePair(asked[number].text, " ".join(self.target.decode(found[number][place].words)))
-            for number, place in places
-        ]
-        for (number, place), score in zip(places, scorer.score(pairs, per_word=True), strict=True):
-            found[number][place] = self._with_score(found[number][place], score)
-        if isinstance(self.config, DecodingConfig):
-            for number in numbers:
-                found[number].sort(key=lambda hypothesis: -hypothesis.score)
-
-    def _with_score(self, hypothesis: Hypothesis, score: PairScore) -> Hypothesis:
-        assert score.word_log_probs is not None
-        added = self.config.ranking.normalize(score.log_prob - hypothesis.log_prob, length=len(score.word_log_probs))
-        return replace(
-            hypothesis,
-            log_prob=score.log_prob,
-            word_log_probs=score.word_log_probs,
-            score=hypothesis.score + added,
-        )
+        """Put in the log-probabilities of the pair scorer; translations that were searched for are ranked by them."""
+        searched = [Searched(asked[number].text, found[number], self.config.ranking) for number in numbers]
+        for number, hypotheses in zip(numbers, score_again(self.models, searched), strict=True):
+            found[number] = best_first(hypotheses) if isinstance(self.config, DecodingConfig) else hypotheses
 
     def _request(self, number: int, line: SourceLine, first: int) -> Request[int]:
         """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
+from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.translator import Translation, make_predictor
@@ -30,25 +31,36 @@ class Sentence(NamedTuple):
     config: DecodingConfig
 
 
+class _Admitted(NamedTuple):
+    """The words of a sentence that is searched, and how."""
+
+    words: tuple[str, ...]
+    config: DecodingConfig
+
+
 class RunningSearch:
-    """A beam search that ``Sentence``s, with their own options, enter and leave at every step."""
+    """A beam search that ``Sentence``s, with their own options, enter and leave at every step.
+
+    Where search is less exact than the pair scorer, translations have the numbers of that one.
+    """
 
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
-        self._unknown = unknown
+        self._models, self._unknown = tuple(models), unknown
+        self._rescores = search_is_coarse(models)
         self._source = joint_vocabulary([loaded.source for loaded in models])
         self._target, self._order = models[0].target, models[0].target_order
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
-        self._words: dict[int, tuple[str, ...]] = {}
+        self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
 
     @property
     def tokens(self) -> float:
         """Live hypotheses times the mean length of their sources."""
-        if not self._words:
+        if not self._admitted:
             return 0.0
-        return self._search.rows * (sum(map(len, self._words.values())) / len(self._words) + 1)
+        return self._search.rows * (sum(len(one.words) for one in self._admitted.values()) / len(self._admitted) + 1)
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
@@ -56,7 +68,7 @@ class RunningSearch:
         for key, (text, config) in requests:
             words = tuple(split_words(text))
             if words:
-                self._words[key] = words
+                self._admitted[key] = _Admitted(words, config)
                 entering.append(Request(key, self._source.encode(text), config))
                 if self._unknown is not None:
                     self._unknown.add(words=len(words), unknown=entering[-1].source.count(UNKNOWN_ID))
@@ -72,19 +84,36 @@ class RunningSearch:
         """One step; an answer is the list of a sentence's translations."""
         found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
         self._empty = []
-        for done in self._search.step():
-            words = self._words.pop(done.key)
-            nbest: Any = [self._translation(hypothesis, words) for hypothesis in done.hypotheses]
-            found.append((done.key, nbest or ModelError("the model's probabilities are not numbers")))
+        finished = {
+            done.key: (self._admitted.pop(done.key), [self._in_text(one) for one in done.hypotheses])
+            for done in self._search.step()
+        }
+        for key, sentence, hypotheses in self._scored(finished):
+            nbest: Any = [self._translation(hypothesis, sentence.words) for hypothesis in hypotheses]
+            found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
+
+    def _scored(
+        self, finished: dict[int, tuple[_Admitted, list[Hypothesis]]]
+    ) -> Iterator[tuple[int, _Admitted, list[Hypothesis]]]:
+        """Finished sentences with the pair scorer's numbers, where these are the better ones."""
+        if not (self._rescores and finished):
+            yield from ((key, *one) for key, one in finished.items())
+            return
+        searched = [Searched(" ".join(one.words), nbest, one.config.ranking) for one, nbest in finished.values()]
+        for (key, (sentence, _)), nbest in zip(finished.items(), score_again(self._models, searched), strict=True):
+            yield key, sentence, best_first(nbest)
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Free the rows of sentences."""
         self._empty = [key for key in self._empty if key not in keys]
-        self._search.cancel([key for key in keys if self._words.pop(key, None) is not None])
+        self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
+
+    def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
+        """With the ids of the vocabulary in the order of the text."""
+        return hypothesis.turned(self._order, self._aligns)
 
     def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
-        hypothesis = hypothesis.turned(self._order, self._aligns)
         words = tuple(self._target.decode(hypothesis.words))
         numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
         return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=self._aligns)
@@ -102,7 +131,7 @@ class CandidateSearch(RunningSearch):
         unknown: UnknownShare | None = None,
     ) -> None:
         super().__init__(models, attention=attention, unknown=unknown)
-        self._lists = lists
+        self._lists, self._rescores = lists, False  # the pair scorer has another distribution
         self._ids: list[int] = []  # of the words of the list
         self._waiting: list[Request[int]] = []
 
@@ -117,7 +146,7 @@ class CandidateSearch(RunningSearch):
     def step(self) -> list[tuple[int, Any]]:
         """One step; when nobody is left, those who wait begin."""
         if self._waiting and not self._search.rows:
-            words_C = self._lists.of(word for request in self._waiting for word in self._words[request.key])
+            words_C = self._lists.of(word for request in self._waiting for word in self._admitted[request.key].words)
             self._ids = words_C.tolist()
             self._search = BeamSearch(self._predictor.restrict_vocabulary(words_C), attention=self._attention)
             self._search.admit(self._waiting)
@@ -129,9 +158,9 @@ class CandidateSearch(RunningSearch):
         waiting = {request.key for request in self._waiting}.intersection(keys)
         self._waiting = [request for request in self._waiting if request.key not in waiting]
         for key in waiting:
-            del self._words[key]
+            del self._admitted[key]
         super().cancel([key for key in keys if key not in waiting])
 
-    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
+    def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
         words = tuple(self._ids[place] for place in hypothesis.words)
-        return super()._translation(dataclasses.replace(hypothesis, words=words), source)
+        return super()._in_text(dataclasses.replace(hypothesis, words=words))
