@@ -28,6 +28,7 @@ from typing import Literal, NamedTuple
 
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import SEPARATOR, NbestEntry, NbestList, check_new_names, format_number
+from smt_bridge.formats.nbest_entry import is_usable, why_unusable
 
 Fill = Literal["last", "mean", "zero", "drop"]
 Values = tuple[float, ...]
@@ -63,9 +64,10 @@ class Columns(NamedTuple):
 
 
 class _Row(NamedTuple):
-    """What one system says of a hypothesis: its place in the list (from 1), and its values by name."""
+    """What one system says of a hypothesis: its place in the list (from 1), its line, and its values by name."""
 
     place: int
+    line: int
     values: Mapping[str, Values]
 
 
@@ -102,7 +104,8 @@ def layout(firsts: Sequence[tuple[str, NbestEntry]]) -> tuple[Columns, ...]:
 class Merger:
     """Merges the lists of one sentence; ``exact`` gives values of a feature (by its new name) for any hypothesis.
 
-    Raises FormatError for an entry with other features, or other numbers of values, than its system's first.
+    Raises FormatError for an entry with other features, or other numbers of values, than its system's first, and for
+    values that are too far apart for Moses' tools.
     """
 
     def __init__(
@@ -157,7 +160,9 @@ class Merger:
             known = best.setdefault(distinct_text(entry), entry)
             if part.totals and (entry.total or 0.0) > (known.total or 0.0):
                 best[distinct_text(entry)] = entry
-        return {text: _Row(place, _values(part, entry)) for place, (text, entry) in enumerate(best.items(), start=1)}
+        return {
+            text: _Row(place, entry.line, _values(part, entry)) for place, (text, entry) in enumerate(best.items(), start=1)
+        }
 
     def _check(self, part: Columns, entry: NbestEntry) -> None:
         path, expected = self._paths[part.system], dict(zip(part.names, part.arities, strict=True))
@@ -177,7 +182,7 @@ class Merger:
         zeros = {name: (0.0,) * arity for name, arity in zip(part.renamed, part.arities, strict=True)}
         zeros |= {part.total: (0.0,)} if part.totals else {}
         first = next(iter(rows.values())).values if rows else zeros
-        centred = {text: _less(row.values, first) for text, row in rows.items()}
+        centred = {text: self._centred(part, row, first) for text, row in rows.items()}
         filling = self._filling(part, list(centred.values())) if rows else zeros
         names = (*self._kept(part), *self._kept_total(part))
         table = {}
@@ -191,6 +196,15 @@ class Merger:
                 (name, (value,)) for name, value in zip(part.own, own, strict=True)
             ]
         return table
+
+    def _centred(self, part: Columns, row: _Row, first: Mapping[str, Values]) -> dict[str, Values]:
+        values = _less(row.values, first)
+        for name, numbers in values.items():
+            for number in numbers:
+                if not is_usable(number):
+                    problem = f"{name} less that of the system's first hypothesis {why_unusable(number)}"
+                    raise FormatError(self._paths[part.system], problem, line=row.line)
+        return values
 
     def _computed(self, part: Columns, text: bytes, first: Mapping[str, Values]) -> dict[str, Values]:
         words = text.decode("utf-8", "replace")

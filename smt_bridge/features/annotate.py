@@ -7,12 +7,12 @@ looked up by the id of its list, never counted, so that gaps in the ids do no ha
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.interface import Candidates, Feature, reads_phrases
 from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features
+from smt_bridge.formats.nbest_entry import is_usable, why_unusable
 from smt_bridge.formats.segmentation import phrase_pairs
 
 
@@ -88,10 +88,6 @@ def _computed(feature: Feature, groups: Sequence[Candidates]) -> list[list[tuple
 
 def _extended(entry: NbestEntry, names: Sequence[str], values: Sequence[float], *, path: str) -> NbestEntry:
     for name, value in zip(names, values, strict=True):
-        if not math.isfinite(value):
-            raise FormatError(
-                path,
-                f"the feature {name} is {value}; tuners and decoders cannot use nan or inf",
-                line=entry.line,
-            )
+        if not is_usable(value):
+            raise FormatError(path, f"the computed feature {name} {why_unusable(value)}", line=entry.line)
     return with_features(entry, names, values)

@@ -147,11 +147,17 @@ def checked_features(features: Mapping[str, Sequence[float]]) -> None:
         if not numbers:
             raise ValueError(f"feature {name} has no value")
         for number in numbers:
-            if not -LARGEST <= number <= LARGEST:
-                raise ValueError(f"feature {name} {_why_unusable(number)}")
+            if not is_usable(number):
+                raise ValueError(f"feature {name} {why_unusable(number)}")
 
 
-def _why_unusable(number: float) -> str:
+def is_usable(number: float) -> bool:
+    """Whether Moses' tools, which read single precision, can hold ``number``; nan and inf they cannot use."""
+    return -LARGEST <= number <= LARGEST
+
+
+def why_unusable(number: float) -> str:
+    """What a message says of a number that is not usable: ``is 1e+39, but ...``."""
     if isfinite(number):
         return f"is {number:g}, but Moses' tools read numbers up to {LARGEST:.2g} only"
     return "is not a finite number; tuners and decoders cannot use nan or inf"

@@ -26,10 +26,12 @@ import numpy as np
 
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
+from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
 from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
 
 _WIDTH = 2 * ORDER + 1
+_LARGEST_COUNT = 1e12  # so that sums over any number of sentences are exact
 
 
 def features_dat(pool: NbestPool) -> Iterator[bytes]:
@@ -147,6 +149,9 @@ def _counts_by_id(path: str) -> dict[int, _Found]:
     for block in _read_blocks(path, "SCORES"):
         if block.names[:1] != ("BLEU",) or any(len(row) != _WIDTH for row in block.rows):
             raise FormatError(path, "expected the nine BLEU counts of 'extractor --sctype BLEU'", line=block.line)
+        for number, row in enumerate(block.rows, start=block.line + 1):
+            if not all(value.is_integer() and 0 <= value <= _LARGEST_COUNT for value in row):
+                raise FormatError(path, "expected counts: whole numbers from 0", line=number)
         found.setdefault(block.sentence, _Found()).rows.extend(block.rows)
     return found
 
@@ -185,9 +190,10 @@ def _read_row(text: bytes, path: str, number: int) -> tuple[list[float], dict[st
             parsed = float(value)
         except ValueError:
             parsed = math.nan
-        if not math.isfinite(parsed) or b"_" in value:
+        if not is_usable(parsed) or b"_" in value:
             shown = token[:40].decode("utf-8", "replace")
-            raise FormatError(path, f"`{shown}` is neither a finite number nor name=number", line=number)
+            problem = f"`{shown}` is neither a number (up to {LARGEST:.2g}) nor name=number"
+            raise FormatError(path, problem, line=number)
         if equals:
             sparse[name.decode("utf-8", "surrogateescape")] = parsed
         else:

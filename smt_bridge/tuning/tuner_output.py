@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from math import isfinite
 
 import numpy as np
 
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.tuning.moses_dat import dense_places
 from smt_bridge.tuning.pool import Floats, NbestPool
 
@@ -60,6 +60,7 @@ def _pairs(path: str) -> Iterator[tuple[int, str, float]]:
         for number in numbers:
             if number is None:
                 problem = "expected `F0 0.5`, `name 0.5` or a row of numbers, as kbmira and mert write them"
+                problem += f", up to {LARGEST:.2g}"
                 raise FormatError(path, problem, line=line)
             yield line, f"F{row}", number
             row += 1
@@ -70,7 +71,7 @@ def _number(token: str) -> float | None:
         number = float(token)
     except ValueError:
         return None
-    return number if isfinite(number) and "_" not in token else None
+    return number if is_usable(number) and "_" not in token else None
 
 
 def init_opt(pool: NbestPool, start: Floats) -> bytes:

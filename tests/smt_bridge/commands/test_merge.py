@@ -81,6 +81,7 @@ def test_a_guard_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -
         (["--list", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 lines"),
         (["--list", "a=bad"], "bad:2: feature X has 0 values here and 1 in line 1"),
         (["--list", "a=empty"], "empty: is empty"),
+        (["--list", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -89,6 +90,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     Path("short").write_text("one\n")
     Path("bad").write_text("0 ||| a ||| X= 1\n0 ||| b ||| Y= 1\n")
     Path("empty").write_text("")
+    Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     before = sorted(os.listdir())
     with contextlib.suppress(SystemExit):
         assert main(["merge", *options, "--output", "merged"]) == 2

@@ -100,7 +100,9 @@ class Careless:
         return self.table
 
 
-@pytest.mark.parametrize("table", [[], [[(1.0,)]], [[(1.0, 2.0), (1.0, 2.0)]], [[(math.nan,), (1.0,)]]])
+@pytest.mark.parametrize(
+    "table", [[], [[(1.0,)]], [[(1.0, 2.0), (1.0, 2.0)]], [[(math.nan,), (1.0,)]], [[(1.0,), (-1e39,)]]]
+)
 def test_careless_feature_is_named(table: list[list[tuple[float, ...]]]) -> None:
     with pytest.raises(NmtError, match="Careless0"):
         list(annotate(entries(*LINES[:2]), [Careless(table)], ["s"], path="list"))

@@ -73,6 +73,9 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (FEATURES, SCORES.replace("BEGIN_0 3", "BEGIN_0 4"), "no list of sentence 3"),
         (FEATURES, SCORES + SCORES, "sentence 3 has 2 rows, but 1 in"),
         (FEATURES.replace("wt_c=-1e-1", "wt_c=1_0"), SCORES, "f:6: `wt_c=1_0` is neither"),
+        (FEATURES.replace("-3 4", "-3e38 4e38"), SCORES, "f:3: `4e38` is neither a number"),
+        (FEATURES, SCORES.replace("5 9 3", "1e30 9 3"), "s:2: expected counts: whole numbers from 0"),
+        (FEATURES, SCORES.replace("5 9 3", "1.5 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 values, but the list announces 2"),
         (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "different features"),
         (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3"),
@@ -106,6 +109,9 @@ def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
     assert read_tuner_weights(str(tmp_path / "mert"), pool).tolist() == [0.25, -0.75, 0, 0, 0]
     (tmp_path / "other").write_text("0.25 -0.75 1\n")
     with pytest.raises(FormatError, match="other:1: has a weight F2, but there are 2 dense values"):
+        read_tuner_weights(str(tmp_path / "other"), pool)
+    (tmp_path / "other").write_text("F0 0.5\nF1 1e39\n")
+    with pytest.raises(FormatError, match=r"other:2: expected `F0 0\.5`"):
         read_tuner_weights(str(tmp_path / "other"), pool)
     (tmp_path / "other").write_text("F0 0.25\n")
     with pytest.raises(WiringError, match="has 1 numbered weights for 2"):
