@@ -161,7 +161,8 @@ class Merger:
             if part.totals and (entry.total or 0.0) > (known.total or 0.0):
                 best[distinct_text(entry)] = entry
         return {
-            text: _Row(place, entry.line, _values(part, entry)) for place, (text, entry) in enumerate(best.items(), start=1)
+            text: _Row(place, entry.line, _values(part, entry))
+            for place, (text, entry) in enumerate(best.items(), start=1)
         }
 
     def _check(self, part: Columns, entry: NbestEntry) -> None:

@@ -15,9 +15,10 @@ from nmt_core.files.lines import (
     read_lines,
     read_parallel_lines,
     read_text_lines,
+    readable_again,
     write_lines,
 )
-from nmt_core.files.reading import open_input, readable_again
+from nmt_core.files.reading import open_input
 from nmt_core.files.writing import NO_ROOM, is_written_through, open_output, open_replacement, remove_leftovers
 
 __all__ = [

@@ -1,16 +1,19 @@
-r"""Files as lines, which end at ``\n`` and nowhere else, of bounded length."""
+r"""Files as lines, which end at ``\n`` and nowhere else, of bounded length; and reading again what flows once."""
 
 from __future__ import annotations
 
 import io
 import itertools
 import os
+import stat
+import tempfile
 from collections.abc import Iterator, Sequence
-from typing import IO, cast
+from contextlib import AbstractContextManager, contextmanager
+from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files.compression import DAMAGED
-from nmt_core.files.reading import open_input
+from nmt_core.files.reading import open_as_it_is, open_input
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -35,10 +38,14 @@ def read_line_blocks(path: str, *, shown: str | None = None) -> Iterator[list[by
 
 def read_blocks(path: str, *, shown: str | None = None) -> Iterator[bytes]:
     r"""The content, cut somewhere behind a ``\n``; raises as ``read_lines``."""
-    shown = shown or path
+    return _named_blocks(open_input(path), shown or path)
+
+
+def _named_blocks(opened: AbstractContextManager[BinaryIO], shown: str) -> Iterator[bytes]:
+    """Blocks whose errors name the file and the line."""
     number = 0
     try:
-        for block in _cut_behind_lines(path):
+        for block in _cut_behind_lines(opened):
             yield block
             number += block.count(b"\n")
     except _TooLong as error:
@@ -58,10 +65,10 @@ class _TooLong(Exception):
     """A line is longer than it may be."""
 
 
-def _cut_behind_lines(path: str) -> Iterator[bytes]:
+def _cut_behind_lines(opened: AbstractContextManager[BinaryIO]) -> Iterator[bytes]:
     """Blocks that end with a line; the time is linear in the length of lines too."""
     limit, waiting = line_limit(), bytearray()
-    with open_input(path) as stream:
+    with opened as stream:
         while block := cast(io.BufferedReader, stream).read1(_BLOCK):
             first = block.find(b"\n")
             if len(waiting) + (len(block) if first < 0 else first) > limit:
@@ -74,6 +81,23 @@ def _cut_behind_lines(path: str) -> Iterator[bytes]:
             waiting = bytearray(block[end:])
     if waiting:
         yield bytes(waiting)
+
+
+@contextmanager
+def readable_again(path: str) -> Iterator[str]:
+    """A name under which the content can be read as often as wanted, by this program and the processes it starts.
+
+    An ordinary file is its own. Standard input, a FIFO or a process substitution is copied into a temporary
+    file, as it is; that has no name in any folder, so that nothing is left of it whatever happens. Raises InputError
+    as ``read_lines``, so that what never ends a line (``/dev/zero``) does not fill the disk.
+    """
+    if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
+        yield path
+        return
+    with tempfile.TemporaryFile(prefix="hybridmt-") as copy:
+        copy.writelines(_named_blocks(open_as_it_is(path), path))
+        copy.flush()
+        yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
 
 
 def line_limit() -> int:

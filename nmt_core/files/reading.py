@@ -1,13 +1,10 @@
-"""Opening what is read, and reading twice what can be read only once."""
+"""Opening what is read."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import stat
 import sys
-import tempfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -21,29 +18,13 @@ def open_input(path: str) -> Iterator[BinaryIO]:
 
     Raises InputError when it cannot be opened.
     """
-    with _open_as_it_is(path) as raw, unpacked(raw) as stream:
+    with open_as_it_is(path) as raw, unpacked(raw) as stream:
         yield stream
 
 
 @contextlib.contextmanager
-def readable_again(path: str) -> Iterator[str]:
-    """A name under which the content can be read as often as wanted, by this program and the processes it starts.
-
-    An ordinary file is its own. Standard input, a FIFO or a process substitution is copied into a temporary
-    file, as it is; that has no name in any folder, so that nothing is left of it whatever happens.
-    """
-    if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
-        yield path
-        return
-    with tempfile.TemporaryFile(prefix="hybridmt-") as copy:
-        with _open_as_it_is(path) as raw:
-            shutil.copyfileobj(raw, copy, 1 << 20)
-        copy.flush()
-        yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
-
-
-@contextlib.contextmanager
-def _open_as_it_is(path: str) -> Iterator[BinaryIO]:
+def open_as_it_is(path: str) -> Iterator[BinaryIO]:
+    """The same, compressed where the file is."""
     if path == "-":
         if sys.stdin is None:
             raise InputError(path, "is closed; give a file, or let the shell open it")
