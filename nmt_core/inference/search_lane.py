@@ -56,7 +56,8 @@ class _Sentence(Generic[Key]):
     """What is known of a sentence beside the numbers in its table.
 
     ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules.
-    ``attention`` has for every step the first of its rows, and where they looked.
+    ``attention`` has for every step the first of its rows, and where they looked. ``numbers``: no log-probability
+    of its last step was NaN.
     """
 
     request: Request[Key]
@@ -66,6 +67,7 @@ class _Sentence(Generic[Key]):
     scores: list[float] = field(default_factory=list)
     extras: list[Extra] = field(default_factory=list)
     attention: list[tuple[int, Matrix]] = field(default_factory=list)
+    numbers: bool = True
 
     @staticmethod
     def of(request: Request[Key]) -> _Sentence[Key]:
@@ -164,7 +166,7 @@ class SearchLane(Generic[Key]):
         if not self.sentences:
             return []
         self._arrange()
-        table, origins_N = self._sentences, self._rows.origins_N
+        table, origins_N, slots_N = self._sentences, self._rows.origins_N, self._rows.slots_N
         advance = self._advance()
         ruled = self._ruled()
         found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled)
@@ -184,7 +186,9 @@ class SearchLane(Generic[Key]):
             found.totals_AC[live_AC],
             entries_AC[live_AC],
         )
-        return self._report(self._done(live_AC, found.totals_AC))
+        done_A = self._done(live_AC, found.totals_AC)
+        self._find_nan(advance, slots_N, table.slots_A[done_A])
+        return self._report(done_A)
 
     def _ruled(self) -> list[RuledSentence]:
         """The sentences with rules; usually none."""
@@ -289,6 +293,15 @@ class SearchLane(Generic[Key]):
         done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < table.prune_thresholds_A)
         return done_A
 
+    def _find_nan(self, advance: Advance, slots_N: Integers, slots_D: Integers) -> None:
+        """Note, of the sentences that are done, which found nothing because the model gave no numbers."""
+        for slot in slots_D.tolist():
+            sentence = self._known[slot]
+            if not sentence.ends:
+                rows = self._on(np.flatnonzero(slots_N == slot))
+                log_probs_RV = advance.scores_NV[rows] - advance.normalizer_N[rows].unsqueeze(1)
+                sentence.numbers = not bool(log_probs_RV.isnan().any())
+
     def _report(self, done_A: Flags) -> list[Finished[Key]]:
         sentences = [self._known[slot] for slot in self._sentences.slots_A[done_A].tolist()]
         paths = iter(self._history.trace([end for sentence in sentences for end in sentence.ends]))
@@ -340,4 +353,6 @@ def _finished(sentence: _Sentence[Key], paths: Sequence[Path]) -> Finished[Key]:
         for path, extra in zip(paths, sentence.extras, strict=True)
     ]
     hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
-    return Finished(sentence.request.key, hypotheses[: config.nbest], constrained=bool(sentence.rules))
+    return Finished(
+        sentence.request.key, hypotheses[: config.nbest], constrained=sentence.numbers and bool(sentence.rules)
+    )

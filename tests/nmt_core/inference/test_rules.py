@@ -13,11 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt_core.data.batching import pad_pairs
-from nmt_core.errors import ConfigError
+from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.constrained_choice import allocate
 from nmt_core.inference.hypothesis import Hypothesis
-from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.predictor import Ensemble, ModelPredictor
 from nmt_core.inference.rules import MOST_READINGS, Constraint, Progress, Rules
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
@@ -199,6 +199,29 @@ def test_rules_that_no_translation_obeys_are_told(tiny: MakeModel) -> None:
     config = DecodingConfig(no_repeat_ngram=1, min_length=10)
     with pytest.raises(ConfigError, match="no_repeat_ngram together"):
         search(tiny(words=WORDS, seed=8), Request(0, SOURCE, config))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        Request(0, SOURCE, DecodingConfig(coverage_penalty=0.2)),
+        Request(0, SOURCE, DecodingConfig(no_repeat_ngram=2)),
+        Request(0, SOURCE, DecodingConfig(), prefix=(2, 3)),
+        Request(0, SOURCE, DecodingConfig(), constraints=(Constraint(((3,),)),)),
+    ],
+    ids=["coverage", "no_repeat_ngram", "prefix", "constraint"],
+)
+@pytest.mark.parametrize("average", ["log-probabilities", "probabilities"])
+def test_of_a_model_without_numbers_the_rules_are_not_to_blame(
+    tiny: MakeModel, request_: Request[int], average: str
+) -> None:
+    model = tiny(words=WORDS, seed=8)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(math.nan)
+    running: BeamSearch[int] = BeamSearch(Ensemble([ModelPredictor(model)] * 2, average=average))
+    with pytest.raises(ModelError, match="probabilities are not numbers"):
+        _ = [checked(done) for done in search_all(running, [request_], batch_tokens=100)]
 
 
 def test_the_words_of_a_constraint_count_once() -> None:
