@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from nmt_core.data.aligned_corpus import points_between
@@ -18,7 +19,7 @@ from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.models.build import is_language_model, new_model
+from nmt_core.models.build import build_model, is_language_model
 from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
@@ -29,6 +30,7 @@ from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
 from nmt_core.training.carried import find_preparation
 from nmt_core.training.config import RunConfig
+from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, hash_of_corpus, hash_of_file, hash_of_text, identity
 from nmt_core.training.kept_zeros import zeros_of
 from nmt_core.training.task import Task
@@ -66,11 +68,9 @@ def prepare(run: RunConfig) -> Prepared:
     texts, dev = _texts(run, reader)
     pairs = list(itertools.chain.from_iterable(texts.values()))
     source, target = _vocabularies(run, pairs)
-    model = _first_model(run, source, target, start)
-    if run.training.guided_alignment is not None and not model.attends:
-        raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
+    model = first_model(run, source, target, start)
     _load_embeddings(run, model, source, target)
-    masked = start if run.training.mask_of is None else _masked(run, source, target)
+    masked = start if run.training.mask_of is None else masked_model(run, source, target)
     zeros = _zeros(run, masked)
     config = FolderConfig(
         format_version=SPARSE_VERSION if zeros else PLAIN_VERSION,
@@ -110,45 +110,6 @@ def _tasks(
     )
 
 
-def _first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: LoadedModel | None) -> TranslationModel:
-    """A model with first values, or with those of ``start_from``."""
-    if start is None:
-        return new_model(run.model, len(source), len(target), seed=run.training.seed)
-    different = _difference(run, source, target, start)
-    if different is not None:
-        raise ConfigError(
-            f"training.start_from: {start.folder} has another {different}; "
-            "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
-        )
-    return start.model
-
-
-def _difference(run: RunConfig, source: Vocabulary, target: Vocabulary, other: LoadedModel) -> str | None:
-    """What a model and that of the run do not have in common."""
-    for what, mine, theirs in (
-        ("kind of model or size", run.model, other.config.model),
-        ("source vocabulary", source.words, other.source.words),
-        ("target vocabulary", target.words, other.target.words),
-        ("target_order", run.target_order, other.target_order),
-    ):
-        if mine != theirs:
-            return what
-    return None
-
-
-def _masked(run: RunConfig, source: Vocabulary, target: Vocabulary) -> LoadedModel:
-    """The model of ``training.mask_of``."""
-    assert run.training.mask_of is not None
-    masked = load_model(run.training.mask_of)
-    different = _difference(run, source, target, masked)
-    if different is not None:
-        raise ConfigError(
-            f"training.mask_of: {masked.folder} has another {different}; "
-            "give its settings of the model, and its vocabularies as data.source_vocabulary and data.target_vocabulary"
-        )
-    return masked
-
-
 def _zeros(run: RunConfig, masked: LoadedModel | None) -> Mapping[str, Tensor]:
     """The weights that stay 0, by name."""
     wanted = run.training.keep_zeros or run.training.mask_of is not None
@@ -177,6 +138,23 @@ def _check_places(run: RunConfig) -> None:
         )
 
 
+def _check_model(run: RunConfig) -> None:
+    """Raises ConfigError where the training asks for what the model does not have, or does not learn."""
+    with torch.device("meta"):  # without numbers, and a vocabulary of any size
+        model = build_model(run.model, 4, 4)
+    if run.training.partition_words is not None:
+        model.word_tables()
+    if run.training.guided_alignment is None:
+        return
+    if not model.attends:
+        raise ConfigError(f"training.guided_alignment guides attention, which a model of type {run.model.type} has not")
+    if isinstance(run.model, DeepFusionConfig) and run.model.trained == "readout":
+        raise ConfigError(
+            "training.guided_alignment guides attention, which model.trained: readout does not change; "
+            "leave it out, or make the model with nmt-core fuse --trained all"
+        )
+
+
 def _check_kind_of_text(run: RunConfig) -> None:
     """Raises ConfigError where the model or the training asks for what the text does not have."""
     language_model = is_language_model(run.model)
@@ -184,6 +162,7 @@ def _check_kind_of_text(run: RunConfig) -> None:
         raise ConfigError(
             "training.start_from is missing; a model of type deep-fusion starts from what nmt-core fuse made"
         )
+    _check_model(run)
     _check_places(run)
     if language_model and run.training.minimum_risk is not None:
         raise ConfigError("training.minimum_risk is about translations; a language model makes none")

@@ -181,7 +181,11 @@ def test_fuse_then_train_changes_the_readout_alone(tmp_path: Path, capsys: pytes
 
 @pytest.mark.parametrize(
     ("translation", "language", "problem"),
-    [("lm", "lm", "needs a model of type rnnsearch"), ("tm", "tm", "is no language model"), ("no", "lm", "no such")],
+    [
+        ("lm", "lm", "needs a model of type rnnsearch"),
+        ("tm", "tm", "is no recurrent language model"),
+        ("no", "lm", "no such"),
+    ],
 )
 def test_what_cannot_be_fused_is_one_clear_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], translation: str, language: str, problem: str
@@ -200,13 +204,39 @@ def test_starting_from_a_model_of_other_settings_is_refused(tmp_path: Path, caps
     (tmp_path / "s").write_text("a b\n" * 9)
     settings = {
         "folder": str(tmp_path / "x"),
-        "model": {"type": "rnnsearch", "hidden": 7},
+        "model": {**load_model(translation).config.model.to_mapping(), "hidden": 7, "dropout": 0.2},
         "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "s"), "hold_out": 2},
         "training": {"start_from": translation},
     }
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
     assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 2
-    assert "has another kind of model or size" in capsys.readouterr().err
+    assert "has another model.hidden (5, not 7); leave" in capsys.readouterr().err
+
+
+def test_a_model_goes_on_with_other_dropout(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    translation, _ = folders(tmp_path)
+    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 5)
+    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 5)
+    model = load_model(translation).config.model.to_mapping()
+    settings = {
+        "folder": str(tmp_path / "x"),
+        "model": {**model, "dropout": 0.3, "embedding_dropout": 0.1, "word_dropout": 0.1, "init_range": 0.5},
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
+        "training": {
+            "start_from": translation,
+            "optimizer": "sgd",
+            "learning_rate": 1e-12,
+            "max_updates": 1,
+            "select_by": "nll",
+        },
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    before, after = load_model(translation), load_model(str(tmp_path / "x"))
+    assert after.config.model.dropout == 0.3
+    found = after.model.state_dict()
+    for name, value in before.model.state_dict().items():
+        torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 
 
 def test_without_the_models_it_is_made_of_it_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -240,7 +240,7 @@ def test_shared_embeddings_are_trained_on_a_joint_vocabulary(tmp_path: Path) -> 
         ),
         (
             {"type": "rnnsearch", "shared_embeddings": True, "hidden": 4, "embedding": 4},
-            {},
+            {"source": "not read"},
             {"partition_words": 20},
             "model.shared_embeddings do not go with training.partition_words",
         ),

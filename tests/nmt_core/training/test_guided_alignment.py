@@ -7,17 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+import yaml
 
 from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model
+from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.deep_fusion import fuse
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import GuidedAlignmentConfig
 from nmt_core.training.losses import backpropagate
 
+SIZES = {"hidden": 5, "embedding": 4}
 WORDS = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])
 PAIRS = [("a b c", "d c", [(0, 1), (2, 1)]), ("b", "a a d", [(0, 0), (0, 2)])]
 
@@ -153,4 +157,20 @@ def test_what_does_not_go_with_it_is_one_line(
     assert runs.go_on("run", *options) == 2
     error = capsys.readouterr().err
     assert told in error
+    assert len(error.splitlines()) == 1
+
+
+def test_attention_that_training_leaves_as_it_is_is_not_guided(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("run", model={"type": "rnnsearch"}, data={"source": "none", "alignment": "none"}, guided_alignment={})
+    settings = yaml.safe_load(Path(runs.file("run.yaml")).read_text())
+    settings["model"] = {"type": "deep-fusion", "trained": "readout"}
+    settings["training"]["start_from"] = runs.file("fused")
+    Path(runs.file("run.yaml")).write_text(yaml.safe_dump(settings))
+    translation = new_model(RNNsearchConfig(**SIZES, alignment=3, maxout=3), len(WORDS), len(WORDS), seed=1)
+    language = new_model(RNNLMConfig(**SIZES), 2, len(WORDS), seed=1)
+    fused = fuse(translation, language, list(range(len(WORDS))))
+    save_model(runs.file("fused"), fused, WORDS, WORDS, FolderConfig(model=fused.fusion))
+    assert runs.go_on("run") == 2
+    error = capsys.readouterr().err
+    assert "training.guided_alignment guides attention, which model.trained: readout does not change" in error
     assert len(error.splitlines()) == 1

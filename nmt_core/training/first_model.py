@@ -1,0 +1,90 @@
+"""The model that training begins with: a new one, or that of ``training.start_from``; and the one of ``mask_of``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.models.build import AnyConfig, build_model, new_model
+from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.interface import TranslationModel
+from nmt_core.text.vocabulary import Vocabulary
+from nmt_core.training.config import RunConfig
+
+_NOT_PARAMETERS = {  # settings that leave what a trained model computes as it is
+    "dropout",
+    "embedding_dropout",
+    "layer_dropout",
+    "variational_dropout",
+    "word_dropout",
+    "initialisation",
+    "init_range",
+    "trained",
+}
+
+
+def first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: LoadedModel | None) -> TranslationModel:
+    """A model with first values, or with those of ``start_from``. Raises ConfigError where that is another model."""
+    if start is None:
+        return new_model(run.model, len(source), len(target), seed=run.training.seed)
+    different = _difference(run, source, target, start)
+    if different is not None:
+        raise ConfigError(
+            f"training.start_from: {start.folder} has another {different}; "
+            "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
+        )
+    if run.model == start.config.model:
+        return start.model
+    model = build_model(run.model, len(source), len(target))
+    model.load_state_dict(start.model.state_dict())
+    return model
+
+
+def masked_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> LoadedModel:
+    """The model of ``training.mask_of``. Raises ConfigError where it is another than that of the run."""
+    assert run.training.mask_of is not None
+    masked = load_model(run.training.mask_of)
+    different = _difference(run, source, target, masked)
+    if different is not None:
+        raise ConfigError(
+            f"training.mask_of: {masked.folder} has another {different}; "
+            "give its settings of the model, and its vocabularies as data.source_vocabulary and data.target_vocabulary"
+        )
+    return masked
+
+
+def _difference(run: RunConfig, source: Vocabulary, target: Vocabulary, other: LoadedModel) -> str | None:
+    """What a model and that of the run do not have in common."""
+    setting = _different_setting(run.model, other.config.model)
+    if setting is not None:
+        return setting
+    for what, mine, theirs in (
+        ("source vocabulary", source.words, other.source.words),
+        ("target vocabulary", target.words, other.target.words),
+        ("target_order", run.target_order, other.target_order),
+    ):
+        if mine != theirs:
+            return what
+    return None
+
+
+def _different_setting(mine: AnyConfig, theirs: AnyConfig) -> str | None:
+    """The first setting of the parameters, or of what is computed with them, in which two models differ."""
+    if mine.type != theirs.type:
+        return f"model.type ({theirs.type}, not {mine.type})"
+    others = dict(_settings(theirs.to_mapping()))
+    for key, value in _settings(mine.to_mapping()):
+        if value != others[key]:
+            return f"{key} ({others[key]}, not {value})"
+    return None
+
+
+def _settings(mapping: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, Any]]:
+    """All settings but those that leave the parameters as they are, by dotted keys."""
+    for name, value in mapping.items():
+        key = f"{prefix}.{name}"
+        if isinstance(value, Mapping):
+            yield from _settings(value, key)
+        elif name not in _NOT_PARAMETERS:
+            yield key, value
