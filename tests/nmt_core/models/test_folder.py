@@ -144,7 +144,7 @@ def test_who_reads_while_another_writes_gets_one_model_whole(tmp_path: Path) -> 
 
     def write() -> None:
         number = 0
-        while not end.wait(0.002):
+        while not end.wait(0.03 * (number % 4)):  # longer than a reader needs for a look, now and then
             number += 1
             _save(folder, words=number % 3 + 1)
 
