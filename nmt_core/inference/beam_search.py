@@ -18,7 +18,7 @@ import torch
 from nmt_core.data.batching import Padded, group_by_tokens, pad
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
 from nmt_core.inference.search_lane import LEAST_POSITIONS, MOST_PADDING, SearchLane
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request, checked
 
@@ -53,7 +53,7 @@ class BeamSearch(Generic[Key]):
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, each counted by the part of its beam that still has places."""
+        """Source positions of all sentences, counted as ``SearchLane.tokens`` says."""
         return sum(lane.tokens for lane in self._lanes)
 
     @property
@@ -131,7 +131,8 @@ def search_all(
 ) -> Iterator[Finished[Key]]:
     """Search for any number of sentences, in the order in which they are done, with the batch kept full.
 
-    Full means ``batch_tokens`` source positions, a sentence counted by the part of its beam that is live.
+    Full means ``batch_tokens`` source positions, a sentence counted by the part of its beam that is live, and one
+    of a beam wider than ``USUAL_ROWS`` as many times as it is wider, so that memory does not grow with the beam.
     Sentences of like lengths should follow one another. Raises ModelError when the predictor's numbers
     are not probabilities; that a sentence has no translation that obeys its constraints is for the caller to judge.
     """
@@ -182,5 +183,5 @@ class _Waiting(Generic[Key]):
 
 def _fitting(requests: Sequence[Request[Key]], room: float, *, least: int) -> int:
     """How many of the first requests have room."""
-    ends = np.cumsum([len(request.source) + 1 for request in requests])
+    ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in requests])
     return max(int(np.searchsorted(ends, room, side="right")), least)

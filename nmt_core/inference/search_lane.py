@@ -40,6 +40,7 @@ from nmt_core.inference.constrained_choice import RuledSentence
 from nmt_core.inference.hypothesis import NO_EXTRA, Extra, Hypothesis, Matrix, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.rules import Progress, Rules, coverage_term, covered
+from nmt_core.inference.search_config import USUAL_ROWS
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
 from nmt_core.inference.slots import Slots
@@ -115,9 +116,12 @@ class SearchLane(Generic[Key]):
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, each counted by the part of its beam that still has places."""
+        """Source positions of all sentences, each counted by the part of its beam that still has places.
+
+        One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
+        """
         table = self._sentences
-        return float((table.widths_A * table.places_A / table.beams_A).sum())
+        return float((table.widths_A * table.places_A / np.minimum(table.beams_A, USUAL_ROWS)).sum())
 
     @property
     def positions(self) -> int:

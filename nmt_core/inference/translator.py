@@ -22,7 +22,7 @@ from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, id
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.sampling import sample
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
@@ -224,7 +224,8 @@ class Translator:
                     yield done.key, self._checked(done, first)
             case SamplingConfig() as config:
                 lengths = [len(request.source) + 1 for request in requests]
-                for group in group_by_tokens(lengths, limit=self.batch_tokens):
+                limit = self.batch_tokens * USUAL_ROWS // max(config.samples, USUAL_ROWS)
+                for group in group_by_tokens(lengths, limit=limit):
                     batch = [requests[place] for place in group]
                     source = pad([request.source for request in batch])
                     lines = [first + request.key for request in batch]

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from torch import Tensor
 
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
+from nmt_core.inference.translator import Translator
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
 from nmt_core.models.interface import TranslationModel
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 MakeModel = Callable[..., TranslationModel]
 CONFIG = DecodingConfig(beam=2, max_length_ratio=0.0, max_length_extra=5, min_length=5)
@@ -91,3 +96,39 @@ def test_attention_is_kept_where_asked_for_without_padding_and_until_its_sentenc
     unasked.admit([Request(0, [2, 3], lasting)])
     unasked.step()
     assert unasked.attention_values == 0
+
+
+@pytest.mark.parametrize(("beam", "most_rows"), [(12, 240), (50, 200), (200, 200), (1000, 1000)])
+def test_a_wide_beam_does_not_multiply_the_rows(tiny: MakeModel, beam: int, most_rows: int) -> None:
+    """100 source positions have 20 sentences of 5, or 240 rows of a beam of 12."""
+    search: BeamSearch[int] = BeamSearch(ModelPredictor(tiny(words=30, seed=6)))
+    config = DecodingConfig(beam=beam, max_length_ratio=0.0, max_length_extra=4, min_length=4)
+    rows, step = [0], search.step
+
+    def watched() -> object:
+        done = step()
+        rows.append(search.rows)
+        return done
+
+    search.step = watched  # type: ignore[assignment, method-assign]
+    assert len(list(search_all(search, requests([4] * 25, config), batch_tokens=100))) == 25
+    assert most_rows / 2 < max(rows) <= most_rows
+
+
+def test_many_samples_do_not_multiply_the_rows(tiny: MakeModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny(words=30, seed=7)
+    words = Vocabulary([*SPECIAL_WORDS, *map(str, range(28))])
+    sources = Vocabulary([*SPECIAL_WORDS, "a", "b"])
+    loaded = LoadedModel(model, sources, words, FolderConfig(model=model.config), "tiny", "tiny")
+    rows, step = [0], model.step
+
+    def watched(previous_N: Tensor, *rest: Any) -> Any:
+        rows.append(len(previous_N))
+        return step(previous_N, *rest)
+
+    monkeypatch.setattr(model, "step", watched)
+    for samples, most_rows in ((12, 240), (50, 200), (200, 200), (1000, 1000)):
+        rows.clear()
+        translator = Translator([loaded], config=SamplingConfig(samples=samples, max_length_extra=0), batch_tokens=100)
+        assert [len(nbest) for nbest in translator.translate(["a b a b"] * 25)] == [samples] * 25
+        assert max(rows) == most_rows
