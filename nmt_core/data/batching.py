@@ -1,7 +1,7 @@
 """Padding sentences into tensors, and grouping sentences of like length.
 
-Legend of shapes here and in all modules that handle tensors: B sentences, S source positions,
-T target positions, N rows of hypotheses, K hypotheses of a sentence, V words.
+Shapes: as in ``nmt_core.layers``, the legend of all modules: B sentences, S source positions, T target positions,
+L those of either side, N rows of hypotheses, K hypotheses of a sentence, V words.
 
 Every sentence ends with ``</s>``; padding stands at the right and is told by the mask alone.
 """

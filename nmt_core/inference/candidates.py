@@ -4,8 +4,8 @@ Scores stay on the device of the model; the few candidates that are chosen of th
 all at once: on a GPU this is the only time in a step that it is waited for. Sentences with lexical
 constraints fetch a few more and choose among them on the host.
 
-Shapes: N rows, A sentences, K rows of the sentence that has most, C candidates of each, V words, M pairs of
-row and word.
+Shapes (see ``nmt_core.layers``): N rows, A sentences, K rows of the sentence that has most, C candidates
+of each, V words, M pairs of row and word.
 """
 
 from __future__ import annotations

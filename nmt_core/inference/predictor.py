@@ -1,4 +1,4 @@
-"""The next word's probabilities, from one model or from several: search and sampling never know which.
+"""The next word's probabilities, from one model or from several: search and sampling treat both alike.
 
 An ensemble is one more Predictor. Its members read sources made with one joint source vocabulary;
 each turns the ids into its own, so that members trained with different source shortlists go together.
@@ -27,7 +27,7 @@ _SAFE = 40.0  # scores of which exp, and sums of it, are far from the ends of fl
 
 
 class Advance(NamedTuple):
-    """One step: how likely every next word is, the new state, and where the model looked (or None).
+    """One step: how likely every next word is, the new state, and its attention (or None).
 
     The natural-log probability of a word is its score less the row's normalizer. ``tops_NG`` are the
     best scores of the blocks of words (``block_maxima``). The scores may be overwritten by the next
@@ -47,7 +47,7 @@ class Advance(NamedTuple):
 
 
 class Predictor(Protocol):
-    """Anything that says, hypothesis by hypothesis, how likely every next word is."""
+    """Anything that gives, hypothesis by hypothesis, the probability of every next word."""
 
     @property
     def device(self) -> torch.device:
@@ -64,7 +64,7 @@ class Predictor(Protocol):
         ...
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
-        """Read the words produced last (``NO_WORD`` at the beginning) and look at the next.
+        """Read the words produced last (``NO_WORD`` at the beginning) and predict the next.
 
         ``layout`` says whose the rows are where sentences have different numbers of them.
         """
@@ -87,7 +87,7 @@ class ModelPredictor:
         self._source_ids = None if source_ids is None else torch.tensor(source_ids, device=model.device)
         self._generator = model.generator
         self._words_C: Tensor | None = None  # those it is restricted to
-        self._room: Tensor | None = None
+        self._logits_buffer: Tensor | None = None
 
     def __repr__(self) -> str:
         return f"ModelPredictor({type(self.model).__name__})"
@@ -120,20 +120,20 @@ class ModelPredictor:
 
     def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
-        narrow = ModelPredictor(self.model)
-        narrow._source_ids = self._source_ids
-        narrow._words_C = words_C.to(self.device)
-        narrow._generator = self.model.generator.restricted_to(narrow._words_C)
-        return narrow
+        restricted = ModelPredictor(self.model)
+        restricted._source_ids = self._source_ids
+        restricted._words_C = words_C.to(self.device)
+        restricted._generator = self.model.generator.restricted_to(restricted._words_C)
+        return restricted
 
     def _logits(self, readout_NL: Tensor) -> Tensor:
         """Logits in one place again and again: on a CPU, to ask for new memory takes as long as to fill it."""
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
             return self._generator.logits(readout_NL)
         rows = readout_NL.shape[0]
-        if self._room is None or not rows <= self._room.shape[0] <= 4 * rows + 64:
-            self._room = readout_NL.new_empty(rows, self._generator.words)
-        return self._generator.logits_in(self._room[:rows], readout_NL)
+        if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
+            self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
+        return self._generator.logits_in(self._logits_buffer[:rows], readout_NL)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Cho et al. 2014 (section 4.3) sample target phrases from the RNN Encoder-Decoder
 
 Every sentence has random numbers of its own, made from the seed and the sentence's number, and a
 word is found by looking the number up in the cumulated probabilities. So a sentence's samples do
-not depend on what else is in the batch. Shapes as in ``beam_search``; K samples of each sentence.
+not depend on what else is in the batch. Shapes: as in ``nmt_core.layers``; K samples of each sentence.
 """
 
 from __future__ import annotations

@@ -18,7 +18,8 @@ A sentence is done when ``beam`` hypotheses have finished, or when none that is 
 among the ``nbest``. At the maximum length what is left is closed with ``</s>``, at the probability
 the model gives to it, so that every log-probability reported is the model's log p(y | x).
 
-Shapes: N rows, A sentences, K rows of the sentence that has most, C candidates kept for each, V words.
+Shapes (see ``nmt_core.layers``): N rows, A sentences, K rows of the sentence that has most, C candidates
+kept for each, V words.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shallow fusion (Gülçehre et al. 2015, section 4.1): a neural language model has a say at every step of search.
+"""Shallow fusion (Gülçehre et al. 2015, section 4.1): a neural language model takes part in every step of search.
 
     score of the next word = log p(y_t | y_<t, x) + weight * log p_LM(y_t | y_<t)
 
@@ -61,11 +61,15 @@ class ShallowFusion:
         """Both advance; the scores are added up, the attention is the translation's."""
         states, memories = state.members, memory.members
         step = self.translation.advance(previous_N, states[0], memories[0], layout)
-        said = self.language.advance(previous_N, states[1], memories[1], layout)
-        normalizer_N = step.normalizer_N + self.weight * said.normalizer_N
-        scores_NV = step.scores_NV.to(normalizer_N.dtype).add_(said.scores_NV, alpha=self.weight)
+        language_step = self.language.advance(previous_N, states[1], memories[1], layout)
+        normalizer_N = step.normalizer_N + self.weight * language_step.normalizer_N
+        scores_NV = step.scores_NV.to(normalizer_N.dtype).add_(language_step.scores_NV, alpha=self.weight)
         return Advance(
-            scores_NV, block_maxima(scores_NV), normalizer_N, EnsembleState((step.state, said.state)), step.attention_NS
+            scores_NV,
+            block_maxima(scores_NV),
+            normalizer_N,
+            EnsembleState((step.state, language_step.state)),
+            step.attention_NS,
         )
 
     def restrict_vocabulary(self, words_C: Tensor) -> ShallowFusion:

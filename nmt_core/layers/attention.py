@@ -4,8 +4,8 @@ An ``Attention`` says of which products of the annotations its keys are made and
 query; an ``AttentionContext`` is the attention of one loop over the annotations of B sentences; a ``Focus``
 limits it to a part of every source (Luong et al. 2015, section 3.2).
 
-Shapes: B sentences, K hypotheses of each, N = B * K, S source positions, H size of a query, A of a key, C
-of an annotation, X of what is summed (annotations, or products of them), R rows of a run.
+Shapes (see ``nmt_core.layers``): B sentences, K hypotheses of each, N = B * K, S source positions, H size of a query,
+A of a key, C of an annotation, X of what is summed (annotations, or products of them), R rows of a run.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Word vectors, and what else has a row for every word of a vocabulary.
 
-Shapes: N words, E embedding; otherwise as in ``nmt_core.data.batching``.
+Shapes: as in ``nmt_core.layers``; N words.
 """
 
 from __future__ import annotations

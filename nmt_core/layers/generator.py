@@ -4,8 +4,8 @@ A model has one ``Generator``, and whoever wants to know how likely a word is as
 walk and scorers. Nothing else touches its parameters. A generator of another kind has to say its logits
 alone; everything else follows from them.
 
-Shapes: N rows, L units of the readout, K columns of the output matrix, V words, C some of them, E
-pairs of a row and a word.
+Shapes: N rows, L units of the readout, D columns of the output matrix, V words, C some of them, M
+pairs of a row and a word (the legend of all letters: ``nmt_core.layers``).
 """
 
 from __future__ import annotations
@@ -52,18 +52,18 @@ class Generator(nn.Module, abc.ABC):
         logits = self.logits(readout)
         return F.log_softmax(logits.to(_precise(logits)), dim=-1)
 
-    def logit_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
-        """The logit of word ``words_E`` at row ``rows_E``, (E,) in float32 or better."""
+    def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """The logit of word ``words_M`` at row ``rows_M``, (M,) in float32 or better."""
         picked = [
             self.logits(readout_NL.index_select(0, rows)).gather(1, words.unsqueeze(1)).squeeze(1)
-            for rows, words in zip(rows_E.split(ROWS), words_E.split(ROWS), strict=True)
+            for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
         ]
-        logits_E = torch.cat(picked)
-        return logits_E.to(_precise(logits_E))
+        logits_M = torch.cat(picked)
+        return logits_M.to(_precise(logits_M))
 
-    def log_prob_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
-        """The log-probability of word ``words_E`` at row ``rows_E``, (E,) in float32 or better; for inference."""
-        return self.logit_at(readout_NL, rows_E, words_E) - self.normalizer()(readout_NL)[rows_E]
+    def log_prob_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """The log-probability of word ``words_M`` at row ``rows_M``, (M,) in float32 or better; for inference."""
+        return self.logit_at(readout_NL, rows_M, words_M) - self.normalizer()(readout_NL)[rows_M]
 
     def normalizer(self) -> Normalizer:
         """What makes probabilities of logits, for many rows; for inference."""
@@ -115,16 +115,16 @@ class _Built(NamedTuple):
 class LinearGenerator(Generator):
     """Logits W_o t + b; with ``low_rank`` the matrix is W_o W_r (Cho et al. 2014, supplement: G = G_l G_r).
 
-    ``weight_VK`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Without
+    ``weight_VD`` may be a parameter of another module, such as the word embeddings, to which it is then tied. Without
     ``biased`` the bias stays 0.
     """
 
     def __init__(
-        self, weight_VK: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None, *, biased: bool = True
+        self, weight_VD: Tensor, bias_V: Tensor, low_rank: nn.Module | None = None, *, biased: bool = True
     ) -> None:
         super().__init__()
         self.biased = biased
-        self.weight, self.bias, self.low_rank = weight_VK, bias_V, low_rank
+        self.weight, self.bias, self.low_rank = weight_VD, bias_V, low_rank
         self._built: _Built | None = None
 
     def initialise(self, values: FirstValues) -> None:
@@ -145,14 +145,14 @@ class LinearGenerator(Generator):
         """``logits``, written into ``room_NV``."""
         return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=room_NV)
 
-    def logit_at(self, readout_NL: Tensor, rows_E: Tensor, words_E: Tensor) -> Tensor:
+    def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """Of the matrix only the rows that are asked for are read."""
-        inputs_NK, dtype = self._inputs(readout_NL), _precise(self.weight)
+        inputs_ND, dtype = self._inputs(readout_NL), _precise(self.weight)
         parts = [
-            torch.linalg.vecdot(inputs_NK.index_select(0, rows).to(dtype), self.weight.index_select(0, words).to(dtype))
-            for rows, words in zip(rows_E.split(ROWS), words_E.split(ROWS), strict=True)
+            torch.linalg.vecdot(inputs_ND.index_select(0, rows).to(dtype), self.weight.index_select(0, words).to(dtype))
+            for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
         ]
-        return torch.cat(parts) + self.bias[words_E].to(dtype)
+        return torch.cat(parts) + self.bias[words_M].to(dtype)
 
     def normalizer(self) -> Normalizer:
         """Made once; again when a weight was changed, moved or replaced, and always of weights in training."""
@@ -183,19 +183,19 @@ class LinearGenerator(Generator):
 
     def _new_normalizer(self) -> BlockNormalizer:
         """A matrix of a lower rank that is no saving is multiplied out."""
-        weight_VK, bias_V = self.weight.detach(), self.bias.detach()
+        weight_VD, bias_V = self.weight.detach(), self.bias.detach()
         if isinstance(self.low_rank, nn.Linear) and self.low_rank.out_features >= self.low_rank.in_features:
-            return BlockNormalizer(_as_it_is, weight_VK @ self.low_rank.weight.detach(), bias_V)
-        return BlockNormalizer(_as_it_is if self.low_rank is None else self.low_rank, weight_VK, bias_V)
+            return BlockNormalizer(_as_it_is, weight_VD @ self.low_rank.weight.detach(), bias_V)
+        return BlockNormalizer(_as_it_is if self.low_rank is None else self.low_rank, weight_VD, bias_V)
 
 
 def linear_generator(
     units: int, words: int, *, rank: int | None = None, tied: nn.Embedding | None = None, biased: bool = True
 ) -> LinearGenerator:
     """A new one for readouts of so many units; ``tied`` takes these word embeddings as the (second) matrix."""
-    weight_VK = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
+    weight_VD = tied.weight if tied is not None else nn.Parameter(torch.empty(words, rank or units))
     low_rank = Linear(units, rank, bias=False) if rank else None
-    return LinearGenerator(weight_VK, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
+    return LinearGenerator(weight_VD, nn.Parameter(torch.empty(words)), low_rank, biased=biased)
 
 
 def _as_it_is(readout_NL: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The log of the sum over all words of exp(logit), without ever holding the logits of all words.
 
-Shapes: N rows, L units of the readout, K columns of the output matrix, V words.
+Shapes (see ``nmt_core.layers``): N rows, L units of the readout, D columns of the output matrix, J = D + 3 those with
+bias and shift (on a GPU D), V words.
 """
 
 from __future__ import annotations
@@ -31,41 +32,41 @@ class BlockNormalizer:
     sum can vanish; where one overflows, the row is done again with the largest logit of all.
     """
 
-    def __init__(self, inputs: Callable[[Tensor], Tensor], weight_VK: Tensor, bias_V: Tensor) -> None:
+    def __init__(self, inputs: Callable[[Tensor], Tensor], weight_VD: Tensor, bias_V: Tensor) -> None:
         self._inputs = inputs
-        self._weight_VK, self._bias_V = weight_VK, bias_V
-        self._dtype = torch.promote_types(weight_VK.dtype, torch.float32)
-        high_V = bias_V.to(weight_VK.dtype)
-        low_V = (bias_V.to(self._dtype) - high_V.to(self._dtype)).to(weight_VK.dtype)
+        self._weight_VD, self._bias_V = weight_VD, bias_V
+        self._dtype = torch.promote_types(weight_VD.dtype, torch.float32)
+        high_V = bias_V.to(weight_VD.dtype)
+        low_V = (bias_V.to(self._dtype) - high_V.to(self._dtype)).to(weight_VD.dtype)
         columns = [high_V, low_V, torch.ones_like(high_V)]
-        self._wide_VJ = weight_VK if weight_VK.is_cuda else torch.cat([weight_VK, torch.stack(columns, dim=1)], dim=1)
+        self._wide_VJ = weight_VD if weight_VD.is_cuda else torch.cat([weight_VD, torch.stack(columns, dim=1)], dim=1)
 
     def __call__(self, readout_NL: Tensor) -> Tensor:
         """(N, L) -> (N,) in float32 or better."""
-        inputs_NK = self._inputs(readout_NL)
-        work = self._simply if inputs_NK.is_cuda else self._by_blocks
-        return torch.cat([work(rows_NK) for rows_NK in inputs_NK.split(ROWS)])
+        inputs_ND = self._inputs(readout_NL)
+        work = self._simply if inputs_ND.is_cuda else self._by_blocks
+        return torch.cat([work(rows_ND) for rows_ND in inputs_ND.split(ROWS)])
 
-    def _simply(self, inputs_NK: Tensor) -> Tensor:
-        logits_NV = F.linear(inputs_NK, self._weight_VK, self._bias_V)
+    def _simply(self, inputs_ND: Tensor) -> Tensor:
+        logits_NV = F.linear(inputs_ND, self._weight_VD, self._bias_V)
         return torch.logsumexp(logits_NV.to(self._dtype), dim=1)
 
-    def _by_blocks(self, inputs_NK: Tensor) -> Tensor:
-        rows = inputs_NK.shape[0]
-        inputs_NK = F.pad(inputs_NK, (0, 3, 0, filled(rows, inputs_NK) - rows), value=1.0)  # for bias and shift
-        inputs_NK[:, -1] = 0.0
-        blocks = self._wide_VJ.split(_BLOCK // (ROWS * inputs_NK.itemsize))
-        logits_NV = inputs_NK.new_empty(inputs_NK.shape[0], len(blocks[0]))
-        shift_N = (inputs_NK @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
-        inputs_NK[:, -1] = -shift_N
-        total_N = torch.zeros(len(inputs_NK), dtype=self._dtype)
+    def _by_blocks(self, inputs_ND: Tensor) -> Tensor:
+        rows = inputs_ND.shape[0]
+        inputs_ND = F.pad(inputs_ND, (0, 3, 0, filled(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
+        inputs_ND[:, -1] = 0.0
+        blocks = self._wide_VJ.split(_BLOCK // (ROWS * inputs_ND.itemsize))
+        logits_NV = inputs_ND.new_empty(inputs_ND.shape[0], len(blocks[0]))
+        shift_N = (inputs_ND @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
+        inputs_ND[:, -1] = -shift_N
+        total_N = torch.zeros(len(inputs_ND), dtype=self._dtype)
         for block_VJ in blocks:
-            part_NV = torch.mm(inputs_NK, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
+            part_NV = torch.mm(inputs_ND, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
             at_once = max(1, _AT_ONCE // len(block_VJ))
             for sum_N, some_NV in zip(total_N.split(at_once), part_NV.split(at_once), strict=True):
                 sum_N += some_NV.to(self._dtype).exp_().sum(dim=1)
         normalizer_N = total_N.log_().add_(shift_N)[:rows]
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
-            normalizer_N[unsafe_N] = self._simply(inputs_NK[:rows][unsafe_N, :-3])
+            normalizer_N[unsafe_N] = self._simply(inputs_ND[:rows][unsafe_N, :-3])
         return normalizer_N

@@ -8,7 +8,7 @@ It reads the last n - 1 words, whatever stands before them and whatever the sour
 
 Places before the sentence hold one learned vector, ``begin``, which is no word's.
 
-Shapes: as in ``nmt_core.data.batching``; K = n - 1 words of context, E embedding, L units of the last layer.
+Shapes: as in ``nmt_core.layers``; K = n - 1 words of context, E embedding, L units of the last layer.
 """
 
 from __future__ import annotations

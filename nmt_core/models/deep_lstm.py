@@ -10,7 +10,7 @@ written. The ``</s>`` of the source is not read. p(y_t) = softmax(W_s x), where 
 
 Dropout is that of Zaremba et al. 2014, of what every layer reads: all of [e; h~] for the first, and nothing else.
 
-Shapes: as in ``nmt_core.data.batching`` and ``nmt_core.layers``; U the states of all layers side by side.
+Shapes: as in ``nmt_core.layers``; U the states of all layers side by side.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ vector, or nothing), and a readout. ``order`` says in which order a step works:
 With several layers the first one looks at the source and reads the context; the others read the one
 below, and what the last gives out is read out.
 
-Shapes: as in ``nmt_core.data.batching`` and ``nmt_core.layers``; U_1 is the state of the first layer.
+Shapes: as in ``nmt_core.layers``; U_1 is the state of the first layer.
 """
 
 from __future__ import annotations

@@ -72,9 +72,9 @@ def built(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     counted: list[int] = []
     first = BlockNormalizer.__init__
 
-    def count(self: BlockNormalizer, inputs: Callable[[Tensor], Tensor], weight_VK: Tensor, bias_V: Tensor) -> None:
+    def count(self: BlockNormalizer, inputs: Callable[[Tensor], Tensor], weight_VD: Tensor, bias_V: Tensor) -> None:
         counted.append(len(bias_V))
-        first(self, inputs, weight_VK, bias_V)
+        first(self, inputs, weight_VD, bias_V)
 
     monkeypatch.setattr(BlockNormalizer, "__init__", count)
     return counted
