@@ -7,7 +7,7 @@ Unicode are ordinary characters of a token). A file appears under its final name
 
 from __future__ import annotations
 
-from nmt_core.files.arguments import InputFile, OutputFile, check_files
+from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files
 from nmt_core.files.compression import pack, suffix_of
 from nmt_core.files.lines import (
     read_blocks,
@@ -23,7 +23,9 @@ from nmt_core.files.writing import NO_ROOM, is_written_through, open_output, ope
 
 __all__ = [
     "NO_ROOM",
+    "InputBehind",
     "InputFile",
+    "NamedInput",
     "OutputFile",
     "check_files",
     "is_written_through",

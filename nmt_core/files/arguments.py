@@ -8,13 +8,31 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 from nmt_core.errors import ConfigError
 
 
 class InputFile(str):
     """The type of an argument that names a file to read, ``-`` for standard input."""
+
+
+class InputBehind(str):
+    """The type of an argument that names a file to read behind a sign: ``separator`` of the subclass."""
+
+    separator: ClassVar[str]
+
+    @property
+    def file(self) -> InputFile | None:
+        """The file, None where the argument names none."""
+        path = self.partition(self.separator)[2]
+        return InputFile(path) if path else None
+
+
+class NamedInput(InputBehind):
+    """The type of an argument ``NAME=FILE`` or ``NAME``."""
+
+    separator = "="
 
 
 class OutputFile(str):
@@ -46,10 +64,12 @@ def _of_type(args: argparse.Namespace, kind: type[str]) -> Iterator[tuple[str, s
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """The value, or its elements."""
+    """The value, its elements, or the file that is named in it."""
     if isinstance(value, (list, tuple)):
         for element in value:
             yield from _flat(element)
+    elif isinstance(value, InputBehind):
+        yield value.file
     else:
         yield value
 

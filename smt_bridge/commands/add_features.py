@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from smt_bridge.commands.feature_spec import FeatureSpec
 from smt_bridge.commands.nbest_format import add_format_argument
 from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
@@ -83,7 +84,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--word-count", action="store_true", help="add the number of words")
     parser.add_argument(
-        "--feature", action="append", default=[], metavar="NAME[:ARG]", help="any feature by its name; may be repeated"
+        "--feature",
+        type=FeatureSpec,
+        action="append",
+        default=[],
+        metavar="NAME[:ARG]",
+        help="any feature by its name; may be repeated",
     )
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--exact",
+        type=NamedInput,
         action="append",
         default=[],
         metavar="NAME[=LM]",

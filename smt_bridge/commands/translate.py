@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
+from smt_bridge.commands.feature_spec import FeatureSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
     add("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
-    add("--moses-ini", metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
     add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
     add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
     add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
@@ -70,8 +71,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--nbest-factor", type=int, default=100, metavar="N", help="Moses' -n-best-factor (100)")
     add("--allow-unk", action="store_true", help="the neural model may write <unk>")
     add("--fill", choices=["last", "mean", "zero", "drop"], default="last", help="as `smt-bridge merge` has it (last)")
-    add("--exact", action="append", default=[], metavar="NAME[=LM]", help="as `smt-bridge merge` has it; repeatable")
-    add("--feature", action="append", default=[], metavar="NAME[:ARG]", help="as `add-features` has it; repeatable")
+    add(
+        "--exact",
+        type=NamedInput,
+        action="append",
+        default=[],
+        metavar="NAME[=LM]",
+        help="as `smt-bridge merge` has it; repeatable",
+    )
+    add(
+        "--feature",
+        type=FeatureSpec,
+        action="append",
+        default=[],
+        metavar="NAME[:ARG]",
+        help="as `add-features` has it; repeatable",
+    )
     add_scoring_arguments(parser)
 
 

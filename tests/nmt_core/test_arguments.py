@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,15 @@ def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
         check([], ["-", "-"])
 
 
+def test_weights_of_a_consensus_are_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "list").write_text("0 ||| a ||| X= 1 ||| 1\n")
+    (tmp_path / "posterior").write_text("a\n")
+    features = ["--feature", "mbrbleu:posterior", "--feature", "wordcount"]
+    assert smt_bridge(["add-features", "--source", "posterior", "--nbest", "list", *features, "--output", "out"]) == 0
+    assert smt_bridge(["add-features", "--source", "list", "--nbest", "list", *features, "--output", "posterior"]) == 0
+
+
 def test_what_may_be_read_and_written_is_allowed(file: Path, tmp_path: Path) -> None:
     check([str(file), "-"], ["-", str(tmp_path / "new")])
     check(["/dev/null"], ["/dev/null", "/dev/null"])
@@ -74,7 +84,16 @@ COMMANDS = [
     (smt_bridge, "add-features --source F --nbest a --word-count --output F"),
     (smt_bridge, "add-features --source a --nbest F --word-count --output F"),
     (smt_bridge, "add-features --source a --nbest F --word-count --output b --sidecar F"),
+    (smt_bridge, "add-features --source a --nbest b --lm F --output F"),
+    (smt_bridge, "add-features --source a --nbest b --feature kenlm:F --output F"),
+    (smt_bridge, "add-features --source a --nbest b --feature model1:F --output c --sidecar F"),
+    (smt_bridge, "merge --list a=b --exact LM0=F --output F"),
+    (smt_bridge, "merge --list a=b --exact LM0=F --write-constraints a=F"),
+    (smt_bridge, "translate --moses-ini F --output F"),
+    (smt_bridge, "translate --recipe a --feature model1reverse:F --nbest-output F"),
+    (smt_bridge, "translate --recipe a --exact LM0=F --output F"),
     (smt_bridge, "tune --nbest F --reference a --output F"),
+    (smt_bridge, "tune --nbest a --reference b --start F --output F"),
     (smt_bridge, "tune --nbest a --reference F --output b --report F"),
     (smt_bridge, "rerank --nbest F --weights a --output F"),
     (smt_bridge, "rerank --nbest a --weights F --output b --nbest-output F"),
@@ -91,6 +110,6 @@ def test_no_command_overwrites_what_it_reads(
     main: object, command: str, file: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     assert callable(main)
-    assert main([str(file) if word == "F" else word for word in command.split(" ")]) == 2
+    assert main([re.sub(r"(?<![^=:])F$", str(file), word) for word in command.split(" ")]) == 2
     assert "is also read" in capfd.readouterr().err
     assert file.read_bytes() == b"content"
