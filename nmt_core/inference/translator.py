@@ -8,6 +8,7 @@ one another, so that a file of any size takes constant memory.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -230,7 +231,9 @@ class Translator:
                     source = pad([request.source for request in batch])
                     lines = [first + request.key for request in batch]
                     drawn = sample(predictor, source, config=config, numbers=lines, attention=self.attention)
-                    yield from zip((request.key for request in batch), drawn, strict=True)
+                    for request, hypotheses in zip(batch, drawn, strict=True):
+                        numbers = not any(math.isnan(one.log_prob) for one in hypotheses)
+                        yield request.key, checked(Finished(request.key, hypotheses if numbers else []))
 
     @staticmethod
     def _checked(done: Finished[int], first: int) -> list[Hypothesis]:

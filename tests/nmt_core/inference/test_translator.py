@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Iterator
 
 import pytest
+import torch
 
-from nmt_core.errors import ConfigError
+from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
@@ -26,6 +28,17 @@ def test_batches_and_windows_do_not_matter(load_tiny: Load, kind: str, config: D
     for one, other in zip(expected, small.translate_stream(iter(LINES)), strict=True):
         assert [t.words for t in one] == [t.words for t in other]
         assert [t.log_prob for t in one] == pytest.approx([t.log_prob for t in other], abs=1e-9)
+
+
+@pytest.mark.parametrize("config", [DecodingConfig(coverage_penalty=0.2), SamplingConfig(samples=3)])
+def test_numbers_that_are_none_are_reported(load_tiny: Load, config: DecodingConfig | SamplingConfig) -> None:
+    loaded = load_tiny("rnnsearch")
+    model = copy.deepcopy(loaded.model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(torch.nan)
+    with pytest.raises(ModelError, match="not numbers"):
+        Translator([dataclasses.replace(loaded, model=model)], config=config).translate(LINES)
 
 
 def test_lines_without_words_have_empty_translations(load_tiny: Load) -> None:
