@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 NAME = "merge"
 HELP = "put the n-best lists of several systems together, with comparable columns"
+_NO_TEXT = b"<none>"  # Moses takes an empty text for a line without an id
 _EXAMPLE = """example:
   nmt-core decode --model runs/search --beam 12 --nbest 12 --input test.tok.en > test.nmt.nbest
   smt-bridge merge --list moses=test.nbest100.gz --list nmt=test.nmt.nbest --source test.tok.en \\
@@ -98,11 +99,18 @@ def run(args: argparse.Namespace) -> int:
         watch = _Watch(args.source, dict(reversed(named)), columns)
         files = {name: stack.enter_context(open_output(path)) for name, path in constraints.items()}
         output = stack.enter_context(open_output(args.output))
+        expected = 0
         for sentence, groups in side_by_side(systems):
             watch.see(sentence, groups)
+            for stream in files.values():
+                _write_placeholders(stream, range(expected, sentence))
+            expected = sentence + 1
             output.writelines(merger.merge(sentence, groups))
             for name, stream in files.items():
                 _write_constraints(stream, sentence, merger, name, groups)
+        unread = watch.unread() if files else range(0)
+        for stream in files.values():
+            _write_placeholders(stream, unread)
         watch.tell()
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
@@ -171,7 +179,11 @@ def _write_constraints(
     if not texts:
         own = groups.get(name)
         texts = [distinct_text(own.entries[0])] if own is not None else []
-    stream.writelines(b"%d\t%s\n" % (sentence, text) for text in texts)
+    stream.writelines(b"%d\t%s\n" % (sentence, text or _NO_TEXT) for text in texts)
+
+
+def _write_placeholders(stream: IO[bytes], sentences: Iterable[int]) -> None:
+    stream.writelines(b"%d\t%s\n" % (sentence, _NO_TEXT) for sentence in sentences)
 
 
 class _Watch:
@@ -221,6 +233,10 @@ class _Watch:
                 raise FormatError(self._paths[name], problem, line=group.entries[0].line)
             self._read += 1
         return None if line is None else line.removesuffix(b"\r")
+
+    def unread(self) -> range:
+        """The ids of the source's lines behind the last list."""
+        return range(self._read, self._read + sum(1 for _ in self._texts or ()))
 
     def tell(self) -> None:
         """Say on stderr how much there is, and what looks wrong."""

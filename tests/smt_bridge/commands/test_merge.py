@@ -52,6 +52,16 @@ def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: p
     assert sidecar.columns["InNmt0"].feature == "merge"
 
 
+def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
+    Path("late").write_text(NMT.replace("2 ||| si", "4 ||| si"))
+    Path("source").write_text("a\nb\n\n\ne\n\n")
+    lists = ["--list", "moses=moses.nbest", "--list", "nmt=late", "--write-constraints", "moses=missing"]
+    lists += ["--write-constraints", "nmt=other"]
+    assert main(["merge", *lists, "--source", "source", "--output", "merged"]) == 0
+    assert Path("missing").read_text() == "0\tle chat\n1\tnon\n2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n"
+    assert Path("other").read_text().endswith("2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n")
+
+
 def test_weights_of_a_half_give_that_systems_output(folder: Path) -> None:
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
     Path("weights").write_text("[weight]\nFirstNmt0= 1\n")
