@@ -144,7 +144,7 @@ def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
             await until(lambda: engine.waiting_tokens == 16)
             waiting[1].cancel()
             await until(lambda: engine.waiting_tokens == 12)
-            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 5))
+            large = stub.Score(pb.ScoreRequest(pairs=[pb.Pair()] * 20))
             assert await code_of(large) == grpc.StatusCode.RESOURCE_EXHAUSTED
             gate.open.set()
             answers = [(await call).scores[0] for call in (first, waiting[0], waiting[3])]

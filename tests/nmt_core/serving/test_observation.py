@@ -16,6 +16,14 @@ from tests.nmt_core.serving.test_streams import metrics_of
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 
+def settled(log_file) -> int:
+    """How many lines there are when no more come: they are written beside the calls."""
+    count = -1
+    while count != (count := log_file.read_text().count("\n")):
+        time.sleep(0.3)
+    return count
+
+
 def lines_after(log_file, count: int, wanted: int) -> list[dict]:
     for _ in range(200):
         lines = log_file.read_text().split("\n")[:-1]
@@ -28,7 +36,7 @@ def lines_after(log_file, count: int, wanted: int) -> list[dict]:
 def test_a_call_is_logged_without_its_texts(server, log_file) -> None:
     client = NmtClient(server.address)
     client.translate(["un"])
-    before = log_file.read_text().count("\n")
+    before = settled(log_file)
     with grpc.insecure_channel(server.address) as channel:
         stub = nmt_pb2_grpc.NmtServiceStub(channel)
         request = pb.TranslateRequest(texts=["un secret", "deux"])
