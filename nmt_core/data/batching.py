@@ -8,13 +8,16 @@ Every sentence ends with ``</s>``; padding stands at the right and is told by th
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID
 
 Ids = Sequence[int]
@@ -22,7 +25,10 @@ Ids = Sequence[int]
 
 @dataclass(frozen=True)
 class Padded:
-    """Sentences as one tensor: ``words_BL`` (ids, padded with 0) and ``mask_BL`` (True at real positions)."""
+    """Sentences as one tensor: ``words_BL`` (ids, padded with 0) and ``mask_BL`` (True at real positions).
+
+    A model that reads more than ids has a class of its own that adds fields, all of them tensors (B, L, ...).
+    """
 
     words_BL: Tensor
     mask_BL: Tensor
@@ -32,9 +38,25 @@ class Padded:
         """The number of sentences."""
         return self.words_BL.shape[0]
 
-    def to(self, device: torch.device | str) -> Padded:
+    @property
+    def lengths(self) -> list[int]:
+        """The words of every sentence, without ``</s>``."""
+        lengths: list[int] = (self.mask_BL.sum(dim=1) - 1).tolist()
+        return lengths
+
+    def to(self, device: torch.device | str) -> Self:
         """The same on another device."""
-        return Padded(self.words_BL.to(device, non_blocking=True), self.mask_BL.to(device, non_blocking=True))
+        return self._changed(lambda tensor: tensor.to(device, non_blocking=True))
+
+    def select(self, rows: Sequence[int]) -> Self:
+        """The given sentences, in the given order, padded to the longest of them; one may come several times."""
+        chosen = torch.tensor(rows, dtype=torch.int64, device=self.mask_BL.device)
+        longest = int(self.mask_BL[chosen].sum(dim=1).max())
+        return self._changed(lambda tensor: tensor[:, :longest].index_select(0, chosen))
+
+    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
+        fields = dataclasses.fields(self)
+        return dataclasses.replace(self, **{field.name: change(getattr(self, field.name)) for field in fields})
 
 
 @dataclass(frozen=True)
@@ -72,6 +94,10 @@ def pad(sentences: Sequence[Ids]) -> Padded:
     flat = [word for sentence in sentences for word in sentence]
     words[columns < lengths[:, None] - 1] = flat
     return Padded(torch.from_numpy(words), torch.from_numpy(mask))
+
+
+Collate = Callable[[Sequence[Sentence]], Padded]
+"""How a model makes a batch of sentences: ``pad``, or more than that."""
 
 
 def pad_pairs(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:

@@ -6,7 +6,7 @@ Ids are kept in flat int32 arrays, about four bytes a word, so that tens of mill
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,28 +14,29 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, group_by_tokens, pad_pairs
+from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad
 from nmt_core.errors import ConfigError
 from nmt_core.text.pharaoh import Points
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import Vocabulary
 
 TextPair = tuple[str, str] | tuple[str, str, Points]
 
 
 @dataclass(frozen=True)
 class Sentences:
-    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``."""
+    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``, with its text where that is kept."""
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]
+    texts: Sequence[str] | None = None
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def __getitem__(self, index: int) -> list[int]:
-        sentence: list[int] = self.ids[self.starts[index] : self.starts[index + 1]].tolist()
-        return sentence
+    def __getitem__(self, index: int) -> Sentence:
+        ids = self.ids[self.starts[index] : self.starts[index + 1]].tolist()
+        return Sentence(ids, None if self.texts is None else self.texts[index])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -61,29 +62,33 @@ class ParallelCorpus:
 
 def encode_corpus(
     pairs: Iterable[TextPair],
-    source: Vocabulary,
-    target: Vocabulary,
+    source: Callable[[str], Ids],
+    target: Callable[[str], Ids],
     *,
     max_length: int | None = None,
     monolingual: bool = False,
     order: TargetOrder = TargetOrder.LEFT_TO_RIGHT,
+    keep_text: bool = False,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
+    ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them.
     The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
     with them, are in the ``order`` in which the model writes.
     Raises ConfigError when nothing is left.
     """
-    sides, alignment = (_Collector(), _Collector()), _Collector()
+    sides, alignment, texts = (_Collector(), _Collector()), _Collector(), list[str]()
     left_out = 0
     for source_text, target_text, *points in pairs:
-        encoded = (source.encode(source_text), order.words(target.encode(target_text)))
+        encoded = (source(source_text), order.words(target(target_text)))
         needed = encoded[1:] if monolingual else encoded
         if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
             left_out += 1
             continue
         for side, words in zip(sides, encoded, strict=True):
             side.add(words)
+        if keep_text:
+            texts.append(source_text)
         for aligned in points:
             length = len(encoded[1])
             alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
@@ -91,7 +96,8 @@ def encode_corpus(
         kind = "sentence" if monolingual else "sentence pair"
         raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
     aligned_pairs = alignment.sentences() if alignment.lengths else None
-    return ParallelCorpus(sides[0].sentences(), sides[1].sentences(), left_out, aligned_pairs)
+    sources = sides[0].sentences(texts if keep_text else None)
+    return ParallelCorpus(sources, sides[1].sentences(), left_out, aligned_pairs)
 
 
 class _Collector:
@@ -102,16 +108,16 @@ class _Collector:
         self.blocks: list[NDArray[np.int32]] = []
         self.open: list[int] = []
 
-    def add(self, words: Sequence[int]) -> None:
+    def add(self, words: Ids) -> None:
         self.lengths.append(len(words))
         self.open += words
         if len(self.open) > 1 << 20:
             self._close()
 
-    def sentences(self) -> Sentences:
+    def sentences(self, texts: Sequence[str] | None = None) -> Sentences:
         self._close()
         starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
-        return Sentences(np.concatenate(self.blocks), starts)
+        return Sentences(np.concatenate(self.blocks), starts, texts)
 
     def _close(self) -> None:
         self.blocks.append(np.asarray(self.open, dtype=np.int32))
@@ -156,16 +162,17 @@ class BatchPlan:
         return [window[group] for group in group_by_tokens(lengths.tolist(), limit=self.tokens)]
 
 
-def make_batch(corpus: ParallelCorpus, indices: Iterable[int]) -> Batch:
-    """The pairs at ``indices`` as one batch."""
+def make_batch(corpus: ParallelCorpus, indices: Iterable[int], collate: Collate = pad) -> Batch:
+    """The pairs at ``indices`` as one batch; ``collate`` makes the batch of sources."""
     chosen = list(indices)
-    batch = pad_pairs([(corpus.source[index], corpus.target[index]) for index in chosen])
+    sources = collate([corpus.source[index] for index in chosen])
+    batch = Batch(sources, pad([corpus.target[index] for index in chosen]))
     if corpus.alignment is None:
         return batch
     return dataclasses.replace(batch, alignment_BTS=_alignment(batch, [corpus.alignment[index] for index in chosen]))
 
 
-def _alignment(batch: Batch, points: list[list[int]]) -> Tensor:
+def _alignment(batch: Batch, points: Sequence[Ids]) -> Tensor:
     """Alignment points as weights that sum to 1 for every aligned target word, (B, T, S)."""
     weights_BTS = torch.zeros(*batch.target.words_BL.shape, batch.source.words_BL.shape[1])
     for weights_TS, places in zip(weights_BTS, points, strict=True):
@@ -173,9 +180,9 @@ def _alignment(batch: Batch, points: list[list[int]]) -> Tensor:
     return weights_BTS / weights_BTS.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
-def batches_in_order(corpus: ParallelCorpus, *, tokens: int) -> Iterator[Batch]:
+def batches_in_order(corpus: ParallelCorpus, *, tokens: int, collate: Collate = pad) -> Iterator[Batch]:
     """The whole corpus sorted by length, for measuring likelihood."""
     order = np.lexsort((corpus.source.lengths, corpus.target.lengths))
     lengths = np.maximum(corpus.source.lengths, corpus.target.lengths)[order] + 1
     for group in group_by_tokens(lengths.tolist(), limit=tokens):
-        yield make_batch(corpus, order[group].tolist())
+        yield make_batch(corpus, order[group].tolist(), collate)

@@ -7,6 +7,7 @@ can be trained as a small model whose words are renumbered.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -31,7 +32,7 @@ class WordChoice:
 
     def local(self, padded: Padded) -> Padded:
         """Sentences of these words with the new ids."""
-        return Padded(torch.searchsorted(self.words_C, padded.words_BL), padded.mask_BL)
+        return dataclasses.replace(padded, words_BL=torch.searchsorted(self.words_C, padded.words_BL))
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,8 @@ class Partition:
 
     def local(self, batch: Batch) -> Batch:
         """One of its minibatches with the new ids."""
-        return Batch(self.source.local(batch.source), self.target.local(batch.target), batch.alignment_BTS)
+        source, target = self.source.local(batch.source), self.target.local(batch.target)
+        return dataclasses.replace(batch, source=source, target=target)
 
 
 def cut_into_partitions(

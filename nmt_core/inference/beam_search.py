@@ -15,12 +15,13 @@ from typing import Generic
 import numpy as np
 import torch
 
-from nmt_core.data.batching import Padded, group_by_tokens, pad
+from nmt_core.data.batching import Padded, group_by_tokens
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
 from nmt_core.inference.search_lane import LEAST_POSITIONS, MOST_PADDING, SearchLane
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request, checked
+from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once
 _REFILL = 0.75  # of a full batch: below, waiting sentences are let in
@@ -80,7 +81,7 @@ class BeamSearch(Generic[Key]):
     @torch.inference_mode()
     def encode(self, requests: Sequence[Request[Key]]) -> Encoded[Key]:
         """The first half of ``admit``, done for many sentences at once although they enter some at a time."""
-        source = pad([request.source for request in requests]).to(self.predictor.device)
+        source = self.predictor.collate([request.source for request in requests])
         return Encoded(requests, *self.predictor.begin(source))
 
     def insert(self, encoded: Encoded[Key]) -> None:
@@ -118,8 +119,8 @@ def beam_search(
     Raises ModelError when the predictor's numbers are not probabilities.
     """
     search: BeamSearch[int] = BeamSearch(predictor, attention=attention)
-    ids = [words[mask][:-1].tolist() for words, mask in zip(source.words_BL.cpu(), source.mask_BL.cpu(), strict=True)]
-    search.admit([Request(number, sentence, config) for number, sentence in enumerate(ids)])
+    ids = [words[:length] for words, length in zip(source.words_BL.tolist(), source.lengths, strict=True)]
+    search.admit([Request(number, Sentence(sentence), config) for number, sentence in enumerate(ids)])
     found: dict[int, list[Hypothesis]] = {}
     while search.sentences:
         found.update((done.key, checked(done)) for done in search.step())

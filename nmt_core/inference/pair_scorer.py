@@ -93,7 +93,7 @@ class ModelPairScorer:
         """One answer per pair; the pairs are distinct and sorted."""
         texts = _take_apart(distinct)
         targets = [self.order.words(self.models[0].target.encode(text)) for text in texts.targets]
-        sources = [[loaded.source.encode(text) for text in texts.sources] for loaded in self.models]
+        sources = [[loaded.encode_text(text) for text in texts.sources] for loaded in self.models]
         tree = _tree_of(texts, targets)
         walks = [
             walk(loaded.model, ids, tree, score=self._scores(loaded, tree), attention=attention)

@@ -1,13 +1,13 @@
 """The next word's probabilities, from one model or from several: search and sampling treat both alike.
 
-An ensemble is one more Predictor. Its members read sources made with one joint source vocabulary;
-each turns the ids into its own, so that members trained with different source shortlists go together.
+An ensemble is one more Predictor. Its members read sources as each reads them,
+so that members trained with different source shortlists go together.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -20,6 +20,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
 from nmt_core.models.interface import Rows, TranslationModel
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
 _IN_CACHE = 1 << 18  # scores: 1 MiB in float32
@@ -59,7 +60,11 @@ class Predictor(Protocol):
         """Which words the rows of its attention are of; None without attention."""
         ...
 
-    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+    def collate(self, sources: Sequence[Sentence]) -> Any:
+        """What ``begin`` reads of sources, on the device."""
+        ...
+
+    def begin(self, source: Any) -> tuple[Rows, Rows]:
         """Memory of B sources, and the state of one hypothesis each before its first word."""
         ...
 
@@ -80,11 +85,11 @@ class Predictor(Protocol):
 
 
 class ModelPredictor:
-    """One model. ``source_ids`` turns ids of a joint source vocabulary into the model's own (None: they are)."""
+    """One model. ``encode_text`` reads sources anew that were read for another model (None: for this one)."""
 
-    def __init__(self, model: TranslationModel, source_ids: Sequence[int] | None = None) -> None:
+    def __init__(self, model: TranslationModel, encode_text: Callable[[str], Sentence] | None = None) -> None:
         self.model = model
-        self._source_ids = None if source_ids is None else torch.tensor(source_ids, device=model.device)
+        self._encode_text = encode_text
         self._generator = model.generator
         self._words_C: Tensor | None = None  # those it is restricted to
         self._logits_buffer: Tensor | None = None
@@ -102,10 +107,15 @@ class ModelPredictor:
         """As the model says."""
         return self.model.aligns if self.model.attends else None
 
+    @torch.inference_mode()
+    def collate(self, sources: Sequence[Sentence]) -> Padded:
+        """As the model does."""
+        if self._encode_text is not None:
+            sources = [self._encode_text(sentence.text) for sentence in sources]
+        return self.model.collate(sources).to(self.device)
+
     def begin(self, source: Padded) -> tuple[Rows, Rows]:
         """Encode the sources."""
-        if self._source_ids is not None:
-            source = Padded(self._source_ids[source.words_BL], source.mask_BL)
         memory = self.model.encode(source)
         return memory, self.model.start(memory)
 
@@ -120,8 +130,7 @@ class ModelPredictor:
 
     def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
-        restricted = ModelPredictor(self.model)
-        restricted._source_ids = self._source_ids
+        restricted = ModelPredictor(self.model, self._encode_text)
         restricted._words_C = words_C.to(self.device)
         restricted._generator = self.model.generator.restricted_to(restricted._words_C)
         return restricted
@@ -169,9 +178,13 @@ class Ensemble:
         """The members' device (they share one)."""
         return self.members[0].device
 
-    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, ...]:
+        """What each member reads."""
+        return tuple(member.collate(sources) for member in self.members)
+
+    def begin(self, source: tuple[Any, ...]) -> tuple[Rows, Rows]:
         """Every member encodes the sources."""
-        begun = [member.begin(source) for member in self.members]
+        begun = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
         return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:

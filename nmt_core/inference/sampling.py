@@ -10,13 +10,13 @@ not depend on what else is in the batch. Shapes: as in ``nmt_core.layers``; K sa
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import SamplingConfig
@@ -29,7 +29,8 @@ _AT_ONCE = 1 << 22  # words whose chances are worked out together: 32 MiB in flo
 @torch.inference_mode()
 def sample(
     predictor: Predictor,
-    source: Padded,
+    source: Any,
+    lengths: Sequence[int],
     *,
     config: SamplingConfig,
     numbers: Sequence[int] | None = None,
@@ -37,15 +38,16 @@ def sample(
 ) -> list[list[Hypothesis]]:
     """``config.samples`` hypotheses of every source, in the order drawn.
 
+    ``source`` is what the predictor collates of sentences of ``lengths`` words.
     ``numbers`` are the sentences' numbers in their file (by default, their places in the batch).
     """
-    limits = [config.length_limit(words) for words in (source.mask_BL.sum(dim=1) - 1).tolist()]
-    numbers = range(source.rows) if numbers is None else numbers
+    limits = [config.length_limit(words) for words in lengths]
+    numbers = range(len(lengths)) if numbers is None else numbers
     chances_TN = torch.from_numpy(_chances(numbers, limits, config)).to(predictor.device)
     limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(config.samples)
-    memory, state = predictor.begin(source.to(predictor.device))
+    memory, state = predictor.begin(source)
     state = state.repeat(config.samples)
-    previous_N = torch.full((source.rows * config.samples,), NO_WORD, device=predictor.device)
+    previous_N = torch.full((len(lengths) * config.samples,), NO_WORD, device=predictor.device)
     open_N = torch.ones_like(previous_N, dtype=torch.bool)
     words, log_probs, attentions = [], [], []
     for time in range(max(limits, default=0) + 1):
@@ -60,7 +62,8 @@ def sample(
         open_N &= previous_N != END_ID
         if not bool(open_N.any()):
             break
-    return _collect(words, log_probs, attentions, source=source, config=config)
+    widths = [length + 1 for length in lengths for _ in range(config.samples)]
+    return _collect(words, log_probs, attentions, widths=widths, config=config)
 
 
 def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConfig) -> npt.NDArray[np.float64]:
@@ -104,14 +107,18 @@ def _draw(log_probs_NV: Tensor, chances_N: Tensor, config: SamplingConfig, *, sh
 
 
 def _collect(
-    words: list[Tensor], log_probs: list[Tensor], attentions: list[Tensor], *, source: Padded, config: SamplingConfig
+    words: list[Tensor],
+    log_probs: list[Tensor],
+    attentions: list[Tensor],
+    *,
+    widths: Sequence[int],
+    config: SamplingConfig,
 ) -> list[list[Hypothesis]]:
-    """Cut every row after its first ``</s>``."""
+    """Cut every row after its first ``</s>``, and its attention behind its source positions."""
     words_NT = torch.stack(words, dim=1).cpu().numpy()
     log_probs_NT = torch.stack(log_probs, dim=1).double().cpu().numpy()
     attention_NTS = torch.stack(attentions, dim=1).float().cpu().numpy() if attentions else None
     lengths = (words_NT == END_ID).argmax(axis=1).tolist()
-    widths = source.mask_BL.sum(dim=1).repeat_interleave(config.samples).tolist()
     hypotheses = [
         make_hypothesis(
             words_NT[row, :length].tolist(),

@@ -8,24 +8,24 @@ from typing import Generic, NamedTuple, TypeVar
 
 import torch
 
-from nmt_core.data.batching import Ids
 from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.models.interface import Rows
+from nmt_core.text.sentence import Sentence
 
 Key = TypeVar("Key", bound=Hashable)
 
 
 class Request(NamedTuple, Generic[Key]):
-    """A sentence to translate: any ``key`` to know it by, its source ids without ``</s>``, and how to search.
+    """A sentence to translate: any ``key`` to know it by, its source, and how to search.
 
     Its translations begin with the target ids of ``prefix`` and obey the ``constraints``.
     """
 
     key: Key
-    source: Ids
+    source: Sentence
     config: DecodingConfig
     prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()

@@ -8,12 +8,12 @@ sum over its words and ``</s>``, no longer log p(y | x): ``nmt-core score`` give
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.inference.predictor import Advance, EnsembleState, ModelPredictor, Predictor
@@ -23,6 +23,7 @@ from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_same_order
 from nmt_core.models.interface import Rows
+from nmt_core.text.sentence import Sentence
 
 
 class FusedLanguageModel(NamedTuple):
@@ -51,10 +52,14 @@ class ShallowFusion:
         """As the translation's."""
         return self.translation.aligns
 
-    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, Any]:
+        """What each of both reads."""
+        return self.translation.collate(sources), self.language.collate(sources)
+
+    def begin(self, source: tuple[Any, Any]) -> tuple[Rows, Rows]:
         """Both begin."""
-        memory, state = self.translation.begin(source)
-        language_memory, language_state = self.language.begin(source)
+        memory, state = self.translation.begin(source[0])
+        language_memory, language_state = self.language.begin(source[1])
         return EnsembleState((memory, language_memory)), EnsembleState((state, language_state))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field, replace
 
 import torch
 
-from nmt_core.data.batching import group_by_tokens, pad
+from nmt_core.data.batching import group_by_tokens
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
-from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, ids_in, joint_vocabulary
+from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, joint_vocabulary
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.sampling import sample
@@ -34,8 +34,9 @@ from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.processing import RawText
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import END, split_words
+from nmt_core.text.vocabulary import END
 
 
 @dataclass(frozen=True)
@@ -144,17 +145,20 @@ class Translator:
         asked = [line if isinstance(line, SourceLine) else SourceLine(line) for line in lines]
         if raw:
             asked = [replace(line, text=self.processor.tokenize(line.text)) for line in asked]
-        sources = [tuple(split_words(line.text)) for line in asked]
-        requests = [self._request(number, line, first) for number, line in enumerate(asked)]
+        sources = [self.models[0].encode_text(line.text) for line in asked]
+        requests = [
+            self._request(number, source, line, first)
+            for number, (source, line) in enumerate(zip(sources, asked, strict=True))
+        ]
         to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
         found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
-        for number, hypotheses in self._decode(to_search, sources, first):
+        for number, hypotheses in self._decode(to_search, first):
             found[number] = [hypothesis.turned(self.order, self._aligns) for hypothesis in hypotheses]
         if self._coarse:
             self._score_again(found, asked, [request.key for request in to_search])
         return [
-            [self._translation(hypothesis, line, words, raw=raw) for hypothesis in hypotheses]
-            for hypotheses, line, words in zip(found, asked, sources, strict=True)
+            [self._translation(hypothesis, line, source.words, raw=raw) for hypothesis in hypotheses]
+            for hypotheses, line, source in zip(found, asked, sources, strict=True)
         ]
 
     @property
@@ -170,15 +174,15 @@ class Translator:
         for number, hypotheses in zip(numbers, score_again(self.models, searched), strict=True):
             found[number] = best_first(hypotheses) if isinstance(self.config, DecodingConfig) else hypotheses
 
-    def _request(self, number: int, line: SourceLine, first: int) -> Request[int]:
+    def _request(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
         """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""
-        ids, config = self.source.encode(line.text), self.config
+        config = self.config
         if not (line.prefix_words or line.constraints):
-            return Request(number, ids, config if isinstance(config, DecodingConfig) else DecodingConfig())
+            return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
         where = f"line {first + number + 1}"
         if not isinstance(config, DecodingConfig):
             raise ConfigError(f"{where}: a prefix and constraints are for search, not for sampling")
-        if not ids:
+        if not source:
             raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
             raise ConfigError(f"{where}: a constraint without words")
@@ -187,7 +191,7 @@ class Translator:
                 f"{where}: a prefix is for models that write it first; {self._folders} writes {self.order}"
             )
         prefix = tuple(self.target.encode(line.prefix))
-        request = Request(number, ids, config, prefix, tuple(map(self._constraint, line.constraints)))
+        request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)))
         try:
             _ = request.limit
         except ConfigError as error:
@@ -198,9 +202,7 @@ class Translator:
         phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)
         return Constraint(phrases, asked.log_probs, asked.required)
 
-    def _decode(
-        self, requests: Sequence[Request[int]], words: Sequence[tuple[str, ...]], first: int
-    ) -> Iterator[tuple[int, list[Hypothesis]]]:
+    def _decode(self, requests: Sequence[Request[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The hypotheses of numbered sources, as they are done; the longest should come first."""
         if self.candidates is None:
             yield from self._search(self.predictor, requests, first)
@@ -208,7 +210,7 @@ class Translator:
         for group in group_by_tokens([len(request.source) + 1 for request in requests], limit=self.batch_tokens):
             batch = [requests[place] for place in group]
             asked = {word for request in batch for word in request.target_words}
-            words_C = self.candidates.of((word for one in batch for word in words[one.key]), also=asked)
+            words_C = self.candidates.of((word for one in batch for word in one.source.words), also=asked)
             ids = words_C.tolist()
             place_of = {number: place for place, number in enumerate(ids)}
             narrow = [request.with_words(place_of) for request in batch]
@@ -228,9 +230,10 @@ class Translator:
                 limit = self.batch_tokens * USUAL_ROWS // max(config.samples, USUAL_ROWS)
                 for group in group_by_tokens(lengths, limit=limit):
                     batch = [requests[place] for place in group]
-                    source = pad([request.source for request in batch])
+                    source = predictor.collate([request.source for request in batch])
                     lines = [first + request.key for request in batch]
-                    drawn = sample(predictor, source, config=config, numbers=lines, attention=self.attention)
+                    widths = [len(request.source) for request in batch]
+                    drawn = sample(predictor, source, widths, config=config, numbers=lines, attention=self.attention)
                     for request, hypotheses in zip(batch, drawn, strict=True):
                         numbers = not any(math.isnan(one.log_prob) for one in hypotheses)
                         yield request.key, checked(Finished(request.key, hypotheses if numbers else []))
@@ -279,20 +282,20 @@ class Translator:
 @torch.inference_mode()
 def attends(predictor: Predictor) -> bool:
     """Whether it says where it looked; one step tells."""
-    memory, state = predictor.begin(pad([[]]).to(predictor.device))
+    memory, state = predictor.begin(predictor.collate([Sentence((), "")]))
     beginning_N = torch.full((1,), NO_WORD, device=predictor.device)
     return predictor.advance(beginning_N, state, memory).attention_NS is not None
 
 
 def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
-    """The predictor of one model or of an ensemble, for sources encoded with their joint vocabulary.
+    """The predictor of one model or of an ensemble, for sources as the first model encodes them.
 
     It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
     """
     check_members(models)
-    joint = joint_vocabulary([loaded.source for loaded in models])
-    members = [ModelPredictor(loaded.model, ids_in(loaded.source, joint)) for loaded in models]
-    return members[0] if len(members) == 1 else Ensemble(members, average=average)
+    first = ModelPredictor(models[0].model)
+    others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
+    return Ensemble([first, *others], average=average) if others else first
 
 
 def open_translator(

@@ -15,12 +15,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Ids, pad
 from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import filled
 from nmt_core.inference.context_walk import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
+from nmt_core.text.sentence import Sentence
 
 Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
@@ -71,7 +71,7 @@ def batches_of(tree: PrefixTree, widths_R: Ints, *, times: int = 1) -> Iterator[
 
 def walk(
     model: TranslationModel,
-    sources: Sequence[Ids],
+    sources: Sequence[Sentence],
     tree: PrefixTree,
     *,
     score: Scores,
@@ -111,10 +111,10 @@ def _join(rows: Sequence[Tensor], width: int) -> Weights:
 
 
 def _readouts(
-    model: TranslationModel, sources: Sequence[Ids], levels: Sequence[Level], *, attention: bool
+    model: TranslationModel, sources: Sequence[Sentence], levels: Sequence[Level], *, attention: bool
 ) -> tuple[list[Tensor], list[Tensor]]:
     """What the generator reads at the nodes of every level, and where they looked."""
-    source = pad(sources)
+    source = model.collate(sources)
     steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
     state = model.start(memory)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded, group_by_tokens, pad
+from nmt_core.data.batching import Padded, group_by_tokens
 from nmt_core.errors import ConfigError
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.models.checkpoint import LoadedModel
@@ -40,12 +40,13 @@ class Neighbours(NamedTuple):
 @torch.inference_mode()
 def source_vectors(loaded: LoadedModel, texts: Sequence[str]) -> Vectors:
     """The vectors of tokenised sources, (N, D). Raises ConfigError for a model without an encoder."""
-    ids = [loaded.source.encode(text) for text in texts]
-    order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
-    found = np.zeros((len(ids), _read(loaded, pad([[]])).shape[1]), dtype=np.float32)
-    for group in group_by_tokens([len(ids[place]) + 1 for place in order], limit=_TOKENS):
+    sentences = [loaded.encode_text(text) for text in texts]
+    collate = loaded.model.collate
+    order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
+    found = np.zeros((len(sentences), _read(loaded, collate([loaded.encode_text("")])).shape[1]), dtype=np.float32)
+    for group in group_by_tokens([len(sentences[place]) + 1 for place in order], limit=_TOKENS):
         places = [order[index] for index in group]
-        found[places] = _read(loaded, pad([ids[place] for place in places])).float().cpu().numpy()
+        found[places] = _read(loaded, collate([sentences[place] for place in places])).float().cpu().numpy()
     return found
 
 

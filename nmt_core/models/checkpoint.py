@@ -33,6 +33,7 @@ from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
 from nmt_core.text.processing import TextConfig
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -83,6 +84,10 @@ class LoadedModel:
     def text(self) -> TextConfig:
         """How raw text becomes words for this model, where it carries no preparation."""
         return self.config.text
+
+    def encode_text(self, text: str) -> Sentence:
+        """Tokenised source text as the model reads it: in training, scoring, search and server."""
+        return Sentence(self.source.encode(text), text)
 
     @property
     def target_order(self) -> TargetOrder:

@@ -22,13 +22,14 @@ from typing import Any, Literal, NamedTuple, Self, final
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch, Padded
+from nmt_core.data.batching import Batch, Padded, pad
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import Aligns
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
+from nmt_core.text.sentence import Sentence
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
 Side = Literal["source", "target"]
@@ -177,9 +178,18 @@ class TranslationModel(nn.Module, abc.ABC):
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """The word vectors, and of which side's words they are."""
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether ``collate`` asks source sentences for their words, which a corpus in memory keeps then."""
+        return False
+
+    def collate(self, sources: Sequence[Sentence]) -> Padded:
+        """The batch of source sentences that ``encode`` reads: their ids, unless a model reads more of them."""
+        return pad(sources)
+
     @abc.abstractmethod
     def encode(self, source: Padded) -> Memory:
-        """Read B sources."""
+        """Read B sources, as ``collate`` gives them."""
 
     @abc.abstractmethod
     def start(self, memory: Memory) -> State:

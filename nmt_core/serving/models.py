@@ -26,7 +26,7 @@ from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
-from nmt_core.serving.running_search import CandidateSearch, RunningSearch, Sentence
+from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
@@ -120,7 +120,7 @@ class ServedModel:
                 self.scorer_of(form)
         self.scorer.score([SentencePair("a", "a")])
         decoder = self.decoder(False)
-        decoder.admit([(0, Sentence("a", self.defaults))])
+        decoder.admit([(0, SearchItem("a", self.defaults))])
         while not decoder.step():
             pass
         if self.encode is not None:
@@ -158,7 +158,7 @@ def open_served_model(
         scorer=scorer,
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read),
-        encode=None if encoder is None else lambda phrases: _vectors(encoder, loaded[0].source, phrases),
+        encode=None if encoder is None else lambda phrases: _vectors(loaded[0], phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
         proportions=_proportions(loaded, attends=has_attention, together=decode_tokens),
@@ -233,19 +233,20 @@ def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) 
     return fitted.lexicon
 
 
-def _vectors(model: Any, vocabulary: Any, phrases: Sequence[str]) -> list[Vector]:
+def _vectors(loaded: LoadedModel, phrases: Sequence[str]) -> list[Vector]:
     """The summaries of phrases, batched by length."""
     import torch
 
-    from nmt_core.data.batching import group_by_tokens, pad
+    from nmt_core.data.batching import group_by_tokens
 
-    ids = [vocabulary.encode(phrase) for phrase in phrases]
-    by_length = sorted(range(len(ids)), key=lambda number: len(ids[number]))
-    vectors: list[Vector] = [((), 0)] * len(ids)
+    model: Any = loaded.model
+    sentences = [loaded.encode_text(phrase) for phrase in phrases]
+    by_length = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
+    vectors: list[Vector] = [((), 0)] * len(sentences)
     with torch.inference_mode():
-        for group in group_by_tokens([len(ids[number]) + 1 for number in by_length], limit=10_000):
+        for group in group_by_tokens([len(sentences[number]) + 1 for number in by_length], limit=10_000):
             numbers = [by_length[place] for place in group]
-            summary_BH = model.encode(pad([ids[number] for number in numbers]).to(model.device)).summary_BH
-            for number, values in zip(numbers, summary_BH.float().cpu().tolist(), strict=True):
-                vectors[number] = tuple(values), ids[number].count(UNKNOWN_ID)
+            source = model.collate([sentences[number] for number in numbers]).to(model.device)
+            for number, values in zip(numbers, model.encode(source).summary_BH.float().cpu().tolist(), strict=True):
+                vectors[number] = tuple(values), sentences[number].count(UNKNOWN_ID)
     return vectors

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
-from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
 
 if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 _EMPTY = Translation("", (), 0.0, 0.0, (), ())
 
 
-class Sentence(NamedTuple):
+class SearchItem(NamedTuple):
     """A tokenised sentence, and how to search for its translations."""
 
     text: str
@@ -32,14 +31,14 @@ class Sentence(NamedTuple):
 
 
 class _Admitted(NamedTuple):
-    """The words of a sentence that is searched, and how."""
+    """A sentence that is searched, and how."""
 
-    words: tuple[str, ...]
+    source: Sentence
     config: DecodingConfig
 
 
 class RunningSearch:
-    """A beam search that ``Sentence``s, with their own options, enter and leave at every step.
+    """A beam search that ``SearchItem``s, with their own options, enter and leave at every step.
 
     Where search is less exact than the pair scorer, translations have the numbers of that one.
     """
@@ -47,7 +46,6 @@ class RunningSearch:
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
         self._models, self._unknown = tuple(models), unknown
         self._rescores = search_is_coarse(models)
-        self._source = joint_vocabulary([loaded.source for loaded in models])
         self._target, self._order = models[0].target, models[0].target_order
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
@@ -60,22 +58,27 @@ class RunningSearch:
         """Live hypotheses times the mean length of their sources."""
         if not self._admitted:
             return 0.0
-        return self._search.rows * (sum(len(one.words) for one in self._admitted.values()) / len(self._admitted) + 1)
+        return self._search.rows * (sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1)
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
         entering = []
         for key, (text, config) in requests:
-            words = tuple(split_words(text))
-            if words:
-                self._admitted[key] = _Admitted(words, config)
-                entering.append(Request(key, self._source.encode(text), config))
-                if self._unknown is not None:
-                    self._unknown.add(words=len(words), unknown=entering[-1].source.count(UNKNOWN_ID))
+            source = self._models[0].encode_text(text)
+            if source:
+                self._admitted[key] = _Admitted(source, config)
+                entering.append(Request(key, source, config))
+                self._count_unknown(source)
             else:
                 self._empty.append(key)
         if entering:
             self._enter(entering)
+
+    def _count_unknown(self, source: Sentence) -> None:
+        """Count the words that none of the models knows."""
+        if self._unknown is not None:
+            unknown = sum(all(word not in one.source for one in self._models) for word in source.words)
+            self._unknown.add(words=len(source), unknown=unknown)
 
     def _enter(self, requests: list[Request[int]]) -> None:
         self._search.admit(requests)
@@ -89,7 +92,7 @@ class RunningSearch:
             for done in self._search.step()
         }
         for key, sentence, hypotheses in self._scored(finished):
-            nbest: Any = [self._translation(hypothesis, sentence.words) for hypothesis in hypotheses]
+            nbest: Any = [self._translation(hypothesis, sentence.source.words) for hypothesis in hypotheses]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
 
@@ -100,7 +103,7 @@ class RunningSearch:
         if not (self._rescores and finished):
             yield from ((key, *one) for key, one in finished.items())
             return
-        searched = [Searched(" ".join(one.words), nbest, one.config.ranking) for one, nbest in finished.values()]
+        searched = [Searched(one.source.text, nbest, one.config.ranking) for one, nbest in finished.values()]
         for (key, (sentence, _)), nbest in zip(finished.items(), score_again(self._models, searched), strict=True):
             yield key, sentence, best_first(nbest)
 
@@ -146,7 +149,7 @@ class CandidateSearch(RunningSearch):
     def step(self) -> list[tuple[int, Any]]:
         """One step; when nobody is left, those who wait begin."""
         if self._waiting and not self._search.rows:
-            words_C = self._lists.of(word for request in self._waiting for word in self._admitted[request.key].words)
+            words_C = self._lists.of(word for request in self._waiting for word in request.source.words)
             self._ids = words_C.tolist()
             self._search = BeamSearch(self._predictor.restrict_vocabulary(words_C), attention=self._attention)
             self._search.admit(self._waiting)

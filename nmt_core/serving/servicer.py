@@ -30,7 +30,7 @@ from nmt_core.serving.models import Decoding, Encoding, Scoring, ServedModel
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
 from nmt_core.serving.refusal import Refusal, internal, not_supported, unavailable
-from nmt_core.serving.running_search import Sentence
+from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.scoring_options import form_reader
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Stream
@@ -223,7 +223,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         answered = request.with_attention and place.model.attends
         self._accept(translation_cost(sizes, config, place.model.proportions, answered=answered, kept=attention))
         ask = self._ask(Decoding(place.model, attention), request.priority, len(texts), deadline)
-        sentences = [text if isinstance(text, Refusal) else Sentence(text, config) for text in texts]
+        sentences = [text if isinstance(text, Refusal) else SearchItem(text, config) for text in texts]
         found = await self._do(place, ask, sentences, [(count + 2) * config.beam for count in words])
         shown = await self._shown(place, found, replaced=request.replace_unknown, raw=request.raw)
         self._count_words(place.name, "read", words)

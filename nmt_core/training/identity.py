@@ -7,6 +7,7 @@ files do not count, their content does; nor does what decides only when a run en
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -82,9 +83,11 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
 
 
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
-    """Changes with any word, or alignment point, of a corpus."""
+    """Changes with any word, or alignment point, of a corpus; with an unknown word where the model reads text."""
     sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
-    return hash_of_bytes(array.tobytes() for side in sides for array in (side.ids, side.starts))
+    arrays = (array.tobytes() for side in sides for array in (side.ids, side.starts))
+    texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in corpus.source.texts or ())
+    return hash_of_bytes(itertools.chain(arrays, texts))
 
 
 def hash_of_file(path: str) -> str:

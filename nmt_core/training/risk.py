@@ -21,7 +21,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, Padded, group_by_tokens, pad_pairs
+from nmt_core.data.batching import Batch, Padded, group_by_tokens, pad
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import SamplingConfig
@@ -38,9 +38,8 @@ Words = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Candidates:
-    """A source, the translations that its risk is taken over, and their errors."""
+    """The translations of a source that its risk is taken over, and their errors."""
 
-    source: Words
     targets: Sequence[Words]
     errors: Tensor
 
@@ -61,11 +60,12 @@ def backpropagate_risk(
     """
     model.eval()
     spaces = draw_candidates(model, batch, config, seed=seed, number=number)
-    pairs = [(space.source, target) for space in spaces for target in space.targets]
-    groups = _groups(pairs)
+    pairs = [(row, target) for row, space in enumerate(spaces) for target in space.targets]
+    groups = _groups(pairs, batch.source.lengths)
     device = batch.source.words_BL.device
     with torch.no_grad():
-        log_probs = torch.cat([model(_batch(pairs, group).to(device)).double().sum(dim=1) for group in groups])
+        parts = [model(_batch(batch.source, pairs, group)).double().sum(dim=1) for group in groups]
+    log_probs = torch.cat(parts)
     order = torch.tensor([place for group in groups for place in group], device=device)
     log_probs_P = torch.empty_like(log_probs).index_copy_(0, order, log_probs)
     risks, weights = [], []
@@ -76,7 +76,8 @@ def backpropagate_risk(
     weights_P = torch.cat(weights).float()
     for group in groups:
         factors = -weights_P[torch.tensor(group, device=device)]  # the loss is -log P
-        backpropagate(model, _batch(pairs, group).to(device), scale=scale, autocast=autocast, weights_B=factors)
+        part = _batch(batch.source, pairs, group)
+        backpropagate(model, part, scale=scale, autocast=autocast, weights_B=factors)
     total = torch.stack(risks).sum().float()
     return Losses(total, {"risk": LossSum(total, len(spaces))})
 
@@ -95,14 +96,15 @@ def draw_candidates(
     drawn = sample(
         ModelPredictor(model),
         batch.source,
+        batch.source.lengths,
         config=SamplingConfig(samples=config.samples, seed=seed),
         numbers=range(number * _PLACES, number * _PLACES + batch.source.rows),
     )
     found = []
-    for source, reference, hypotheses in zip(_unpadded(batch.source), _unpadded(batch.target), drawn, strict=True):
+    for reference, hypotheses in zip(_unpadded(batch.target), drawn, strict=True):
         targets = list(dict.fromkeys([reference, *(tuple(hypothesis.words) for hypothesis in hypotheses)]))
         errors = [1.0 - sentence_bleu(target, reference) for target in targets]
-        found.append(Candidates(source, targets, torch.tensor(errors, dtype=torch.float64)))
+        found.append(Candidates(targets, torch.tensor(errors, dtype=torch.float64)))
     return found
 
 
@@ -120,13 +122,12 @@ def _text(words: Words) -> str:
 
 def _unpadded(padded: Padded) -> list[Words]:
     """The sentences without their ends."""
-    lengths = (padded.mask_BL.sum(dim=1) - 1).tolist()
-    return [tuple(words[:length]) for words, length in zip(padded.words_BL.tolist(), lengths, strict=True)]
+    return [tuple(words[:length]) for words, length in zip(padded.words_BL.tolist(), padded.lengths, strict=True)]
 
 
-def _groups(pairs: Sequence[tuple[Words, Words]]) -> list[list[int]]:
+def _groups(pairs: Sequence[tuple[int, Words]], source_lengths: Sequence[int]) -> list[list[int]]:
     """Places of pairs of like length, as many as are scored together."""
-    lengths = [max(len(source), len(target)) + 1 for source, target in pairs]
+    lengths = [max(source_lengths[row], len(target)) + 1 for row, target in pairs]
     order = sorted(range(len(pairs)), key=lengths.__getitem__)
     return [
         [order[place] for place in group]
@@ -134,5 +135,7 @@ def _groups(pairs: Sequence[tuple[Words, Words]]) -> list[list[int]]:
     ]
 
 
-def _batch(pairs: Sequence[tuple[Words, Words]], places: Sequence[int]) -> Batch:
-    return pad_pairs([pairs[place] for place in places])
+def _batch(sources: Padded, pairs: Sequence[tuple[int, Words]], places: Sequence[int]) -> Batch:
+    """Pairs of a row of ``sources`` and a target."""
+    target = pad([pairs[place][1] for place in places])
+    return Batch(sources.select([pairs[place][0] for place in places]), target.to(sources.words_BL.device))

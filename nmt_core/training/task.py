@@ -69,7 +69,9 @@ def work_from(task: Task, cursor: Cursor) -> Iterator[Work]:
         for place, partition in _places(task, groups, cursor.groups):
             last = place + 1 == len(groups)
             after = Cursor(cursor.epoch + 1) if last else Cursor(cursor.epoch, place + 1)
-            batches = [make_batch(task.corpus, indices.tolist()) for indices in groups[place]]
+            batches = [
+                make_batch(task.corpus, indices.tolist(), task.loaded.model.collate) for indices in groups[place]
+            ]
             if partition is not None:
                 batches = [partition.local(batch) for batch in batches]
             device = task.loaded.model.device

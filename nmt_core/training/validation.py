@@ -62,11 +62,17 @@ class DevelopmentSet:
     def measure(self, loaded: LoadedModel, *, beam: int | None) -> Measured:
         """Measure a model; BLEU only if a ``beam`` is given."""
         pairs = zip(self.sources, self.references, strict=True)
-        monolingual, order = not any(self.sources), loaded.target_order
-        corpus = encode_corpus(pairs, loaded.source, loaded.target, monolingual=monolingual, order=order)
-        device = loaded.model.device
-        batches = batches_in_order(corpus, tokens=2000)
-        loss = sum((negative_log_likelihood(loaded.model, batch.to(device)) for batch in batches), NOTHING)
+        model = loaded.model
+        corpus = encode_corpus(
+            pairs,
+            loaded.encode_text,
+            loaded.target.encode,
+            monolingual=not any(self.sources),
+            order=loaded.target_order,
+            keep_text=model.reads_text,
+        )
+        batches = batches_in_order(corpus, tokens=2000, collate=model.collate)
+        loss = sum((negative_log_likelihood(model, batch.to(model.device)) for batch in batches), NOTHING)
         return Measured(self.name, loss.per_word, None if beam is None else self._bleu(loaded, beam))
 
     def _bleu(self, loaded: LoadedModel, beam: int) -> float:

@@ -13,7 +13,10 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, ids_in, joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
 from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 MakeModel = Callable[..., TranslationModel]
@@ -34,10 +37,10 @@ def test_an_ensemble_of_twins_is_one_model(tiny: MakeModel, sources: Padded, ave
 
 def test_two_models_are_averaged(tiny: MakeModel) -> None:
     members = [ModelPredictor(tiny(words=20, seed=seed)) for seed in (1, 2)]
-    source, previous = pad([[2, 3], [4]]), torch.full((2,), NO_WORD)
+    sources, previous = [Sentence([2, 3]), Sentence([4])], torch.full((2,), NO_WORD)
 
     def first_step(predictor: ModelPredictor | Ensemble) -> torch.Tensor:
-        memory, state = predictor.begin(source)
+        memory, state = predictor.begin(predictor.collate(sources))
         return predictor.advance(previous, state, memory).log_probs_NV
 
     one, other = map(first_step, members)
@@ -58,22 +61,23 @@ def test_the_score_of_an_ensemble_is_the_mean_of_its_members(tiny: MakeModel) ->
 def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None:
     first = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])
     second = Vocabulary([*SPECIAL_WORDS, "d", "x", "a", "b"])
+    models = [
+        LoadedModel(tiny(words=9, seed=6), vocabulary, first, FolderConfig(model=RNNLMConfig()), "0" * 12, "drawn")
+        for vocabulary in (first, second)
+    ]
+    source = models[0].encode_text("a b x c d")
+    for loaded, ids in zip(models, ([2, 3, 1, 4, 5], [4, 5, 3, 1, 2]), strict=True):
+        through = ModelPredictor(loaded.model, loaded.encode_text).collate([source])
+        assert through.words_BL.tolist() == [[*ids, 0]]
+
+
+def test_vocabularies_are_joined_and_compared() -> None:
+    first, second = Vocabulary([*SPECIAL_WORDS, "a", "b"]), Vocabulary([*SPECIAL_WORDS, "x", "b"])
     joint = joint_vocabulary([first, second])
-    assert joint.words == (*SPECIAL_WORDS, "a", "b", "c", "d", "x")
-    model = tiny(words=9, seed=6)
-    source = torch.tensor([[*joint.encode("a b x c d"), 0]])
-    for vocabulary in (first, second):
-        own = torch.tensor([[*vocabulary.encode("a b x c d"), 0]])
-        mask = torch.ones_like(own, dtype=torch.bool)
-        config = DecodingConfig(beam=3)
-        through = beam_search(ModelPredictor(model, ids_in(vocabulary, joint)), Padded(source, mask), config=config)
-        assert through == beam_search(ModelPredictor(model), Padded(own, mask), config=config)
-
-
-def test_alike_vocabularies_need_no_translation_of_ids() -> None:
-    vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
-    assert joint_vocabulary([vocabulary, Vocabulary([*SPECIAL_WORDS, "a"])]) is vocabulary
-    assert ids_in(vocabulary, vocabulary) is None
+    assert joint.words == (*SPECIAL_WORDS, "a", "b", "x")
+    assert ids_in(second, joint) == [0, 1, 1, 3, 2]
+    assert joint_vocabulary([first, Vocabulary(first.words)]) is first
+    assert ids_in(first, first) is None
 
 
 def test_unknown_ways_of_averaging_are_refused(tiny: MakeModel) -> None:

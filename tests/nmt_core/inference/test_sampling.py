@@ -27,7 +27,7 @@ def test_frequencies_are_the_probabilities(tiny: MakeModel, brute_force: Enumera
     model = tiny(words=4, seed=1)
     truth = brute_force(model, [2, 3], longest=1, words=4)
     config = SamplingConfig(samples=4000, temperature=temperature, max_length_ratio=0, max_length_extra=1)
-    drawn = sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]
+    drawn = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]
     counts = collections.Counter(h.words for h in drawn)
     # Of one word at most: the empty one, or the first word whatever follows, as it is closed then.
     first = model(pad_pairs([([2, 3], [word]) for word in (1, 2, 3)]))[:, 0].tolist()
@@ -44,27 +44,27 @@ def test_frequencies_are_the_probabilities(tiny: MakeModel, brute_force: Enumera
 def test_samples_do_not_depend_on_the_batch(tiny: MakeModel, sources: Padded) -> None:
     predictor = ModelPredictor(tiny(words=20, seed=2))
     config = SamplingConfig(samples=3, seed=7)
-    together = sample(predictor, sources, config=config)
+    together = sample(predictor, sources, sources.lengths, config=config)
     for row in range(sources.rows):
         length = int(sources.mask_BL[row].sum())
         one = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
-        alone = sample(predictor, one, config=config, numbers=[row])[0]
+        alone = sample(predictor, one, one.lengths, config=config, numbers=[row])[0]
         assert [h.words for h in alone] == [h.words for h in together[row]]
 
 
 def test_seeds_and_lines_differ(tiny: MakeModel) -> None:
     predictor = ModelPredictor(tiny(words=20, seed=3))
     source = pad([[2, 3, 4], [2, 3, 4]])
-    first = sample(predictor, source, config=SamplingConfig(samples=8, seed=1))
-    assert first == sample(predictor, source, config=SamplingConfig(samples=8, seed=1))
-    assert first != sample(predictor, source, config=SamplingConfig(samples=8, seed=2))
+    first = sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=1))
+    assert first == sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=1))
+    assert first != sample(predictor, source, source.lengths, config=SamplingConfig(samples=8, seed=2))
     assert first[0] != first[1]
 
 
 def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel, sources: Padded) -> None:
     model = tiny(words=8, seed=4)
     config = SamplingConfig(samples=4, temperature=2.0)
-    for row, drawn in enumerate(sample(ModelPredictor(model), sources, config=config, attention=True)):
+    for row, drawn in enumerate(sample(ModelPredictor(model), sources, sources.lengths, config=config, attention=True)):
         source = sources.words_BL[row][sources.mask_BL[row]][:-1].tolist()
         expected = model(pad_pairs([(source, h.words) for h in drawn])).sum(dim=1)
         np.testing.assert_allclose([h.log_prob for h in drawn], expected, atol=1e-9)
@@ -75,8 +75,8 @@ def test_log_probabilities_and_attention_are_those_of_the_model(tiny: MakeModel,
 
 def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded) -> None:
     predictor = ModelPredictor(tiny(words=4, seed=5))
-    free = sample(predictor, sources, config=SamplingConfig(samples=20))
-    bound = sample(predictor, sources, config=SamplingConfig(samples=20, forbid_unknown=True))
+    free = sample(predictor, sources, sources.lengths, config=SamplingConfig(samples=20))
+    bound = sample(predictor, sources, sources.lengths, config=SamplingConfig(samples=20, forbid_unknown=True))
     assert any(UNKNOWN_ID in h.words for drawn in free for h in drawn)
     assert not any(UNKNOWN_ID in h.words for drawn in bound for h in drawn)
 
@@ -86,14 +86,16 @@ def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
     first = model(pad_pairs([([2, 3], [word]) for word in range(1, 20)]))[:, 0]
     likeliest = {int(word) + 1 for word in first.topk(3).indices}
     config = SamplingConfig(samples=200, top_k=3, temperature=3.0)
-    drawn = sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]
+    drawn = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]
     assert {h.words[0] for h in drawn if h.words} <= likeliest
-    greedy = sample(ModelPredictor(model), pad([[2, 3]]), config=SamplingConfig(samples=3, top_k=1))[0]
+    greedy = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=SamplingConfig(samples=3, top_k=1))[0]
     assert len(set(greedy)) == 1
 
 
 def test_samples_keep_the_least_length(tiny: MakeModel, sources: Padded) -> None:
-    drawn = sample(ModelPredictor(tiny(words=4, seed=7)), sources, config=SamplingConfig(samples=9, min_length=6))
+    drawn = sample(
+        ModelPredictor(tiny(words=4, seed=7)), sources, sources.lengths, config=SamplingConfig(samples=9, min_length=6)
+    )
     assert all(len(h.words) >= 6 for hypotheses in drawn for h in hypotheses)
 
 
@@ -109,7 +111,7 @@ def test_among_what_is_allowed_the_likeliest_is_drawn_at_low_temperatures(
     config = SamplingConfig(samples=2, temperature=0.01, max_length_ratio=0, max_length_extra=4, **options)
     log_probs_V = model.log_probs(next_readout(model, [2, 3]))[0].clone()
     log_probs_V[forbidden] = -math.inf
-    for hypothesis in sample(ModelPredictor(model), pad([[2, 3]]), config=config)[0]:
+    for hypothesis in sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]:
         assert hypothesis.words[0] == int(log_probs_V.argmax())
 
 

@@ -165,7 +165,7 @@ def partitions(config: AnyConfig) -> Numbers:
     model = drawn(config)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
     tables = WordTables(model, optimizer)
-    corpus = encode_corpus((tuple(pair) for pair in TEXTS if pair.source and pair.target), SOURCE, TARGET)
+    corpus = encode_corpus((tuple(pair) for pair in TEXTS if pair.source and pair.target), SOURCE.encode, TARGET.encode)
     sizes = {"source_words": len(SOURCE), "target_words": len(TARGET)}
     batches = [np.array([0, 1]), np.array([2]), np.array([3, 0])]
     for partition in cut_into_partitions(corpus, batches, words=7, **sizes):

@@ -13,7 +13,7 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.serving.client import NmtClient
-from nmt_core.serving.running_search import CandidateSearch, RunningSearch, Sentence
+from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.text.lexicon import Candidate, Lexicon
 
 TEXTS = ["un deux", "deux deux un", "un", "deux un un deux"]
@@ -35,7 +35,7 @@ def run(search: RunningSearch, arrivals: dict[int, list[int]], cancelled: dict[i
     """What comes of the texts that arrive, and are cancelled, before the steps of these numbers."""
     found: dict[int, list] = {}
     for step in range(200):
-        search.admit([(key, Sentence(TEXTS[key], CONFIG)) for key in arrivals.get(step, [])])
+        search.admit([(key, SearchItem(TEXTS[key], CONFIG)) for key in arrivals.get(step, [])])
         search.cancel(cancelled.get(step, []))
         found |= dict(search.step())
     assert search.tokens == 0

@@ -32,7 +32,7 @@ def model() -> TranslationModel:
 
 
 def test_known_alignments_are_weights_of_source_words() -> None:
-    batch = make_batch(encode_corpus(PAIRS, WORDS, WORDS), [1, 0])
+    batch = make_batch(encode_corpus(PAIRS, WORDS.encode, WORDS.encode), [1, 0])
     assert batch.alignment_BTS is not None
     expected = np.zeros((2, 4, 4))
     expected[0, 0, 0] = expected[0, 2, 0] = 1.0
@@ -41,7 +41,7 @@ def test_known_alignments_are_weights_of_source_words() -> None:
 
 
 def test_the_loss_is_the_cross_entropy_of_attention() -> None:
-    batch = make_batch(encode_corpus(PAIRS, WORDS, WORDS), [0, 1])
+    batch = make_batch(encode_corpus(PAIRS, WORDS.encode, WORDS.encode), [0, 1])
     attention = model().known_targets(batch).attention_BTS.detach().numpy()
     expected = -np.log(attention[0, 1, 0]) / 2 - np.log(attention[0, 1, 2]) / 2
     expected -= np.log(attention[1, 0, 0]) + np.log(attention[1, 2, 0])
@@ -53,7 +53,7 @@ def test_the_loss_is_the_cross_entropy_of_attention() -> None:
 
 
 def test_its_gradient_is_that_of_finite_differences() -> None:
-    batch = make_batch(encode_corpus(PAIRS, WORDS, WORDS), [0, 1])
+    batch = make_batch(encode_corpus(PAIRS, WORDS.encode, WORDS.encode), [0, 1])
     guided = model()
     backpropagate(guided, batch, LossOptions(guided_alignment=0.7))
     energy = guided.get_parameter("attention.energy")
@@ -90,7 +90,7 @@ def test_attention_learns_the_alignment(runs) -> None:
         right, words = 0, 0
         lines = [Path(runs.file(f"dev.{side}")).read_text().splitlines() for side in ("s", "t")]
         for pair in zip(*lines, strict=True):
-            batch = make_batch(encode_corpus([pair], loaded.source, loaded.target), [0])
+            batch = make_batch(encode_corpus([pair], loaded.encode_text, loaded.target.encode), [0])
             with torch.no_grad():
                 best = loaded.model.known_targets(batch).attention_BTS[0].argmax(dim=1).tolist()[:-1]
             right += sum(place == len(best) - 1 - number for number, place in enumerate(best))

@@ -34,7 +34,7 @@ def random_corpus(seed: int, sentences: int) -> ParallelCorpus:
     generator = np.random.default_rng(seed)
     vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS))])
     texts = [" ".join(f"w{int(w)}" for w in generator.integers(0, WORDS, 5)) for _ in range(2 * sentences)]
-    return encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary, vocabulary)
+    return encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary.encode, vocabulary.encode)
 
 
 @given(st.integers(0, 1000), st.integers(1, 60), st.integers(17, 45))

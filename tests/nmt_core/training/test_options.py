@@ -106,7 +106,7 @@ def test_accumulated_minibatches_are_one_larger_minibatch() -> None:
     vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(12))])
     generator = np.random.default_rng(1)
     texts = [" ".join(f"w{w}" for w in generator.integers(0, 12, generator.integers(1, 7))) for _ in range(96)]
-    corpus = encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary, vocabulary)
+    corpus = encode_corpus(zip(texts[::2], texts[1::2], strict=True), vocabulary.encode, vocabulary.encode)
     large = BatchPlan(sentences=8, window=3, seed=2).epoch(corpus, 1)
     small = BatchPlan(sentences=2, window=12, seed=2, group=4).epoch(corpus, 1)
     assert [group[0].tolist() for group in large] == [np.concatenate(group).tolist() for group in small]
@@ -187,7 +187,7 @@ def test_rows_of_no_partition_have_their_first_value_as_average(runs) -> None:
 
 def test_one_shuffle_gives_every_epoch_the_same_minibatches() -> None:
     vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
-    corpus = encode_corpus((("a " * (n % 5 + 1), "a") for n in range(50)), vocabulary, vocabulary)
+    corpus = encode_corpus((("a " * (n % 5 + 1), "a") for n in range(50)), vocabulary.encode, vocabulary.encode)
     once, anew = BatchPlan(4, 2, once=True), BatchPlan(4, 2)
     orders = [[index for group in plan.epoch(corpus, epoch) for part in group for index in part.tolist()]
               for plan in (once, anew) for epoch in (0, 1)]  # fmt: skip

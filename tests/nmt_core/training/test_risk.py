@@ -18,7 +18,8 @@ from nmt_core.training.config import MinimumRiskConfig
 from nmt_core.training.risk import backpropagate_risk, draw_candidates, risk_weights, sentence_bleu
 
 REFERENCE = (2, 3, 2)
-BATCH = pad_pairs([([2, 3], list(REFERENCE)), ([3], [3])])
+SOURCES = [[2, 3], [3]]
+BATCH = pad_pairs(list(zip(SOURCES, [list(REFERENCE), [3]], strict=True)))
 
 
 def tiny(*, ending: float = 0.0) -> TranslationModel:
@@ -58,10 +59,10 @@ def test_an_update_is_the_gradient_of_the_risk_over_its_candidates() -> None:
     one, other = tiny().train(), tiny().train()
     losses = backpropagate_risk(one, BATCH, config, seed=5, number=9, scale=0.5)
     total = torch.zeros((), dtype=torch.float64)
-    for space in draw_candidates(other.eval(), BATCH, config, seed=5, number=9):
+    for source, space in zip(SOURCES, draw_candidates(other.eval(), BATCH, config, seed=5, number=9), strict=True):
         assert space.targets[0] in (REFERENCE, (3,))
         assert len(set(space.targets)) == len(space.targets)
-        found = log_probs(other, list(space.source), list(space.targets))
+        found = log_probs(other, source, list(space.targets))
         total = total + (torch.softmax(0.3 * found, dim=0) * space.errors).sum()
     (0.5 * total).backward()
     assert losses.objective.item() == pytest.approx(total.item(), rel=1e-6)

@@ -103,8 +103,8 @@ def test_alignment_points_follow_their_words() -> None:
     words = Vocabulary([*SPECIAL_WORDS, "a", "b", "c"])
     pairs = [("a b c", "c b", [(0, 1), (2, 0)])]
     backwards = [("a b c", "b c", [(0, 0), (2, 1)])]
-    found = make_batch(encode_corpus(pairs, words, words, order=TargetOrder.RIGHT_TO_LEFT), [0])
-    expected = make_batch(encode_corpus(backwards, words, words), [0])
+    found = make_batch(encode_corpus(pairs, words.encode, words.encode, order=TargetOrder.RIGHT_TO_LEFT), [0])
+    expected = make_batch(encode_corpus(backwards, words.encode, words.encode), [0])
     assert found.alignment_BTS is not None and expected.alignment_BTS is not None
     assert torch.equal(found.target.words_BL, expected.target.words_BL)
     assert torch.equal(found.alignment_BTS, expected.alignment_BTS)

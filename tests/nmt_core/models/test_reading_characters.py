@@ -1,0 +1,217 @@
+"""A model that reads the characters of unknown source words goes through training, scoring, search and server."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from nmt_core.data.batching import Padded, pad
+from nmt_core.data.corpus import BatchPlan, encode_corpus, make_batch
+from nmt_core.data.partitions import cut_into_partitions
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.translator import Translator
+from nmt_core.interfaces import SentencePair
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding
+from nmt_core.layers.recurrent import RecurrentEncoder
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
+from nmt_core.training.config import MinimumRiskConfig, TrainingConfig
+from nmt_core.training.identity import RunIdentity, hash_of_corpus
+from nmt_core.training.report import Reporter
+from nmt_core.training.risk import backpropagate_risk
+from nmt_core.training.task import Task
+from nmt_core.training.trainer import Trainer
+from nmt_core.training.validation import DevelopmentSet
+
+CONFIG = RNNsearchConfig(embedding=6, hidden=7, alignment=5, maxout=5, dropout=0.0, initialisation="glorot")
+SOURCE = Vocabulary([*SPECIAL_WORDS, "the", "of", "is"])
+TARGET = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])
+LETTERS = 128
+
+
+@dataclass(frozen=True)
+class Spelled(Padded):
+    """``letters_BLC`` counts the characters of unknown words; rows of other words are zeros."""
+
+    letters_BLC: Tensor
+
+
+class SpellingReader(Reader):
+    """A bidirectional encoder; characters of unknown words are added to their vectors."""
+
+    def __init__(self, embedding: WordEmbedding, directions: Sequence[RecurrentEncoder]) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.directions = nn.ModuleList(directions)
+        self.letters = nn.Linear(LETTERS, embedding.embedding_dim, bias=False)
+
+    def forward(self, source: Padded) -> Encoded:
+        assert isinstance(source, Spelled)
+        spelled_BSE = self.letters(source.letters_BLC.to(self.letters.weight.dtype))
+        embedded_BSE = self.embedding.known(source.words_BL) + spelled_BSE
+        read = [one.run(embedded_BSE, source.mask_BL) for one in self.directions]
+        annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
+        return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL, backward=[False, True])
+
+
+class SpellingModel(RNNsearch):
+    """RNNsearch with that encoder."""
+
+    def __init__(self, words: int = len(SOURCE)) -> None:
+        super().__init__(CONFIG, words, len(TARGET))
+        assert isinstance(self.source_encoder, RecurrentReader)
+        reader = SpellingReader(self.source_embedding, [self.encoder, self.backward_encoder])
+        self.assemble(reader, self.target_decoder, self.output)
+
+    @property
+    def reads_text(self) -> bool:
+        return True
+
+    def collate(self, sources: Sequence[Sentence]) -> Spelled:
+        padded = pad(sources)
+        letters_BLC = torch.zeros(*padded.words_BL.shape, LETTERS)
+        for row, sentence in enumerate(sources):
+            for place, (number, word) in enumerate(zip(sentence, sentence.words, strict=True)):
+                if number == UNKNOWN_ID:
+                    for letter in word:
+                        letters_BLC[row, place, ord(letter) % LETTERS] += 1
+        return Spelled(padded.words_BL, padded.mask_BL, letters_BLC)
+
+
+def loaded(seed: int = 1, source: Vocabulary = SOURCE, folder: str = "drawn") -> LoadedModel:
+    model = SpellingModel(len(source))
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(0.4 * torch.randn(parameter.shape, generator=generator))
+    model.eval().requires_grad_(False)
+    return LoadedModel(model, source, TARGET, FolderConfig(model=CONFIG), "0" * 12, folder)
+
+
+PAIRS = [
+    SentencePair("the axolotl is", "a b"),
+    SentencePair("the quokka is", "a b"),
+    SentencePair("of", "c"),
+    SentencePair("", "d"),
+    SentencePair("zebu of the yak is the gnu", "a b c d a"),
+    SentencePair("the quokka is", "d"),
+]
+
+
+def test_unknown_words_have_scores_of_their_own_whatever_else_is_in_the_batch() -> None:
+    scorer = ModelPairScorer([loaded()])
+    scores = scorer.score(PAIRS, per_word=True)
+    assert abs(scores[0].log_prob - scores[1].log_prob) > 1e-3
+    assert scores[0].unknown_source == scores[1].unknown_source == 1
+    model = loaded().model
+    for pair, score in zip(PAIRS, scores, strict=True):
+        (alone,) = scorer.score([pair])
+        assert score.log_prob == pytest.approx(alone.log_prob, abs=1e-5)
+        corpus = encode_corpus(
+            [(pair.source, pair.target)], SOURCE.encode, TARGET.encode, keep_text=True, monolingual=True
+        )
+        forward = model(make_batch(corpus, [0], model.collate)).sum().item()
+        assert score.log_prob == pytest.approx(forward, abs=1e-5)
+
+
+@pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=2), SamplingConfig(samples=3)])
+def test_search_and_samples_read_the_characters(config: DecodingConfig | SamplingConfig) -> None:
+    model = loaded()
+    lines = [pair.source for pair in PAIRS]
+    together = Translator([model], config=config).translate(lines)
+    pairs = [SentencePair(line, one.text) for line, found in zip(lines, together, strict=True) for one in found if line]
+    expected = [score.log_prob for score in ModelPairScorer([model]).score(pairs)]
+    found = [one.log_prob for line, found in zip(lines, together, strict=True) for one in found if line]
+    assert found == pytest.approx(expected, abs=1e-4)
+    assert together[0][0].log_prob != pytest.approx(together[1][0].log_prob, abs=1e-4)
+
+
+def test_the_server_reads_the_characters() -> None:
+    search = RunningSearch([loaded()], attention=False)
+    lines = [pair.source for pair in PAIRS]
+    config = DecodingConfig(beam=3)
+    search.admit([(key, SearchItem(line, config)) for key, line in enumerate(lines)])
+    found: dict[int, float] = {}
+    while len(found) < len(lines):
+        found.update((key, nbest[0].log_prob) for key, nbest in search.step())
+    expected = [nbest[0].log_prob for nbest in Translator([loaded()], config=config).translate(lines)]
+    assert [found[key] for key in range(len(lines))] == pytest.approx(expected, abs=1e-5)
+
+
+def test_members_of_an_ensemble_read_what_is_unknown_to_them() -> None:
+    knows_it = Vocabulary([*SPECIAL_WORDS, "quokka", "the", "is"])
+    members = [loaded(1), loaded(2, knows_it)]
+    config = DecodingConfig(beam=3)
+    for line in ("the quokka is", "the axolotl is"):
+        (found,) = Translator(members, config=config).translate([line])[0]
+        (score,) = ModelPairScorer(members).score([SentencePair(line, found.text)])
+        assert found.log_prob == pytest.approx(score.log_prob, abs=1e-5)
+
+
+TEXTS = [("the axolotl is", "a b"), ("the quokka is", "c d"), ("of the axolotl", "b a"), ("of the quokka", "d c")]
+
+
+def corpus_of(model: LoadedModel) -> Task:
+    corpus = encode_corpus(TEXTS, model.encode_text, model.target.encode, keep_text=model.model.reads_text)
+    dev = DevelopmentSet([source for source, _ in TEXTS], [target for _, target in TEXTS])
+    return Task("text 1", model, corpus, BatchPlan(sentences=4, window=1), dev=(dev,))
+
+
+def test_training_learns_what_the_characters_say(tmp_path) -> None:
+    model = loaded(folder=str(tmp_path / "run"))
+    model.model.requires_grad_(True)
+    settings = TrainingConfig(optimizer="adam", learning_rate=0.05, max_updates=80, validate_every=80)
+    identity = RunIdentity({}, {}, {}, {})
+    trainer = Trainer(
+        [corpus_of(model)], settings, run=identity, reporter=Reporter(settings, folder=model.folder, quiet=True)
+    )
+    (tmp_path / "run").mkdir()
+    reached = trainer.train()
+    assert reached.nats_per_word < 0.1  # without characters at least ln 2 for the first word of two
+    model.model.eval()
+    assert [found[0].text for found in Translator([model]).translate([source for source, _ in TEXTS])] == [
+        target for _, target in TEXTS
+    ]
+
+
+def test_minibatches_keep_characters_where_they_are_cut_or_renumbered() -> None:
+    task = corpus_of(loaded())
+    model = task.loaded.model
+    whole = make_batch(task.corpus, [2, 1, 0], model.collate)
+    part = whole.source.select([1, 1])
+    assert isinstance(part, Spelled)
+    assert torch.equal(part.letters_BLC, whole.source.letters_BLC[[1, 1]])
+    sizes = {"source_words": len(SOURCE), "target_words": len(TARGET)}
+    (partition,) = cut_into_partitions(task.corpus, [np.array([2, 1, 0])], words=6, **sizes)
+    local = partition.local(whole)
+    assert torch.equal(local.source.letters_BLC, whole.source.letters_BLC)
+
+
+def test_a_run_on_other_unknown_words_is_another_run() -> None:
+    texts = [(source.replace("quokka", "wombat"), target) for source, target in TEXTS]
+    for keep, same in ((True, False), (False, True)):
+        one, other = (encode_corpus(some, SOURCE.encode, TARGET.encode, keep_text=keep) for some in (TEXTS, texts))
+        assert (hash_of_corpus(one) == hash_of_corpus(other)) == same
+
+
+def test_minimum_risk_reads_the_characters() -> None:
+    task = corpus_of(loaded())
+    model = task.loaded.model.requires_grad_(True)
+    config = MinimumRiskConfig(samples=5)
+    together = make_batch(task.corpus, [0, 1], model.collate)
+    backpropagate_risk(model, together, config, seed=1, number=0)
+    assert isinstance(model, SpellingModel)
+    letters = model.source_encoder.get_submodule("letters").weight.grad
+    assert letters is not None
+    assert letters[:, ord("q")].abs().sum() > 0
+    assert letters[:, ord("7")].abs().sum() == 0
