@@ -73,10 +73,19 @@ def test_metrics_count_what_was_done(server) -> None:
     before = metrics_of(server)
     client.translate(["un deux", "un"])
     client.score([("un", "one two")])
-    after = metrics_of(server)
+    after: dict[str, float] = {}
 
     def grown(name: str) -> float:
-        return after[name] - before.get(name, 0)
+        return after.get(name, 0) - before.get(name, 0)
+
+    for _ in range(200):  # a batch is counted when its answers are on their way
+        after = metrics_of(server)
+        if (
+            grown('nmt_batch_fill_count{device="cpu",kind="score"}')
+            and grown('nmt_queue_seconds_count{device="cpu"}') == 2
+        ):
+            break
+        time.sleep(0.01)
 
     method = 'grpc_service="nmt_core.v1.NmtService"'
     translated = f'{{grpc_code="OK",grpc_method="Translate",{method}}}'

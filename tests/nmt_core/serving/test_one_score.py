@@ -11,7 +11,7 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
-from nmt_core.serving.running_search import RunningSearch, Sentence
+from nmt_core.serving.running_search import RunningSearch, SearchItem
 from tests.nmt_core.inference.test_one_score import confident, lines
 
 CONFIG = DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0)
@@ -19,7 +19,7 @@ CONFIG = DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0)
 
 def translations(search: RunningSearch, texts: list[str]) -> list[Any]:
     """All of them, searched together."""
-    search.admit([(number, Sentence(text, CONFIG)) for number, text in enumerate(texts)])
+    search.admit([(number, SearchItem(text, CONFIG)) for number, text in enumerate(texts)])
     found: dict[int, Any] = {}
     while len(found) < len(texts):
         found.update(search.step())
