@@ -9,7 +9,7 @@ demo: setup ## the main job, end to end, on the example system
 	scripts/demo
 
 test: check ## all checks and tests
-	$(BIN)/python -m pytest
+	scripts/test
 
 check: setup ## lint, types, import contracts
 	$(BIN)/ruff check .
