@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 PREPARATION = "preparation"
 _FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, PREPARATION)
-_ATTEMPTS = 5  # to read a folder that is written meanwhile
+_ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
 
 
 class FolderConfig(Config):
@@ -174,11 +175,12 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
 
     Shapes and types of the file are compared with what the settings describe before anything is allocated.
     """
-    for _ in range(_ATTEMPTS):
+    for attempt in range(_ATTEMPTS):
+        time.sleep(attempt and 0.01 * 2**attempt)
         state = state_of(folder, _FILES)
         try:
             loaded = _load(folder)
-        except ModelError:
+        except (ModelError, FileNotFoundError):  # files are moved while a folder is saved
             if state_of(folder, _FILES) == state:
                 raise
             continue
