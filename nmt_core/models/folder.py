@@ -55,9 +55,10 @@ def current(path: str) -> str:
     return written if os.path.lexists(written) else path
 
 
-def state_of(folder: str, names: tuple[str, ...]) -> tuple[tuple[int, int, int] | None, ...]:
-    """What changes when one of these files is replaced."""
-    return tuple(_stamp(current(os.path.join(folder, name))) for name in names)
+def state_of(folder: str, names: tuple[str, ...]) -> tuple[tuple[str, tuple[int, int, int] | None], ...]:
+    """What changes when one of these files is replaced, or moved to its place."""
+    paths = [current(os.path.join(folder, name)) for name in names]
+    return tuple((path, _stamp(path)) for path in paths)
 
 
 def _put_in_place(folder: str) -> None:
