@@ -27,7 +27,7 @@ class _Loader(yaml.SafeLoader):
         self._sizes: dict[str, int] = {}
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the library
         if isinstance(event, yaml.AliasEvent):
             if event.anchor in self.anchors and event.anchor not in self._sizes:
                 raise _mistake("a value that holds itself", event)
@@ -120,4 +120,4 @@ def _line_of(content: str | bytes, error: yaml.reader.ReaderError) -> int | None
     if isinstance(content, bytes) and error.encoding == "unicode":
         content = content.decode("utf-8", "replace")
     newline = "\n" if isinstance(content, str) else b"\n"
-    return content[: error.position].count(newline) + 1  # type: ignore[arg-type]
+    return content[: error.position].count(newline) + 1  # type: ignore[arg-type]  # text or bytes, as newline is

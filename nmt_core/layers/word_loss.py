@@ -70,7 +70,7 @@ def word_loss(
     ``weights_N`` are factors of the rows' losses; they may be negative.
     """
     weights = [parameter for parameter in generator.parameters() if parameter.requires_grad]
-    sums: tuple[Tensor, Tensor, Tensor] = _SlicedCrossEntropy.apply(  # type: ignore[no-untyped-call]
+    sums: tuple[Tensor, Tensor, Tensor] = _SlicedCrossEntropy.apply(  # type: ignore[no-untyped-call]  # torch has no types here
         readout_NL, words_N, weights_N, generator, options, torch.is_grad_enabled(), *weights
     )
     objective, words, penalty = sums

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 NAME = "add-features"
 _LOOKED_AT = 500  # lines that tell whether words have factors
 HELP = "add neural and language model scores to a Moses n-best list"
+_OPTIONS = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window")
 _EXAMPLE = """example:
   smt-bridge add-features --source test.tok.en --nbest test.nbest.gz --scorer runs/search --lm lm.fr.arpa.gz \\
       --feature coverage:runs/search --feature model1:lex.f2e.gz --feature mbrbleu --output test.rich.gz
@@ -242,21 +243,9 @@ def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
 
-    options = (
-        "source",
-        "scorer",
-        "reverse_scorer",
-        "rnnlm",
-        "lm",
-        "word_count",
-        "feature",
-        "factor",
-        "names",
-        "window",
-    )
     description = {
         "input": args.nbest,
-        "options": {name: getattr(args, name) for name in (*options, "dtype", "softmax", "nbest_format")},
+        "options": {name: getattr(args, name) for name in (*_OPTIONS, "dtype", "softmax", "nbest_format")},
     }
     source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, _dialect(args)), _shard_of)
     record, files = sidecar or args.output + ".json", {args.nbest: args.nbest, args.source: args.source_text}
@@ -308,19 +297,7 @@ def _write_record(
     if not sidecar:
         return
     new = {name: Signature.parse(text) for name, text in signatures.items()}
-    options = (
-        "source",
-        "scorer",
-        "reverse_scorer",
-        "rnnlm",
-        "lm",
-        "word_count",
-        "feature",
-        "factor",
-        "names",
-        "window",
-    )
-    given = {name: getattr(args, name) for name in (*options, "dtype", "softmax")}
+    given = {name: getattr(args, name) for name in (*_OPTIONS, "dtype", "softmax")}
     counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
     write_sidecar(sidecar, Sidecar(args.nbest, {**before, **new}, counts, given))
 
