@@ -23,9 +23,11 @@ examples:
   nmt-core client translate --nbest 10 --beam 12 test.tok.en > nbest.txt
   nmt-core client score --address gpu1:50551,gpu2:50551 --model en-fr test.tok.en test.tok.fr > logprobs
 
---nbest N writes n-best lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
+--nbest N, and --samples N, write lists as Moses does: number ||| translation ||| NMT0= log p ||| score. With several
 addresses the servers share the work. A file of any size takes constant memory.
 """
+
+_OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -38,6 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     translate.add_argument("--beam", type=int, metavar="K", help="hypotheses followed (default: the server's)")
     translate.add_argument("--nbest", type=int, metavar="N", help="write lists of the N best translations")
+    translate.add_argument("--samples", type=int, metavar="N", help="draw N translations instead of searching")
+    translate.add_argument("--temperature", type=float, metavar="T", help="of --samples (default: 1)")
+    translate.add_argument("--seed", type=int, metavar="N", help="of --samples (default: 1)")
     translate.add_argument("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     translate.add_argument("--raw", action="store_true", help="raw text in, raw text out")
     translate.add_argument("--forbid-unk", action="store_true", help="never write <unk>")
@@ -96,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
         return _health(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    for option in ("beam", "nbest"):
+    for option in ("beam", "nbest", "samples"):
         if getattr(args, option, None) is not None and getattr(args, option) < 1:
             raise ConfigError(f"--{option} must be at least 1")
     if args.what == "translate":
@@ -141,10 +146,10 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
 
     options: dict[str, Any] = {"priority": PRIORITIES[args.priority], "raw": args.raw}
     options |= {"forbid_unknown": args.forbid_unk, "replace_unknown": args.replace_unk}
-    options |= {name: getattr(args, name) for name in ("beam", "nbest") if getattr(args, name) is not None}
+    options |= {name: getattr(args, name) for name in _OPTIONS if getattr(args, name) is not None}
     answers = client.translate_lines(read_text_lines(args.source), window=args.window, **options)
     for number, sentence in enumerate(_checked(answers, args.source)):
-        if args.nbest is None:
+        if args.nbest is None and args.samples is None:
             yield sentence.translations[0].text
             continue
         for found in sentence.translations:

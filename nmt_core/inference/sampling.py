@@ -9,6 +9,7 @@ not depend on what else is in the batch. Shapes: as in ``nmt_core.layers``; K sa
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -64,6 +65,11 @@ def sample(
             break
     widths = [length + 1 for length in lengths for _ in range(config.samples)]
     return _collect(words, log_probs, attentions, widths=widths, config=config)
+
+
+def number_of_text(text: str) -> int:
+    """A number for ``numbers`` that a source has wherever it stands: 64 bits of the digest of its text."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "big")
 
 
 def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConfig) -> npt.NDArray[np.float64]:

@@ -89,10 +89,12 @@ class SamplingConfig(_OutputConfig):
 
     With ``top_k`` only so many words of each step, the likeliest, are drawn from (0: all; of equals the earlier
     words). A sample that reaches the greatest length is closed with ``</s>``. Scores are the model's own: at
-    temperature 1, over all words.
+    temperature 1, over all words. The random numbers of a source are made of the seed and its number, or, with
+    ``by_text``, of the seed and its text: then equal sources have equal samples, wherever they stand.
     """
 
     samples: int = Field(default=1, ge=1, le=10_000)
     seed: int = Field(default=1, ge=0, le=2**63 - 1)
     temperature: float = Field(default=1.0, ge=0.01, le=100.0, allow_inf_nan=False)
     top_k: int = Field(default=0, ge=0, le=10_000_000)
+    by_text: bool = False

@@ -22,7 +22,7 @@ from nmt_core.inference.hypothesis import Hypothesis, Matrix
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, joint_vocabulary
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.rules import Constraint
-from nmt_core.inference.sampling import sample
+from nmt_core.inference.sampling import number_of_text, sample
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
@@ -231,12 +231,17 @@ class Translator:
                 for group in group_by_tokens(lengths, limit=limit):
                     batch = [requests[place] for place in group]
                     source = predictor.collate([request.source for request in batch])
-                    lines = [first + request.key for request in batch]
+                    lines = [self._number(request, first, config) for request in batch]
                     widths = [len(request.source) for request in batch]
                     drawn = sample(predictor, source, widths, config=config, numbers=lines, attention=self.attention)
                     for request, hypotheses in zip(batch, drawn, strict=True):
                         numbers = not any(math.isnan(one.log_prob) for one in hypotheses)
                         yield request.key, checked(Finished(request.key, hypotheses if numbers else []))
+
+    @staticmethod
+    def _number(request: Request[int], first: int, config: SamplingConfig) -> int:
+        """What the random numbers of a source are made of, beside the seed."""
+        return number_of_text(request.source.text) if config.by_text else first + request.key
 
     @staticmethod
     def _checked(done: Finished[int], first: int) -> list[Hypothesis]:

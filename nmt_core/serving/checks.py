@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from nmt_core.inference.search_config import SamplingConfig
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid
 from nmt_core.serving.texts import count_words
+
+MOST_DRAWN = 100_000
+"""Words, and ends, that the samples of one text may have."""
 
 
 def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> None:
@@ -24,6 +28,15 @@ def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
     if steps > limits.steps:
         problem = f"the request needs up to {steps:,} steps of hypotheses; at most {limits.steps:,}"
         raise invalid("", f"{problem}, send several requests or a smaller beam", reason="TOO_COSTLY")
+
+
+def sample_problem(config: SamplingConfig, text: str) -> Refusal | None:
+    """What is wrong with samples of a text: they are drawn at a stroke, for which the others wait."""
+    drawn = config.samples * (config.length_limit(count_words(text)) + 1)
+    if drawn <= MOST_DRAWN:
+        return None
+    problem = f"the samples of the text may have {drawn:,} words; at most {MOST_DRAWN:,}"
+    return invalid("samples", f"{problem}, ask for fewer of them or a smaller max_length_ratio", reason="TOO_COSTLY")
 
 
 def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text") -> Refusal | None:

@@ -1,21 +1,65 @@
-"""How a translation request wants the search: its options, the model's where it has none, and their bounds."""
+"""How a translation request wants search or samples: its options, the model's where it has none, and their bounds."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from nmt_core.errors import NmtError
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import invalid
 from nmt_core.v1 import nmt_pb2 as pb
 
-_OPTIONS = ("beam", "nbest", "length_normalization", "max_length_ratio")
+_Config = TypeVar("_Config", DecodingConfig, SamplingConfig)
+_BOTH = ("length_normalization", "max_length_ratio")
+_SEARCH = ("beam", "nbest")
+_SAMPLING = ("temperature", "seed")
+_SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_unknown")
 
 
-def decoding_config(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
+def decoding_config(
+    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits
+) -> DecodingConfig | SamplingConfig:
     """The options of the request. Raises Refusal with the field at fault."""
-    given: dict[str, Any] = {name: getattr(request, name) for name in _OPTIONS if request.HasField(name)}
+    for name in _SEARCH if request.samples else _SAMPLING:
+        if request.HasField(name):
+            raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
+    return _sampling(request, defaults, limits) if request.samples else _search(request, defaults, limits)
+
+
+def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
+    """The search that costs as much: a sample is a hypothesis that is followed and answered."""
+    if isinstance(config, DecodingConfig):
+        return config
+    shared: dict[str, Any] = {name: getattr(config, name) for name in _SHARED}
+    return DecodingConfig(**shared, beam=config.samples, nbest=config.samples)
+
+
+def _search(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
+    given = _given(request, (*_BOTH, *_SEARCH), limits)
+    settings = {**defaults.to_mapping(), **given}
+    if "beam" not in given:
+        settings["beam"] = max(settings["beam"], settings["nbest"])
+    config = _checked(DecodingConfig, settings)
+    if config.beam > limits.beam:
+        raise invalid("beam", f"a beam of {config.beam}; at most {limits.beam}")
+    if config.nbest > config.beam:
+        raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
+    return config
+
+
+def _sampling(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> SamplingConfig:
+    if request.samples > limits.nbest:
+        raise invalid("samples", f"samples {request.samples}: expected a number of at most {limits.nbest}")
+    given = _given(request, (*_BOTH, *_SAMPLING), limits)
+    shared = {name: getattr(defaults, name) for name in _SHARED}
+    return _checked(SamplingConfig, {**shared, **given, "samples": request.samples, "by_text": True})
+
+
+def _given(request: pb.TranslateRequest, names: tuple[str, ...], limits: Limits) -> dict[str, Any]:
+    """The options that the request has, within the limits."""
+    given: dict[str, Any] = {name: getattr(request, name) for name in names if request.HasField(name)}
     if request.forbid_unknown:
         given["forbid_unknown"] = True
     for name, most in (
@@ -26,16 +70,12 @@ def decoding_config(request: pb.TranslateRequest, defaults: DecodingConfig, limi
     ):
         if name in given and not given[name] <= most:  # a NaN is no number below the limit
             raise invalid(name, f"{name} {given[name]:g}: expected a number of at most {most:g}")
-    settings = {**defaults.to_mapping(), **given}
-    if "beam" not in given:
-        settings["beam"] = max(settings["beam"], settings["nbest"])
+    return given
+
+
+def _checked(kind: type[_Config], settings: Mapping[str, Any]) -> _Config:
     try:
-        config = DecodingConfig.from_mapping(settings, origin="request")
+        return kind.from_mapping(settings, origin="request")
     except NmtError as error:
-        field = next((name for name in _OPTIONS if f"'{name}'" in str(error)), "")
-        raise invalid(field, str(error)) from error
-    if config.beam > limits.beam:
-        raise invalid("beam", f"a beam of {config.beam}; at most {limits.beam}")
-    if config.nbest > config.beam:
-        raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
-    return config
+        names = (*_BOTH, *_SEARCH, *_SAMPLING)
+        raise invalid(next((name for name in names if f"'{name}'" in str(error)), ""), str(error)) from error

@@ -19,9 +19,9 @@ import numpy as np
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
-from nmt_core.inference.translator import attends, make_predictor
+from nmt_core.inference.translator import Translation, Translator, attends, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions
@@ -64,11 +64,24 @@ class Decoding(NamedTuple):
     attention: bool = False
 
 
+class Sampling(NamedTuple):
+    """Translations of sentences are drawn, of all in the same way."""
+
+    model: ServedModel
+    config: SamplingConfig
+    attention: bool = False
+
+
+Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
+"""Draws the samples of every sentence."""
+
+
 @dataclass(frozen=True, eq=False)
 class ServedModel:
     """One model on one device; loaded anew it is another one.
 
-    ``decoder(attention)`` starts a search; ``proportions`` say what it costs, and how large its batch may be.
+    ``decoder(attention)`` starts a search, ``sampler(config, attention)`` makes what draws (None: nothing does);
+    ``proportions`` say what it costs, and how large its batch may be.
     ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
     phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
     supported); ``attends`` says whether there is attention, ``unknowns`` what is written for <unk> where a
@@ -78,6 +91,7 @@ class ServedModel:
 
     scorer: PairScorer
     decoder: Callable[[bool], StepDecoder]
+    sampler: Callable[[SamplingConfig, bool], Sampler] | None = None
     encode: Callable[[Sequence[str]], Sequence[Vector]] | None = None
     processor: Callable[[], RawText] | None = None
     defaults: DecodingConfig = dataclasses.field(default_factory=DecodingConfig)
@@ -102,6 +116,8 @@ class ServedModel:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
                 return StepWork("translate", self.decoder(attention), most=self.proportions.together)
+            case Sampling(_, config, attention) if self.sampler is not None:
+                return BatchWork("sample", self.sampler(config, attention))
         raise AssertionError(f"no work of this kind: {key}")
 
     def scorer_of(self, form: TextForm) -> PairScorer:
@@ -158,6 +174,7 @@ def open_served_model(
         scorer=scorer,
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read),
+        sampler=lambda config, attention: Translator(loaded, config=config, attention=attention).translate,
         encode=None if encoder is None else lambda phrases: _vectors(loaded[0], phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,

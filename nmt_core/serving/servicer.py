@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.interfaces import PairScore
 from nmt_core.serving import convert
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge, current_client, note
-from nmt_core.serving.checks import check_cost, check_items, text_problem
+from nmt_core.serving.checks import check_cost, check_items, sample_problem, text_problem
 from nmt_core.serving.cost import Cost, translation_cost
-from nmt_core.serving.decoding_options import decoding_config
+from nmt_core.serving.decoding_options import decoding_config, searched_as
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import Decoding, Encoding, Scoring, ServedModel
+from nmt_core.serving.models import Decoding, Encoding, Sampling, Scoring, ServedModel
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
 from nmt_core.serving.refusal import Refusal, internal, not_supported, unavailable
@@ -216,15 +217,16 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         attention = request.with_attention or request.replace_unknown
         if request.replace_unknown and not place.model.attends:
             raise not_supported(f"replace_unknown needs a model with attention; {place.name!r} has none")
-        check_items(self.limits, len(request.texts), "texts", answers=config.nbest)
+        size = searched_as(config)
+        check_items(self.limits, len(request.texts), "texts", answers=size.nbest)
         texts = await self._tokenized(place, request.texts, raw=request.raw)
         words = [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
         sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
         answered = request.with_attention and place.model.attends
-        self._accept(translation_cost(sizes, config, place.model.proportions, answered=answered, kept=attention))
-        ask = self._ask(Decoding(place.model, attention), request.priority, len(texts), deadline)
-        sentences = [text if isinstance(text, Refusal) else SearchItem(text, config) for text in texts]
-        found = await self._do(place, ask, sentences, [(count + 2) * config.beam for count in words])
+        self._accept(translation_cost(sizes, size, place.model.proportions, answered=answered, kept=attention))
+        key, items = _work(place, config, attention, texts)
+        ask = self._ask(key, request.priority, len(texts), deadline)
+        found = await self._do(place, ask, items, [(count + 2) * size.beam for count in words])
         shown = await self._shown(place, found, replaced=request.replace_unknown, raw=request.raw)
         self._count_words(place.name, "read", words)
         self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
@@ -425,6 +427,19 @@ def _rankings(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal]) 
         rankings.append(ranking(one, scores[start : start + len(one.hypotheses)], request))
         start += len(one.hypotheses)
     return pb.RerankResponse(rankings=rankings)
+
+
+def _work(
+    place: _Place, config: DecodingConfig | SamplingConfig, attention: bool, texts: Sequence[str | Refusal]
+) -> tuple[Hashable, list[Any]]:
+    """What is done with the texts, and each as an item of it, or why it is none."""
+    if isinstance(config, DecodingConfig):
+        items = [text if isinstance(text, Refusal) else SearchItem(text, config) for text in texts]
+        return Decoding(place.model, attention), items
+    if place.model.sampler is None:
+        raise not_supported(f"samples of the model {place.name!r} cannot be drawn")
+    drawn = [text if isinstance(text, Refusal) else sample_problem(config, text) or text for text in texts]
+    return Sampling(place.model, config, attention), drawn
 
 
 def _draining() -> Refusal:

@@ -1,4 +1,4 @@
-# nmt.proto sha256 edc2214331454def0c586661c45054a14d4517ccd13257e4b384bb5242005b2d
+# nmt.proto sha256 d9bead09d0e4349ff1d4f12a8d05327e21c0fc8839ae369408adac31454be7cd
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -42,7 +42,7 @@ class Error(_message.Message):
     def __init__(self, code: _Optional[int] = ..., reason: _Optional[str] = ..., message: _Optional[str] = ..., retry_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
 
 class TranslateRequest(_message.Message):
-    __slots__ = ("model", "texts", "raw", "beam", "nbest", "length_normalization", "max_length_ratio", "forbid_unknown", "with_attention", "priority", "replace_unknown")
+    __slots__ = ("model", "texts", "raw", "beam", "nbest", "length_normalization", "max_length_ratio", "forbid_unknown", "with_attention", "priority", "replace_unknown", "samples", "temperature", "seed")
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     RAW_FIELD_NUMBER: _ClassVar[int]
@@ -54,6 +54,9 @@ class TranslateRequest(_message.Message):
     WITH_ATTENTION_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     REPLACE_UNKNOWN_FIELD_NUMBER: _ClassVar[int]
+    SAMPLES_FIELD_NUMBER: _ClassVar[int]
+    TEMPERATURE_FIELD_NUMBER: _ClassVar[int]
+    SEED_FIELD_NUMBER: _ClassVar[int]
     model: str
     texts: _containers.RepeatedScalarFieldContainer[str]
     raw: bool
@@ -65,7 +68,10 @@ class TranslateRequest(_message.Message):
     with_attention: bool
     priority: Priority
     replace_unknown: bool
-    def __init__(self, model: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., raw: bool = ..., beam: _Optional[int] = ..., nbest: _Optional[int] = ..., length_normalization: _Optional[float] = ..., max_length_ratio: _Optional[float] = ..., forbid_unknown: bool = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., replace_unknown: bool = ...) -> None: ...
+    samples: int
+    temperature: float
+    seed: int
+    def __init__(self, model: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., raw: bool = ..., beam: _Optional[int] = ..., nbest: _Optional[int] = ..., length_normalization: _Optional[float] = ..., max_length_ratio: _Optional[float] = ..., forbid_unknown: bool = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., replace_unknown: bool = ..., samples: _Optional[int] = ..., temperature: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class Translation(_message.Message):
     __slots__ = ("text", "log_prob", "score", "word_log_probs", "words", "source_words", "alignment", "attention")

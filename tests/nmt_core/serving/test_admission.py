@@ -14,7 +14,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.serving.checks import sample_problem
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import OPTIONS, Access
 from nmt_core.serving.cost import Proportions, score_cost, translation_cost
@@ -310,3 +311,15 @@ def test_memory_is_accounted_for() -> None:
         with memory.account("b") as other:
             other.charge(20)
     assert memory.held == 0
+
+
+def test_samples_that_would_hold_up_the_others_are_refused_before_they_are_drawn() -> None:
+    config = SamplingConfig(samples=200)
+    assert sample_problem(config, "un " * 244) is None
+    problem = sample_problem(config, "un " * 245)
+    assert problem is not None
+    assert (problem.reason, problem.field) == ("TOO_COSTLY", "samples")
+    assert str(problem) == (
+        "the samples of the text may have 100,200 words; at most 100,000, ask for fewer of them or a smaller "
+        "max_length_ratio"
+    )

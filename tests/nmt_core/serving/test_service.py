@@ -14,7 +14,7 @@ from nmt_core.commands.main import main
 from nmt_core.data.batching import pad
 from nmt_core.errors import ServiceError
 from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
@@ -81,6 +81,28 @@ def test_translations_are_those_of_the_model_in_process(client: NmtClient, folde
                 assert list(one.attention) == pytest.approx(goal.attention.ravel().tolist(), abs=1e-5)
                 assert [point.target for point in one.alignment] == list(range(len(one.words)))
     assert not client.translate(texts)[0].translations[0].attention
+
+
+def test_samples_are_those_of_the_model_in_process_and_of_the_text_alone(client: NmtClient, folder: str) -> None:
+    texts = ["un deux", "", "deux deux un", "un deux"]
+    options = {"samples": 6, "seed": 5, "temperature": 1.5, "with_attention": True}
+    found = client.translate(texts, **options)
+    config = SamplingConfig(samples=6, seed=5, temperature=1.5, by_text=True)
+    expected = open_translator([folder], config=config, attention=True).translate(texts)
+    for sentence, drawn in zip(found, expected, strict=True):
+        assert [one.text for one in sentence.translations] == [one.text for one in drawn]
+        numbers = [one.log_prob for one in sentence.translations]
+        assert numbers == pytest.approx([one.log_prob for one in drawn], abs=1e-5)
+    assert len({one.text for one in found[0].translations}) > 1
+    assert len(found[0].translations[0].attention) == 3 * (len(found[0].translations[0].words) + 1)
+    alone, others = (client.translate(["un deux"], **{**options, "seed": seed})[0] for seed in (5, 6))
+    first, last, alone, others = (
+        [one.text for one in each.translations] for each in (found[0], found[3], alone, others)
+    )
+    assert first == last == alone != others
+    assert not any(
+        "<unk>" in one.words for one in client.translate(texts, forbid_unknown=True, samples=9)[2].translations
+    )
 
 
 def test_unknown_words_are_replaced_where_asked_for(client: NmtClient) -> None:
@@ -222,6 +244,14 @@ def test_the_filters_write_what_the_client_gets(server, client: NmtClient, tmp_p
     assert main(["client", "translate", *address, str(source)]) == 0
     expected = [one.translations[0].text for one in client.translate(lines)]
     assert capsysbinary.readouterr().out.decode().split("\n") == [*expected, ""]
+    assert main(["client", "translate", *address, "--samples", "3", "--seed", "4", str(source)]) == 0
+    drawn = [
+        (number, one)
+        for number, found in enumerate(client.translate(lines, samples=3, seed=4))
+        for one in found.translations
+    ]
+    expected = [f"{number} ||| {one.text} ||| NMT0= {one.log_prob:.6f} ||| {one.score:.6f}" for number, one in drawn]
+    assert capsysbinary.readouterr().out.decode().splitlines() == expected
     assert main(["client", "translate", *address, "--nbest", "2", "--beam", "3", str(source)]) == 0
     nbest = capsysbinary.readouterr().out.decode().split("\n")
     assert nbest[0].startswith("0 ||| ")
