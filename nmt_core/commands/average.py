@@ -35,7 +35,7 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from nmt_core.errors import ConfigError, ModelError
-    from nmt_core.models.checkpoint import SETTINGS, load_model, save_model
+    from nmt_core.models.checkpoint import SETTINGS, load_model
     from nmt_core.training.snapshots import average_into
 
     if os.path.exists(os.path.join(args.output, SETTINGS)):
@@ -49,12 +49,15 @@ def run(args: argparse.Namespace) -> int:
                 "and cannot be averaged"
             )
     average_into(first.model, args.models)
-    save_model(args.output, first.model, first.source, first.target, first.config, first.preparation)
+    first.save(args.output)
     say(f"{args.output}: mean of {len(models)} models")
     return 0
 
 
 def _alike(first: LoadedModel, other: LoadedModel) -> bool:
     """Whether parameters of the same names mean the same."""
-    mine, theirs = ((one.config.model, one.target_order, one.source.words, one.target.words) for one in (first, other))
+    mine, theirs = (
+        (one.config.model, one.target_order, *(words.fingerprint for words in one.vocabularies))
+        for one in (first, other)
+    )
     return mine == theirs and other.prepared_as(first)

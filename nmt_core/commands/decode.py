@@ -113,7 +113,7 @@ def run(args: argparse.Namespace) -> int:
         if args.alignments:
             line_of = line_writer(args.alignments)
             sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
-        lines = _counted(read_source_lines(args), quiet=args.quiet)
+        lines = _counted(read_source_lines(args, factors=len(translator.models[0].factors)), quiet=args.quiet)
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
             keep = sys.maxsize if args.distinct else args.nbest

@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     if not of_lines:
         _write_words(args, loaded)
         return 0
-    lines = _read(args.input)
-    among = lines if args.among is None else _read(args.among)
+    lines = _read(args.input, loaded)
+    among = lines if args.among is None else _read(args.among, loaded)
     if args.neighbours is not None and args.neighbours > len(among):
         raise ConfigError(f"--neighbours {args.neighbours}: there are {len(among)} lines to choose from")
     vectors = _vectors(loaded, lines)
@@ -78,9 +78,10 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str) -> list[str]:
+def _read(path: str, loaded: LoadedModel) -> list[str]:
     from nmt_core.errors import InputError
     from nmt_core.files import read_text_lines
+    from nmt_core.text.factors import check_factors
 
     lines = list(read_text_lines(path))
     if not lines:
@@ -88,6 +89,7 @@ def _read(path: str) -> list[str]:
     for number, line in enumerate(lines, start=1):
         if "\t" in line:
             raise InputError(path, "has a tab, which is what separates the columns of the output", line=number)
+        check_factors(line, len(loaded.factors), path=path, line=number)
     return lines
 
 

@@ -37,11 +37,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fuse and write."""
+    import dataclasses
     import os
 
     from nmt_core.errors import ConfigError
     from nmt_core.inference.predictor import ids_in
-    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, load_model, save_model
+    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, load_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
     from nmt_core.models.ensembles import check_same_order
     from nmt_core.models.rnnlm import RNNLM
@@ -63,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     config = FolderConfig(
         model=fused.fusion, text=translation.text, target_order=translation.target_order, trained_with=origin
     )
-    save_model(args.output, fused, translation.source, translation.target, config, translation.preparation)
+    dataclasses.replace(translation, model=fused, config=config).save(args.output)
     size = sum(parameter.numel() for parameter in fused.trained())
     say(
         f"{args.output}: fused; the language model knows {len(ids) - unknown:,} of {len(ids):,} target words; "

@@ -29,6 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--preset", required=True, metavar="NAME", help="rnnsearch, rnnencdec or another (see below)")
     parser.add_argument("--source-vocab", required=True, metavar="F", help="source vocabulary")
     parser.add_argument("--target-vocab", required=True, metavar="F", help="target vocabulary")
+    parser.add_argument(
+        "--factor-vocab", action="append", default=[], metavar="F", help="one for each of model.source_factors"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random parameters (default: 1)")
     parser.add_argument(
         "--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting (model.…, text.…)"
@@ -41,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.config import with_overrides
     from nmt_core.errors import ConfigError
-    from nmt_core.models.build import new_model, preset
+    from nmt_core.models.build import new_model, preset, source_factors
     from nmt_core.models.checkpoint import SETTINGS, FolderConfig, save_model
     from nmt_core.text.vocabulary import Vocabulary
 
@@ -50,8 +53,14 @@ def run(args: argparse.Namespace) -> int:
     settings: dict[str, Any] = with_overrides({"model": preset(args.preset).to_mapping()}, args.set)
     config = FolderConfig.from_mapping(settings, origin="--set")
     source, target = Vocabulary.load(args.source_vocab), Vocabulary.load(args.target_vocab)
-    model = new_model(config.model, len(source), len(target), seed=args.seed)
-    save_model(args.folder, model, source, target, config)
+    factors = [Vocabulary.load(path) for path in args.factor_vocab]
+    if len(factors) != source_factors(config.model):
+        raise ConfigError(
+            f"--factor-vocab: {len(factors)} vocabularies for {source_factors(config.model)} factors of "
+            "model.source_factors; give one for each"
+        )
+    model = new_model(config.model, len(source), len(target), list(map(len, factors)), seed=args.seed)
+    save_model(args.folder, model, source, target, config, factors=factors)
     size = sum(parameter.numel() for parameter in model.parameters())
     say(f"{args.folder}: {config.model.type}, {size / 1e6:.1f} M parameters, untrained")
     return 0

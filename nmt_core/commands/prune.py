@@ -49,10 +49,11 @@ def _fraction(text: str) -> float:
 
 def run(args: argparse.Namespace) -> int:
     """Prune and write."""
+    import dataclasses
     import os
 
     from nmt_core.errors import ConfigError
-    from nmt_core.models.checkpoint import SETTINGS, SPARSE_VERSION, load_model, save_model
+    from nmt_core.models.checkpoint import SETTINGS, SPARSE_VERSION, load_model
     from nmt_core.models.pruning import prune
 
     if os.path.exists(os.path.join(args.output, SETTINGS)):
@@ -61,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     classes = prune(loaded.model, args.fraction, args.scheme)
     version = SPARSE_VERSION if args.fraction else loaded.config.format_version
     config = loaded.config.model_copy(update={"format_version": version})
-    save_model(args.output, loaded.model, loaded.source, loaded.target, config, loaded.preparation)
+    dataclasses.replace(loaded, config=config).save(args.output)
     for one in classes:
         print(one.name, one.weights, one.zeros, sep="\t")
     weights, zeros = sum(one.weights for one in classes), sum(one.zeros for one in classes)

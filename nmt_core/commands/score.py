@@ -87,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.memory import keep_freed_memory
+    from nmt_core.text.factors import factors_read
     from nmt_core.text.unknown_share import UnknownShare
     from nmt_core.text.vocabulary import split_words
 
@@ -104,7 +105,8 @@ def run(args: argparse.Namespace) -> int:
         softmax=choose_softmax(args.softmax),
     )
     share = UnknownShare(" + ".join(args.model), _warn, hint="" if args.raw else "Raw text needs --raw")
-    pairs, line_of = iter(_pairs(args)), line_writer(args.alignments or "")
+    factors = 0 if args.raw else factors_read(scorer.signature)
+    pairs, line_of = iter(_pairs(args, factors)), line_writer(args.alignments or "")
     with (
         open_output("-") as stream,
         open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
@@ -144,7 +146,16 @@ def _warn(message: str) -> None:
     say(f"nmt-core {NAME}: warning: {message}")
 
 
-def _pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
+def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
+    """The pairs, whose source words have so many factors."""
+    from nmt_core.text.factors import check_factors
+
+    for number, pair in enumerate(_read_pairs(args), start=1):
+        check_factors(pair.source, factors, path=args.source, line=number)
+        yield pair
+
+
+def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
     from nmt_core.errors import InputError
     from nmt_core.files import read_parallel_lines, read_text_lines
     from nmt_core.interfaces import SentencePair

@@ -76,12 +76,16 @@ def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[l
     from nmt_core.commands.decode import open_translator
     from nmt_core.errors import InputError
     from nmt_core.files import read_parallel_lines
+    from nmt_core.text.factors import check_factors
 
     pairs = list(read_parallel_lines([args.source, args.reference]))
     if not pairs:
         raise InputError(args.source, "is empty; there is nothing to tune on")
     references += [reference for _, reference in pairs]
-    yield from open_translator(args).translate_stream((source for source, _ in pairs), raw=args.raw)
+    translator = open_translator(args)
+    for number, (source, _) in enumerate(() if args.raw else pairs, start=1):
+        check_factors(source, len(translator.models[0].factors), path=args.source, line=number)
+    yield from translator.translate_stream((source for source, _ in pairs), raw=args.raw)
 
 
 def _report(tuning: Tuning, lm: str) -> None:

@@ -60,6 +60,13 @@ class Padded:
 
 
 @dataclass(frozen=True)
+class FactoredWords(Padded):
+    """Words with factors: ``factors_BLF`` has the ids of F factors of each word, each of a vocabulary of its own."""
+
+    factors_BLF: Tensor
+
+
+@dataclass(frozen=True)
 class Batch:
     """Sources and targets of the same sentences.
 
@@ -96,8 +103,17 @@ def pad(sentences: Sequence[Ids]) -> Padded:
     return Padded(torch.from_numpy(words), torch.from_numpy(mask))
 
 
+def pad_sources(sentences: Sequence[Sentence]) -> Padded:
+    """The same for sentences of words, or of words with factors (``FactoredWords``), of which all have as many."""
+    padded = pad(sentences)
+    if not (sentences and sentences[0].factors):
+        return padded
+    columns = [pad(column).words_BL for column in zip(*(one.factors for one in sentences), strict=True)]
+    return FactoredWords(padded.words_BL, padded.mask_BL, torch.stack(columns, dim=2))
+
+
 Collate = Callable[[Sequence[Sentence]], Padded]
-"""How a model makes a batch of sentences: ``pad``, or more than that."""
+"""How a model makes a batch of sentences: ``pad_sources``, or more than that."""
 
 
 def pad_pairs(pairs: Sequence[tuple[Ids, Ids]]) -> Batch:

@@ -6,6 +6,7 @@ Ids are kept in flat int32 arrays, about four bytes a word, so that tens of mill
 from __future__ import annotations
 
 import dataclasses
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad
+from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
 from nmt_core.errors import ConfigError
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
@@ -25,18 +26,23 @@ TextPair = tuple[str, str] | tuple[str, str, Points]
 
 @dataclass(frozen=True)
 class Sentences:
-    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``, with its text where that is kept."""
+    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``, with its text where that is kept.
+
+    ``factors`` has one more array like ``ids`` for each factor beside the word.
+    """
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]
     texts: Sequence[str] | None = None
+    factors: tuple[NDArray[np.int32], ...] = ()
 
     def __len__(self) -> int:
         return len(self.starts) - 1
 
     def __getitem__(self, index: int) -> Sentence:
-        ids = self.ids[self.starts[index] : self.starts[index + 1]].tolist()
-        return Sentence(ids, None if self.texts is None else self.texts[index])
+        start, end = self.starts[index], self.starts[index + 1]
+        ids, *factors = (column[start:end].tolist() for column in (self.ids, *self.factors))
+        return Sentence(ids, None if self.texts is None else self.texts[index], factors)
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -78,6 +84,7 @@ def encode_corpus(
     Raises ConfigError when nothing is left.
     """
     sides, alignment, texts = (_Collector(), _Collector()), _Collector(), list[str]()
+    factors: defaultdict[int, _Collector] = defaultdict(_Collector)
     left_out = 0
     for source_text, target_text, *points in pairs:
         encoded = (source(source_text), order.words(target(target_text)))
@@ -89,6 +96,9 @@ def encode_corpus(
             side.add(words)
         if keep_text:
             texts.append(source_text)
+        if isinstance(encoded[0], Sentence):
+            for place, column in enumerate(encoded[0].factors):
+                factors[place].add(column)
         for aligned in points:
             length = len(encoded[1])
             alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
@@ -96,7 +106,11 @@ def encode_corpus(
         kind = "sentence" if monolingual else "sentence pair"
         raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
     aligned_pairs = alignment.sentences() if alignment.lengths else None
-    sources = sides[0].sentences(texts if keep_text else None)
+    sources = dataclasses.replace(
+        sides[0].sentences(),
+        texts=texts if keep_text else None,
+        factors=tuple(one.sentences().ids for one in factors.values()),
+    )
     return ParallelCorpus(sources, sides[1].sentences(), left_out, aligned_pairs)
 
 
@@ -114,10 +128,10 @@ class _Collector:
         if len(self.open) > 1 << 20:
             self._close()
 
-    def sentences(self, texts: Sequence[str] | None = None) -> Sentences:
+    def sentences(self) -> Sentences:
         self._close()
         starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
-        return Sentences(np.concatenate(self.blocks), starts, texts)
+        return Sentences(np.concatenate(self.blocks), starts)
 
     def _close(self) -> None:
         self.blocks.append(np.asarray(self.open, dtype=np.int32))
@@ -162,7 +176,7 @@ class BatchPlan:
         return [window[group] for group in group_by_tokens(lengths.tolist(), limit=self.tokens)]
 
 
-def make_batch(corpus: ParallelCorpus, indices: Iterable[int], collate: Collate = pad) -> Batch:
+def make_batch(corpus: ParallelCorpus, indices: Iterable[int], collate: Collate = pad_sources) -> Batch:
     """The pairs at ``indices`` as one batch; ``collate`` makes the batch of sources."""
     chosen = list(indices)
     sources = collate([corpus.source[index] for index in chosen])
@@ -180,7 +194,7 @@ def _alignment(batch: Batch, points: Sequence[Ids]) -> Tensor:
     return weights_BTS / weights_BTS.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
-def batches_in_order(corpus: ParallelCorpus, *, tokens: int, collate: Collate = pad) -> Iterator[Batch]:
+def batches_in_order(corpus: ParallelCorpus, *, tokens: int, collate: Collate = pad_sources) -> Iterator[Batch]:
     """The whole corpus sorted by length, for measuring likelihood."""
     order = np.lexsort((corpus.source.lengths, corpus.target.lengths))
     lengths = np.maximum(corpus.source.lengths, corpus.target.lengths)[order] + 1

@@ -12,8 +12,8 @@ from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
 
 
-def read_phrase_pairs(path: str) -> Iterator[tuple[str, str]]:
-    """Yield (source, target) of every line once. Raises InputError for a line without ``|||``.
+def read_phrase_pairs(path: str) -> Iterator[tuple[int, str, str]]:
+    """Yield (number of the line, source, target) of every pair once. Raises InputError for a line without ``|||``.
 
     Pairs of one source stand together in a table, so only those of the current source are remembered.
     """
@@ -27,4 +27,4 @@ def read_phrase_pairs(path: str) -> Iterator[tuple[str, str]]:
             current, seen = source, set()
         if target not in seen:
             seen.add(target)
-            yield source.strip(" "), target
+            yield number, source.strip(" "), target

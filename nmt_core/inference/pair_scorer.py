@@ -63,7 +63,8 @@ class ModelPairScorer:
     def signature(self) -> str:
         """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions.
 
-        ``order`` is there for models that write from right to left.
+        ``order`` is there for models that write from right to left, ``factors`` for those that read so many beside
+        each source word.
         """
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
@@ -74,6 +75,8 @@ class ModelPairScorer:
         said = "" if exact else "exact:no|"
         exactness = f"{softmax}{said}dtype:{precision}"
         order = "" if self.order is TargetOrder.LEFT_TO_RIGHT else f"|order:{self.order}"
+        if self.models[0].factors:
+            order += f"|factors:{len(self.models[0].factors)}"
         return f"nmt:{names}|model:{prints}{order}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
 
     @torch.inference_mode()

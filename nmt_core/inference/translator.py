@@ -31,7 +31,6 @@ from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, Unknown
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.ensembles import check_members
-from nmt_core.models.interface import NO_WORD
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.processing import RawText
 from nmt_core.text.sentence import Sentence
@@ -122,7 +121,7 @@ class Translator:
         return f"Translator({self.predictor!r}, {self.config!r})"
 
     def _check_attends(self, purpose: str) -> None:
-        if not attends(self.predictor):
+        if self.predictor.aligns is None:
             raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
 
     @property
@@ -282,14 +281,6 @@ class Translator:
         if self._processor is None:
             self._processor = open_raw_text(self.models)
         return self._processor
-
-
-@torch.inference_mode()
-def attends(predictor: Predictor) -> bool:
-    """Whether it says where it looked; one step tells."""
-    memory, state = predictor.begin(predictor.collate([Sentence((), "")]))
-    beginning_N = torch.full((1,), NO_WORD, device=predictor.device)
-    return predictor.advance(beginning_N, state, memory).attention_NS is not None
 
 
 def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:

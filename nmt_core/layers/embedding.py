@@ -1,6 +1,6 @@
-"""Word vectors, and what else has a row for every word of a vocabulary.
+"""Word vectors, with factors of the words beside them or without, and what else has a row for every word.
 
-Shapes: as in ``nmt_core.layers``; N words.
+Shapes: as in ``nmt_core.layers``; N words, F factors, M distinct words.
 """
 
 from __future__ import annotations
@@ -8,10 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from nmt_core.data.batching import FactoredWords, Padded
 from nmt_core.data.sizes import filled
 from nmt_core.layers.dropout import WordDropout
 from nmt_core.layers.initialisation import FirstValues
@@ -24,6 +27,14 @@ class WordTable(NamedTuple):
 
     parameter: nn.Parameter
     side: Literal["source", "target"]
+
+
+class Distinct(NamedTuple):
+    """A number for every position of sentences, (B, L), equal where the same is read, and the vectors of numbers."""
+
+    numbers_BL: NDArray[np.int64]
+    vectors: Callable[[Tensor], Tensor]
+    """(N,) -> (N, E)."""
 
 
 class WordEmbedding(nn.Embedding):
@@ -52,6 +63,19 @@ class WordEmbedding(nn.Embedding):
         embedded: Tensor = self.word_dropout(self.dropout(super().forward(words)))
         return embedded
 
+    @property
+    def size(self) -> int:
+        """The numbers that an encoder reads of a position."""
+        return self.embedding_dim
+
+    def of(self, sentences: Padded) -> Tensor:
+        """The vectors at all positions of sentences, (B, L, E)."""
+        return self.known(sentences.words_BL)
+
+    def distinct(self, sentences: Padded) -> Distinct:
+        """The same for sentences on a CPU, so that what is the same need be worked out once."""
+        return Distinct(sentences.words_BL.numpy(), self.known)
+
     def shifted(self, words_BT: Tensor) -> Tensor:
         """The embedding of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
         shifted_BTE = F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0))
@@ -64,3 +88,62 @@ class WordEmbedding(nn.Embedding):
         distinct_M, places_N = words_N.unique(return_inverse=True)
         filling = filled(len(distinct_M), self.weight) - len(distinct_M)
         return [part_MX.index_select(0, places_N) for part_MX in work(self(F.pad(distinct_M, (0, filling))))]
+
+
+Combination = Literal["concat", "sum"]
+
+
+class FactoredEmbedding(WordEmbedding):
+    """Vectors of source words with factors (Sennrich and Haddow 2016, equation 3).
+
+    The vectors of a word and of each of its factors, which have vocabularies of their own, stand side by side
+    (``concat``), or are added up (``sum``). As a table of target words it has the words alone.
+    """
+
+    def __init__(
+        self,
+        words: int,
+        size: int,
+        factors: Sequence[tuple[int, int]],
+        *,
+        combine: Combination = "concat",
+        dropout: float = 0.0,
+        word_dropout: float = 0.0,
+    ) -> None:
+        """``factors`` has of each the number of words of its vocabulary, and the size of its vectors."""
+        super().__init__(words, size, dropout=dropout, word_dropout=word_dropout)
+        self.factors = nn.ModuleList(WordEmbedding(*one) for one in factors)
+        self.combine = combine
+
+    @property
+    def size(self) -> int:
+        """E, and with ``concat`` the sizes of the factors."""
+        return self.embedding_dim + (sum(one.embedding_dim for one in self.tables) if self.combine == "concat" else 0)
+
+    @property
+    def tables(self) -> list[WordEmbedding]:
+        """The vectors of each factor."""
+        return [table for table in self.factors if isinstance(table, WordEmbedding)]
+
+    def of(self, sentences: Padded) -> Tensor:
+        """(B, L, E)."""
+        assert isinstance(sentences, FactoredWords)
+        return self._combined(torch.cat([sentences.words_BL.unsqueeze(2), sentences.factors_BLF], dim=2))
+
+    def distinct(self, sentences: Padded) -> Distinct:
+        """Words that differ in a factor are different ones."""
+        assert isinstance(sentences, FactoredWords)
+        read_BLF = torch.cat([sentences.words_BL.unsqueeze(2), sentences.factors_BLF], dim=2)
+        read_MF, numbers = np.unique(read_BLF.flatten(0, 1).numpy(), axis=0, return_inverse=True)
+        distinct_MF = torch.from_numpy(read_MF)
+        return Distinct(
+            numbers.reshape(sentences.words_BL.shape), lambda numbers_N: self._combined(distinct_MF[numbers_N])
+        )
+
+    def _combined(self, read: Tensor) -> Tensor:
+        """(..., 1 + F) ids of words and factors -> (..., E)."""
+        columns = read.unbind(dim=-1)
+        vectors = [nn.Embedding.forward(self, columns[0])]
+        vectors += [table(column) for table, column in zip(self.factors, columns[1:], strict=True)]
+        combined = torch.cat(vectors, dim=-1) if self.combine == "concat" else torch.stack(vectors).sum(dim=0)
+        return cast(Tensor, self.word_dropout(self.dropout(combined)))

@@ -7,6 +7,7 @@ matrix, U a state of all layers.
 from __future__ import annotations
 
 import abc
+import dataclasses
 from collections.abc import Sequence
 
 import numpy as np
@@ -197,7 +198,7 @@ class RecurrentReader(Reader):
         if not torch.is_grad_enabled() and not source.words_BL.is_cuda:
             shared = [one.shared(self.embedding, source) for one in directions]
             return SharedEncoding(shared, source.mask_BL, backward=backward)
-        embedded_BSE = self.embedding.known(source.words_BL)
+        embedded_BSE = self.embedding.of(source)
         read = [one.run(embedded_BSE, source.mask_BL) for one in directions]
         annotations_BSC = torch.cat([outputs_BSH for outputs_BSH, _ in read], dim=2)
         if self.dropout is not None:
@@ -206,6 +207,7 @@ class RecurrentReader(Reader):
 
 
 def _without_end(source: Padded) -> Padded:
-    """The same words, of which the last of each sentence counts as padding; one of a sentence is left."""
+    """The same batch, in which the last word of each sentence counts as padding; one of a sentence is left."""
     words_B1 = (source.mask_BL.sum(dim=1, keepdim=True) - 1).clamp(min=1)
-    return Padded(source.words_BL, torch.arange(source.mask_BL.shape[1], device=words_B1.device) < words_B1)
+    positions_S = torch.arange(source.mask_BL.shape[1], device=words_B1.device)
+    return dataclasses.replace(source, mask_BL=positions_S < words_B1)

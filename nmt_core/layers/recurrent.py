@@ -174,7 +174,7 @@ class RecurrentEncoder(nn.Module):
 
     def shared(self, embedding: WordEmbedding, source: Padded) -> SharedStates:
         """The same, each state computed once for all sentences that have it; for inference on a CPU."""
-        words_BS, lengths_B = source.words_BL.numpy(), source.mask_BL.sum(dim=1).numpy()
+        (words_BS, vectors), lengths_B = embedding.distinct(source), source.mask_BL.sum(dim=1).numpy()
         positions_BS = np.arange(words_BS.shape[1])[None, :]
         if self.backward:
             positions_BS = np.maximum(lengths_B[:, None] - 1 - positions_BS, 0)
@@ -182,7 +182,7 @@ class RecurrentEncoder(nn.Module):
         tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
         known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
         known = np.pad(known, (0, filled(len(known), embedding.weight) - len(known)))
-        inputs_WG = self.inputs(embedding.known(torch.from_numpy(known)))
+        inputs_WG = self.inputs(vectors(torch.from_numpy(known)))
         step = self._stepper()
         above_NU = inputs_WG.new_zeros(1, self.unit.state_size + self.upper.state_size)
         states: list[Tensor] = []

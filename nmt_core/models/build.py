@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -72,25 +72,34 @@ def is_language_model(config: AnyConfig) -> bool:
     return isinstance(config, RNNLMConfig | CSLMConfig)
 
 
-def build_model(config: AnyConfig, source_words: int, target_words: int) -> TranslationModel:
-    """A model for vocabularies of these sizes; its parameters are not initialised."""
+def source_factors(config: AnyConfig) -> int:
+    """How many factors it reads beside each source word."""
+    return len(getattr(config, "source_factors", ()))
+
+
+def build_model(
+    config: AnyConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+) -> TranslationModel:
+    """A model for vocabularies of these sizes, one for each source factor too; its parameters are not initialised."""
     match config:
         case RNNencdecConfig():
-            return RNNencdec(config, source_words, target_words)
+            return RNNencdec(config, source_words, target_words, factor_words)
         case RNNsearchConfig():
-            return RNNsearch(config, source_words, target_words)
+            return RNNsearch(config, source_words, target_words, factor_words)
         case RNNLMConfig():
             return RNNLM(config, source_words, target_words)
         case CSLMConfig():
             return CSLM(config, target_words)
         case DeepFusionConfig():
-            return DeepFusion(config, source_words, target_words)
+            return DeepFusion(config, source_words, target_words, factor_words)
         case DeepLSTMConfig():
-            return DeepLSTM(config, source_words, target_words)
+            return DeepLSTM(config, source_words, target_words, factor_words)
 
 
-def new_model(config: AnyConfig, source_words: int, target_words: int, *, seed: int) -> TranslationModel:
+def new_model(
+    config: AnyConfig, source_words: int, target_words: int, factor_words: Sequence[int] = (), *, seed: int
+) -> TranslationModel:
     """An untrained model with first values as its config says."""
-    model = build_model(config, source_words, target_words)
+    model = build_model(config, source_words, target_words, factor_words)
     initialise(model, config.initialisation, seed=seed, spread=config.init_range)
     return model

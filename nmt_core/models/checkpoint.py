@@ -4,6 +4,7 @@
     model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.models.sparse`` says
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
+    source.factor1.vocab source.factor2.vocab and so on: factors beside the source words, for models that read them
     preparation/         how raw text becomes what the model reads, for models trained on text of ``nmt-core prepare``
 
 Nothing in it is executable and nothing is pickled.
@@ -15,7 +16,7 @@ import dataclasses
 import hashlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,19 +27,21 @@ from torch import Tensor, nn
 
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
-from nmt_core.models.build import AnyConfig, ModelConfig, build_model
+from nmt_core.models.build import AnyConfig, ModelConfig, build_model, source_factors
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.sparse import described, packed, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
+from nmt_core.text.factors import MOST_FACTORS, split_factors
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
-FORMAT_VERSION = 4
+FORMAT_VERSION = 5
+FACTORED_VERSION = 5  # of models that read factors beside the source words
 SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
 REVERSED_VERSION = 3  # of models that write from right to left
 PREPARED_VERSION = 2  # of folders with a preparation
@@ -48,7 +51,8 @@ SETTINGS = "config.yaml"
 SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 PREPARATION = "preparation"
-_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, PREPARATION)
+FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
+_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION)
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
 
 
@@ -70,7 +74,8 @@ class FolderConfig(Config):
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter, a word or the order of the target changes.
+    ``fingerprint`` changes when a parameter, a word or the order of the target changes. ``factors`` are the
+    vocabularies of the factors that it reads beside each source word.
     """
 
     model: TranslationModel
@@ -80,6 +85,12 @@ class LoadedModel:
     fingerprint: str
     folder: str
     preparation: CarriedPreparation | None = None
+    factors: tuple[Vocabulary, ...] = ()
+
+    @property
+    def vocabularies(self) -> tuple[Vocabulary, ...]:
+        """Those of source, target and source factors."""
+        return self.source, self.target, *self.factors
 
     @property
     def text(self) -> TextConfig:
@@ -87,13 +98,24 @@ class LoadedModel:
         return self.config.text
 
     def encode_text(self, text: str) -> Sentence:
-        """Tokenised source text as the model reads it: in training, scoring, search and server."""
-        return Sentence(self.source.encode(text), text)
+        """Tokenised source text as the model reads it: in training, scoring, search and server.
+
+        Raises ConfigError for words that do not have the factors that the model reads.
+        """
+        if not self.factors:
+            return Sentence(self.source.encode(text), text)
+        words, *factors = split_factors(text, len(self.factors))
+        ids = [one.encode_words(column) for one, column in zip(self.factors, factors, strict=True)]
+        return Sentence(self.source.encode_words(words), text, ids)
 
     @property
     def target_order(self) -> TargetOrder:
         """The order in which the model writes targets."""
         return self.config.target_order
+
+    def save(self, folder: str) -> None:
+        """Write a model folder; see ``save_model``."""
+        save_model(folder, self.model, self.source, self.target, self.config, self.preparation, self.factors)
 
     def prepared_as(self, other: LoadedModel) -> bool:
         """Whether both carry the same preparation, or none: its steps and what these learned are the same."""
@@ -109,6 +131,7 @@ def save_model(
     target: Vocabulary,
     config: FolderConfig,
     preparation: CarriedPreparation | None = None,
+    factors: Sequence[Vocabulary] = (),
 ) -> None:
     """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
     config = _completed(config, preparation)
@@ -116,11 +139,13 @@ def save_model(
     if config.format_version >= SPARSE_VERSION:
         tensors = packed(tensors)
     settings = yaml.safe_dump(config.to_mapping(), sort_keys=False, allow_unicode=True)
+    further = {name: vocabulary.save for name, vocabulary in zip(FACTOR_VOCABULARIES, factors, strict=False)}
     writers: dict[str, Callable[[str], None]] = {
         SETTINGS: lambda path: _write(path, settings.encode()),
         PARAMETERS: lambda path: write_tensors(path, tensors),
         SOURCE_VOCABULARY: source.save,
         TARGET_VOCABULARY: target.save,
+        **further,
     }
     replace_files(folder, writers if preparation is None else {**writers, PREPARATION: preparation.write})
 
@@ -140,6 +165,8 @@ def _completed(config: FolderConfig, preparation: CarriedPreparation | None) -> 
         version = REVERSED_VERSION
     if config.format_version >= SPARSE_VERSION:
         version = SPARSE_VERSION
+    if source_factors(config.model):
+        version = FACTORED_VERSION
     hashes = None if preparation is None else preparation.hashes
     return config.model_copy(update={"format_version": version, "preparation": hashes})
 
@@ -196,17 +223,16 @@ def _load(folder: str) -> LoadedModel:
     path = os.path.join(folder, PARAMETERS)
     with open_tensors(path) as found:
         rows = found.most_rows
-    source, target = (
-        _read_vocabulary(os.path.join(folder, name), most=rows) for name in (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    )
-    expected = _described(config.model, len(source), len(target), path=os.path.join(folder, SETTINGS))
-    tensors = _read_tensors(path, expected)
-    model = build_model(config.model, len(source), len(target))
+    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)])
+    vocabularies = [_read_vocabulary(os.path.join(folder, name), most=rows) for name in names]
+    (source, target, *factors), sizes = vocabularies, tuple(map(len, vocabularies))
+    tensors = _read_tensors(path, _described(config.model, sizes, path=os.path.join(folder, SETTINGS)))
+    model = build_model(config.model, sizes[0], sizes[1], sizes[2:])
     with torch.no_grad():
         for name, tensor in _all_tensors(model).items():
             tensor.copy_(tensors[name])
-    fingerprint = _fingerprint(current(path), source, target, config.target_order)
-    return LoadedModel(model, source, target, config, fingerprint, folder, preparation)
+    fingerprint = _fingerprint(current(path), vocabularies, config.target_order)
+    return LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors))
 
 
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
@@ -223,11 +249,11 @@ def _read_tensors(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     return tensors
 
 
-def _described(config: AnyConfig, source: int, target: int, *, path: str) -> dict[str, Tensor]:
+def _described(config: AnyConfig, sizes: Sequence[int], *, path: str) -> dict[str, Tensor]:
     """Names, shapes and types of a model's tensors, which take no memory. Raises ModelError for absurd sizes."""
     try:
         with torch.device("meta"):
-            model = build_model(config, source, target)
+            model = build_model(config, sizes[0], sizes[1], sizes[2:])
     except (RuntimeError, OverflowError, TypeError) as error:
         raise ModelError(f"{path}: describes a model of a size that is none") from error
     return _all_tensors(model)
@@ -278,8 +304,8 @@ def _check_version(path: str, version: Any) -> None:
         )
 
 
-def _fingerprint(path: str, source: Vocabulary, target: Vocabulary, order: TargetOrder) -> str:
-    digest = hashlib.sha256(f"{source.fingerprint} {target.fingerprint} ".encode())
+def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], order: TargetOrder) -> str:
+    digest = hashlib.sha256("".join(f"{one.fingerprint} " for one in vocabularies).encode())
     if order is not TargetOrder.LEFT_TO_RIGHT:
         digest.update(order.encode())
     with open(path, "rb") as stream:

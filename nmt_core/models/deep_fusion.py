@@ -15,7 +15,7 @@ the start: a word that it does not know has its vector of ``<unk>``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,7 +24,7 @@ from torch import Tensor, nn
 
 from nmt_core.config import Config
 from nmt_core.data.layout import Layout
-from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.embedding import FactoredEmbedding, WordEmbedding
 from nmt_core.layers.initialisation import Initialisation, Linear
 from nmt_core.models.encoder_decoder import Addition, Decoder
 from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step
@@ -52,6 +52,11 @@ class DeepFusionConfig(Config):
     def init_range(self) -> float:
         """That of the translation model."""
         return self.translation.init_range
+
+    @property
+    def source_factors(self) -> tuple[int, ...]:
+        """Those of the translation model."""
+        return self.translation.source_factors
 
 
 @dataclass(frozen=True)
@@ -111,8 +116,10 @@ class FusedDecoder(Decoder):
 class DeepFusion(RNNsearch):
     """See the module's docstring."""
 
-    def __init__(self, config: DeepFusionConfig, source_words: int, target_words: int) -> None:
-        super().__init__(config.translation, source_words, target_words)
+    def __init__(
+        self, config: DeepFusionConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+    ) -> None:
+        super().__init__(config.translation, source_words, target_words, factor_words)
         self.fusion = config
         translation = self.target_decoder
         del self.target_decoder  # the names of language and controller come first
@@ -141,10 +148,13 @@ def fuse(
     ``language_ids`` has for every target word its id in the language model.
     """
     reader = language.config.model_copy(update={**dict.fromkeys(_DROPOUTS, 0.0), "tied": False})
+    words = translation.source_embedding
+    factors = [table.num_embeddings for table in words.tables] if isinstance(words, FactoredEmbedding) else []
     fused = DeepFusion(
         DeepFusionConfig(translation=translation.config, language=reader, trained=trained),
-        translation.source_embedding.num_embeddings,
+        words.num_embeddings,
         translation.target_embedding.num_embeddings,
+        factors,
     )
     for parameter in fused.controller.parameters():
         parameter.zero_()

@@ -15,7 +15,7 @@ Shapes: as in ``nmt_core.layers``; U the states of all layers side by side.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Self
 
@@ -24,7 +24,6 @@ import torch.nn.functional as F
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from nmt_core.config import Config
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.interfaces import Aligns
@@ -39,13 +38,14 @@ from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
 from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.recurrent_config import SourceFactorsConfig
 from nmt_core.text.vocabulary import END_ID
 
 Score = Literal["dot", "general", "concat", "location"]
 WindowName = Literal["global", "local-m", "local-p"]
 
 
-class DeepLSTMConfig(Config):
+class DeepLSTMConfig(SourceFactorsConfig):
     """Sizes and settings of Luong et al. 2015b, section 4.1, unless told otherwise.
 
     ``attention`` is the score (None: no attention), ``window`` the part of the source it is of, with ``radius``
@@ -117,13 +117,17 @@ class DeepState(State):
 class DeepLSTM(TranslationModel):
     """See the module's docstring."""
 
-    def __init__(self, config: DeepLSTMConfig, source_words: int, target_words: int) -> None:
+    def __init__(
+        self, config: DeepLSTMConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         self.config = config
         layers = Layers(cell="plain-lstm", depth=config.depth, dropout=config.dropout)
-        self.source_embedding = WordEmbedding(source_words, config.embedding, dropout=config.dropout)
+        self.source_embedding = config.new_source_embedding(source_words, factor_words, dropout=config.dropout)
         self.target_embedding = WordEmbedding(target_words, config.embedding, dropout=config.dropout)
-        self.encoder = RecurrentEncoder(config.embedding, config.hidden, layers=layers, backward=config.reverse)
+        self.encoder = RecurrentEncoder(
+            self.source_embedding.size, config.hidden, layers=layers, backward=config.reverse
+        )
         self.unit = layers.new_cell(config.hidden)
         self.word_inputs = self.unit.inputs(config.embedding)
         self.fed_inputs = self.unit.inputs(config.hidden) if config.feeding else None

@@ -19,6 +19,11 @@ def check_members(models: Sequence[LoadedModel]) -> None:
                 f"{first.folder} and {other.folder} have different target vocabularies; "
                 "train the models of an ensemble with one target vocabulary"
             )
+        if len(other.factors) != len(first.factors):
+            raise ConfigError(
+                f"{first.folder} reads {len(first.factors)} factors beside each source word and {other.folder} "
+                f"{len(other.factors)}; the models of an ensemble read the same text"
+            )
         check_same_order(first, other)
 
 

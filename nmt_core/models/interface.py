@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple, Self, final
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch, Padded, pad
+from nmt_core.data.batching import Batch, Padded, pad_sources
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import Aligns
@@ -184,8 +184,8 @@ class TranslationModel(nn.Module, abc.ABC):
         return False
 
     def collate(self, sources: Sequence[Sentence]) -> Padded:
-        """The batch of source sentences that ``encode`` reads: their ids, unless a model reads more of them."""
-        return pad(sources)
+        """The batch of source sentences that ``encode`` reads: ids of words and factors, unless it reads more."""
+        return pad_sources(sources)
 
     @abc.abstractmethod
     def encode(self, source: Padded) -> Memory:
@@ -256,7 +256,10 @@ class TranslationModel(nn.Module, abc.ABC):
         if not options.guided_alignment or batch.alignment_BTS is None:
             return losses
         assert known.attention_BTS is not None, "only attention can be guided"
-        guided = alignment_loss(known.attention_BTS, batch.alignment_BTS)
+        alignment_BTS = batch.alignment_BTS
+        if self.aligns == "read":  # the row behind a word is its row; that of </s>, the last, has no points
+            alignment_BTS = alignment_BTS.roll(1, dims=1)
+        guided = alignment_loss(known.attention_BTS, alignment_BTS)
         objective = losses.objective + options.guided_alignment * guided.total
         return Losses(objective, {**losses.sums, "alignment": LossSum(guided.total.detach(), guided.count)})
 

@@ -11,7 +11,12 @@ from nmt_core.text.processing import RawText, TextProcessor
 
 
 def open_raw_text(models: Sequence[LoadedModel]) -> RawText:
-    """For one model or an ensemble. Raises ConfigError where its members read raw text in different ways."""
+    """For one model or an ensemble. Raises ConfigError where its members read raw text in different ways, or none."""
+    if models[0].factors:
+        raise ConfigError(
+            f"{models[0].folder} reads words with factors (word|factor), which raw text does not have; "
+            "give text whose words have them, without --raw"
+        )
     preparation = shared_preparation(models)
     if preparation is not None:
         return PreparedText(preparation)

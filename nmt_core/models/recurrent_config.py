@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Self
+from collections.abc import Sequence
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.errors import ConfigError
 from nmt_core.layers.cells import CellName
-from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.initialisation import RANGE, Initialisation
 from nmt_core.layers.recurrent import Layers
 from nmt_core.models.encoder_decoder import Order
+from nmt_core.text.factors import MOST_FACTORS
+
+Size = Annotated[int, Field(gt=0)]
 
 
 class RecurrentConfig(Config):
@@ -64,7 +68,42 @@ class RecurrentConfig(Config):
         return linear_generator(units, embedding.num_embeddings, rank=rank, tied=embedding if tied else None)
 
 
-class TranslationConfig(RecurrentConfig):
+class SourceFactorsConfig(Config):
+    """Models of sources whose words have factors (Sennrich and Haddow 2016).
+
+    ``source_factors`` has the size of the vectors of each factor beside the word, ``source_factors_combine`` says
+    whether they stand beside the word's vector or are added to it.
+    """
+
+    embedding: int = Field(default=620, gt=0)
+    source_factors: Annotated[tuple[Size, ...], Field(max_length=MOST_FACTORS)] = ()
+    source_factors_combine: Combination = "concat"
+
+    @model_validator(mode="after")
+    def _factors_can_be_added(self) -> Self:
+        if self.source_factors_combine == "concat":
+            return self
+        if not self.source_factors:
+            raise ValueError("source_factors_combine: there are no factors; give source_factors, or leave it out")
+        if set(self.source_factors) != {self.embedding}:
+            raise ValueError(
+                f"source_factors: with source_factors_combine: {self.source_factors_combine} all have the size of "
+                f"the word vectors, embedding {self.embedding}"
+            )
+        return self
+
+    def new_source_embedding(
+        self, words: int, factor_words: Sequence[int], *, dropout: float, word_dropout: float = 0.0
+    ) -> WordEmbedding:
+        """The vectors of source words, of which each factor has a vocabulary of so many words."""
+        options = {"dropout": dropout, "word_dropout": word_dropout}
+        if not self.source_factors:
+            return WordEmbedding(words, self.embedding, **options)
+        sizes = list(zip(factor_words, self.source_factors, strict=True))
+        return FactoredEmbedding(words, self.embedding, sizes, combine=self.source_factors_combine, **options)
+
+
+class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
     """With a source. ``shared_embeddings``: source, target and output have one matrix of words, of one vocabulary."""
 
     maxout: int = Field(default=500, gt=0)
@@ -81,9 +120,13 @@ class TranslationConfig(RecurrentConfig):
             raise ValueError("output_rank: with shared_embeddings the output matrix is that of the word vectors")
         return self
 
-    def new_embeddings(self, source_words: int, target_words: int) -> tuple[WordEmbedding, WordEmbedding]:
+    def new_embeddings(
+        self, source_words: int, target_words: int, factor_words: Sequence[int]
+    ) -> tuple[WordEmbedding, WordEmbedding]:
         """Those of source and target. Raises ConfigError where they are to be one and the vocabularies are not."""
-        source = self.new_embedding(source_words)
+        source = self.new_source_embedding(
+            source_words, factor_words, dropout=self.embedding_dropout, word_dropout=self.word_dropout
+        )
         if not self.shared_embeddings:
             return source, self.new_embedding(target_words)
         if source_words != target_words:

@@ -11,6 +11,7 @@ Two texts describe it, and the config holds their differences:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import model_validator
@@ -43,12 +44,14 @@ class RNNencdecConfig(TranslationConfig):
 class RNNencdec(EncoderDecoder):
     """Encoder from the left, its end as the decoder's context, maxout readout."""
 
-    def __init__(self, config: RNNencdecConfig, source_words: int, target_words: int) -> None:
+    def __init__(
+        self, config: RNNencdecConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         self.config = config
         hidden, embedding = config.hidden, config.embedding
-        self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words)
-        self.encoder = RecurrentEncoder(embedding, hidden, layers=config.layers(config.encoder_depth))
+        self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words, factor_words)
+        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=config.layers(config.encoder_depth))
         self.summary = Linear(hidden, hidden, bias=False) if config.summary == "tanh" else None
         self.initial = Linear(hidden, hidden)
         layers = config.layers(config.decoder_depth)

@@ -6,6 +6,7 @@ backward state at the first word (appendix A.2.2).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field
@@ -31,14 +32,16 @@ class RNNsearchConfig(TranslationConfig):
 class RNNsearch(EncoderDecoder):
     """Bidirectional encoder, additive attention, gated decoder, maxout readout."""
 
-    def __init__(self, config: RNNsearchConfig, source_words: int, target_words: int) -> None:
+    def __init__(
+        self, config: RNNsearchConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+    ) -> None:
         super().__init__()
         self.config = config
         hidden, embedding = config.hidden, config.embedding
-        self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words)
+        self.source_embedding, self.target_embedding = config.new_embeddings(source_words, target_words, factor_words)
         below = config.layers(config.encoder_depth)
-        self.encoder = RecurrentEncoder(embedding, hidden, layers=below)
-        self.backward_encoder = RecurrentEncoder(embedding, hidden, layers=below, backward=True)
+        self.encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=below)
+        self.backward_encoder = RecurrentEncoder(self.source_embedding.size, hidden, layers=below, backward=True)
         self.initial = Linear(hidden, hidden)
         self.attention = AdditiveAttention(hidden, 2 * hidden, config.alignment)
         layers = config.layers(config.decoder_depth)

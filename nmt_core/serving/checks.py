@@ -6,6 +6,7 @@ from nmt_core.inference.search_config import SamplingConfig
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid
 from nmt_core.serving.texts import count_words
+from nmt_core.text.factors import factors_problem
 
 MOST_DRAWN = 100_000
 """Words, and ends, that the samples of one text may have."""
@@ -47,3 +48,11 @@ def text_problem(limits: Limits, text: str, field: str, *, what: str = "the text
     if len(text) > limits.words and (words := count_words(text)) > limits.words:
         return invalid(field, f"{what} has {words} words; at most {limits.words}", reason="TEXT_TOO_LONG")
     return None
+
+
+def source_problem(limits: Limits, text: str, field: str, *, factors: int) -> Refusal | None:
+    """The same, and words without the factors that the model reads beside them."""
+    if problem := text_problem(limits, text, field):
+        return problem
+    wrong = factors_problem(text, factors)
+    return None if wrong is None else invalid(field, wrong, reason="WRONG_FACTORS")

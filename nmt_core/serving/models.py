@@ -21,13 +21,14 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
-from nmt_core.inference.translator import Translation, Translator, attends, make_predictor
+from nmt_core.inference.translator import Translation, Translator, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
 from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.text.factors import SEPARATOR
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare
@@ -86,7 +87,7 @@ class ServedModel:
     phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
     supported); ``attends`` says whether there is attention, ``unknowns`` what is written for <unk> where a
     request wants that; ``scorers`` makes the scorer for another form of text than the model reads (None: all
-    are as the model reads them).
+    are as the model reads them). ``source_factors`` is how many factors it reads beside each source word.
     """
 
     scorer: PairScorer
@@ -105,6 +106,7 @@ class ServedModel:
     proportions: Proportions = dataclasses.field(default_factory=Proportions)
     version: str = ""
     scorers: Callable[[TextForm], PairScorer] | None = None
+    source_factors: int = 0
 
     def work(self, key: Hashable) -> Work:
         """The work of a key."""
@@ -134,13 +136,14 @@ class ServedModel:
         for form in OTHER_FORMS:
             with contextlib.suppress(NmtError):  # whoever asks for it is told
                 self.scorer_of(form)
-        self.scorer.score([SentencePair("a", "a")])
+        source = SEPARATOR.join(["a"] * (1 + self.source_factors))
+        self.scorer.score([SentencePair(source, "a")])
         decoder = self.decoder(False)
-        decoder.admit([(0, SearchItem("a", self.defaults))])
+        decoder.admit([(0, SearchItem(source, self.defaults))])
         while not decoder.step():
             pass
         if self.encode is not None:
-            self.encode(["a"])
+            self.encode([source])
 
 
 def open_served_model(
@@ -162,7 +165,7 @@ def open_served_model(
 
     place = choose_device(device)
     loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
-    has_attention = attends(make_predictor(loaded))
+    has_attention = make_predictor(loaded).aligns is not None
     if lexicon is not None and not has_attention and candidates is None:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
@@ -183,6 +186,7 @@ def open_served_model(
         source_language=loaded[0].text.source_language,
         target_language=loaded[0].text.target_language,
         source_words=len(loaded[0].source),
+        source_factors=len(loaded[0].factors),
         target_words=len(loaded[0].target),
         attends=has_attention,
         unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),

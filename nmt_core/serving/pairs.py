@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from nmt_core.inference.text_forms import FormReader
 from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.serving.checks import text_problem
+from nmt_core.serving.checks import source_problem, text_problem
 from nmt_core.serving.cost import Cost, score_cost
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal
@@ -45,12 +45,19 @@ class ReadPair(NamedTuple):
 
 
 def read_pairs(
-    groups: Iterable[tuple[str, Iterable[str]]], field: str, limits: Limits, reader: FormReader | None
+    groups: Iterable[tuple[str, Iterable[str]]],
+    field: str,
+    limits: Limits,
+    reader: FormReader | None,
+    factors: int = 0,
 ) -> Iterator[ReadPair | Refusal]:
-    """The pairs of every source and its targets, or what is wrong with them; ``reader`` reads another form of text."""
+    """The pairs of every source and its targets, or what is wrong with them.
+
+    ``reader`` reads another form of text; source words have so many ``factors`` beside them.
+    """
     read_source, read_target = (None, None) if reader is None else (reader.read_source, reader.read_target)
-    sources = functools.cache(lambda text: _read(text, field, limits, read_source))
-    targets = functools.cache(lambda text: _read(text, field, limits, read_target))
+    sources = functools.cache(lambda text: _read(text, field, limits, read_source, factors))
+    targets = functools.cache(lambda text: _read(text, field, limits, read_target, 0))
     for source, texts in groups:
         first = sources(source)
         for text in texts:
@@ -61,8 +68,8 @@ def read_pairs(
                 yield ReadPair(first, second)
 
 
-def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | None) -> ReadText | Refusal:
-    if problem := text_problem(limits, text, field):
+def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | None, factors: int) -> ReadText | Refusal:
+    if problem := source_problem(limits, text, field, factors=factors):
         return problem
     if read is None:
         return ReadText(text, count_words(text), None)

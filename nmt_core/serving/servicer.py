@@ -22,7 +22,7 @@ from nmt_core.interfaces import PairScore
 from nmt_core.serving import convert
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge, current_client, note
-from nmt_core.serving.checks import check_cost, check_items, sample_problem, text_problem
+from nmt_core.serving.checks import check_cost, check_items, sample_problem, source_problem, text_problem
 from nmt_core.serving.cost import Cost, translation_cost
 from nmt_core.serving.decoding_options import decoding_config, searched_as
 from nmt_core.serving.engine import Engine
@@ -183,7 +183,9 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         reader = form_reader(place.model, request.form)
         ask = self._ask(Scoring(place.model), request.priority, count, _deadline(context))
         groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
-        pairs = await self._listed(request, reader, read_pairs(groups, "lists", self.limits, reader))
+        pairs = await self._listed(
+            request, reader, read_pairs(groups, "lists", self.limits, reader, place.model.source_factors)
+        )
         scores = await self._scores(request, place, ask, pairs)
         return self._checked(await self._aside(request, _rankings, request, scores))
 
@@ -246,7 +248,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
         check_items(self.limits, max(count, len(request.groups)), "pairs")
         reader = form_reader(place.model, request.form)
-        read = read_pairs(convert.groups_of(request), "pairs", self.limits, reader)
+        read = read_pairs(convert.groups_of(request), "pairs", self.limits, reader, place.model.source_factors)
         pairs = await self._listed(request, reader, read)
         key = Scoring(place.model, request.per_word, request.with_attention and place.model.attends)
         ask = self._ask(key, request.priority, len(pairs), deadline)
@@ -310,7 +312,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _tokenized(self, place: _Place, texts: Sequence[str], *, raw: bool) -> list[str | Refusal]:
         """Tokenised texts, or what is wrong with them."""
-        checked = [text_problem(self.limits, text, "texts") or text for text in texts]
+        factors = 0 if raw else place.model.source_factors
+        checked = [source_problem(self.limits, text, "texts", factors=factors) or text for text in texts]
         if not raw:
             return checked
         processor = await self._processor(place)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
+from nmt_core.text.factors import without_factors
 from nmt_core.text.vocabulary import split_words
 
 
@@ -12,17 +13,18 @@ class Sentence(Sequence[int]):
     """The ids of the words of a tokenised text, one for each word, without ``</s>``.
 
     It is the sequence of its ids. Two words that a vocabulary does not have are one id; what they are stays in
-    ``text``, for which sentences that were made of ids alone must not be asked.
+    ``text``, for which sentences that were made of ids alone must not be asked. For models that read factors beside
+    the words, ``factors`` has the ids of each: as many lists as factors, each as long as the sentence.
 
     >>> sentence = Sentence([5, 1], "the axolotl")
     >>> list(sentence), sentence.words
     ([5, 1], ('the', 'axolotl'))
     """
 
-    __slots__ = ("_text", "ids")
+    __slots__ = ("_text", "factors", "ids")
 
-    def __init__(self, ids: Sequence[int], text: str | None = None) -> None:
-        self.ids, self._text = ids, text
+    def __init__(self, ids: Sequence[int], text: str | None = None, factors: Sequence[Sequence[int]] = ()) -> None:
+        self.ids, self._text, self.factors = ids, text, factors
 
     def __repr__(self) -> str:
         return f"Sentence({self.ids!r}, {self._text!r})"
@@ -46,11 +48,12 @@ class Sentence(Sequence[int]):
 
     @property
     def text(self) -> str:
-        """The tokenised text."""
+        """The tokenised text, with the factors of its words where it has some."""
         assert self._text is not None, "the text of this sentence was not kept"
         return self._text
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words of the text, as many as there are ids."""
-        return tuple(split_words(self.text))
+        """The words of the text without their factors, as many as there are ids."""
+        words = split_words(self.text)
+        return tuple(without_factors(words) if self.factors else words)

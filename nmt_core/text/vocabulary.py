@@ -65,8 +65,12 @@ class Vocabulary:
 
         A word written ``</s>`` is an unknown word.
         """
+        return self.encode_words(word for word in _pieces(text) if word)
+
+    def encode_words(self, words: Iterable[str]) -> list[int]:
+        """The same for words."""
         find = self._ids.get
-        return [find(word, UNKNOWN_ID) for word in _pieces(text) if word]
+        return [find(word, UNKNOWN_ID) for word in words]
 
     def decode(self, ids: Iterable[int]) -> list[str]:
         """The words of ``ids``."""

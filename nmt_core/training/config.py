@@ -11,8 +11,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
-from nmt_core.models.build import ModelConfig, with_preset
-from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
+from nmt_core.models.build import ModelConfig, source_factors, with_preset
+from nmt_core.models.checkpoint import FACTOR_VOCABULARIES, SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
 
@@ -39,6 +39,7 @@ class DataConfig(Config):
     ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the first training text for
     validation. Of several development sets the first decides. A vocabulary is a file, a size, or null for
     every word; words seen less than ``minimum_count`` times are left out of a vocabulary that is made here.
+    ``source_factor_vocabularies`` has one for each of ``model.source_factors`` (None: all have every factor seen).
 
     ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
     the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
@@ -58,6 +59,7 @@ class DataConfig(Config):
     preparation: str | None = AUTOMATIC
     source_vocabulary: str | int | None = None
     target_vocabulary: str | int | None = None
+    source_factor_vocabularies: tuple[str | int | None, ...] | None = None
     minimum_count: int = Field(default=1, ge=1)
     max_length: int | None = Field(default=50, ge=1)
 
@@ -228,6 +230,22 @@ class RunConfig(Config):
             raise ValueError("data.alignment and training.guided_alignment go together; one of them is missing")
         return self
 
+    @model_validator(mode="after")
+    def _factors_have_vocabularies(self) -> RunConfig:
+        factors, given = source_factors(self.model), self.data.source_factor_vocabularies
+        if given is not None and len(given) != factors:
+            raise ValueError(
+                f"data.source_factor_vocabularies has {len(given)} entries and model.source_factors {factors}; "
+                "give one for each factor"
+            )
+        if factors and self.data.preparation not in (AUTOMATIC, None):
+            raise ValueError("data.preparation is of words without factors; leave it out, or model.source_factors")
+        if factors and self.data.raw:
+            raise ValueError(
+                "data.raw: raw text has no factors, of which model.source_factors speaks; give tokenised text"
+            )
+        return self
+
 
 _LUONG = {
     "optimizer": "sgd",
@@ -273,17 +291,34 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
 def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
 
-    Raises ModelError when there is no model in it.
+    Of a model of the same type the keys that are not given are the folder's. Raises ModelError when there is no model
+    in it.
     """
     training = settings.get("training")
     folder = training.get("start_from") if isinstance(training, Mapping) else None
     if not isinstance(folder, str):
         return dict(settings)
-    found = read_settings(folder).to_mapping()
-    data = settings.get("data")
-    vocabularies = {
+    start = read_settings(folder)
+    found, data = start.to_mapping(), settings.get("data")
+    vocabularies: dict[str, Any] = {
         "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
         "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
     }
-    filled = {key: found[key] for key in ("model", "text", "target_order")} | dict(settings)
+    if factors := source_factors(start.model):
+        names = FACTOR_VOCABULARIES[:factors]
+        vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
+    kept = {key: found[key] for key in ("model", "text", "target_order")}
+    model = settings.get("model")
+    if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
+        del kept["model"]
+    filled = _merged(kept, settings)
     return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled
+
+
+def _merged(those: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that are given on top of others, key by key."""
+    merged = {**those, **given}
+    for key, value in those.items():
+        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
+            merged[key] = _merged(value, given[key])
+    return merged

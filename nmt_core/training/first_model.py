@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nmt_core.errors import ConfigError
@@ -24,11 +24,15 @@ _NOT_PARAMETERS = {  # settings that leave what a trained model computes as it i
 }
 
 
-def first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: LoadedModel | None) -> TranslationModel:
-    """A model with first values, or with those of ``start_from``. Raises ConfigError where that is another model."""
+def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: LoadedModel | None) -> TranslationModel:
+    """A model with first values, or with those of ``start_from``. Raises ConfigError where that is another model.
+
+    ``vocabularies`` are those of source, target and source factors.
+    """
+    source_words, target_words, *factor_words = map(len, vocabularies)
     if start is None:
-        return new_model(run.model, len(source), len(target), seed=run.training.seed)
-    different = _difference(run, source, target, start)
+        return new_model(run.model, source_words, target_words, factor_words, seed=run.training.seed)
+    different = _difference(run, vocabularies, start)
     if different is not None:
         raise ConfigError(
             f"training.start_from: {start.folder} has another {different}; "
@@ -36,16 +40,16 @@ def first_model(run: RunConfig, source: Vocabulary, target: Vocabulary, start: L
         )
     if run.model == start.config.model:
         return start.model
-    model = build_model(run.model, len(source), len(target))
+    model = build_model(run.model, source_words, target_words, factor_words)
     model.load_state_dict(start.model.state_dict())
     return model
 
 
-def masked_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> LoadedModel:
+def masked_model(run: RunConfig, vocabularies: Sequence[Vocabulary]) -> LoadedModel:
     """The model of ``training.mask_of``. Raises ConfigError where it is another than that of the run."""
     assert run.training.mask_of is not None
     masked = load_model(run.training.mask_of)
-    different = _difference(run, source, target, masked)
+    different = _difference(run, vocabularies, masked)
     if different is not None:
         raise ConfigError(
             f"training.mask_of: {masked.folder} has another {different}; "
@@ -54,19 +58,16 @@ def masked_model(run: RunConfig, source: Vocabulary, target: Vocabulary) -> Load
     return masked
 
 
-def _difference(run: RunConfig, source: Vocabulary, target: Vocabulary, other: LoadedModel) -> str | None:
+def _difference(run: RunConfig, vocabularies: Sequence[Vocabulary], other: LoadedModel) -> str | None:
     """What a model and that of the run do not have in common."""
     setting = _different_setting(run.model, other.config.model)
     if setting is not None:
         return setting
-    for what, mine, theirs in (
-        ("source vocabulary", source.words, other.source.words),
-        ("target vocabulary", target.words, other.target.words),
-        ("target_order", run.target_order, other.target_order),
-    ):
-        if mine != theirs:
+    names = ("source vocabulary", "target vocabulary", *(["vocabulary of a source factor"] * len(other.factors)))
+    for what, mine, theirs in zip(names, vocabularies, other.vocabularies, strict=True):
+        if mine.words != theirs.words:
             return what
-    return None
+    return "target_order" if run.target_order != other.target_order else None
 
 
 def _different_setting(mine: AnyConfig, theirs: AnyConfig) -> str | None:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nmt_core.data.corpus import ParallelCorpus
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt_core.data.corpus import ParallelCorpus, Sentences
 from nmt_core.training.config import RunConfig, TrainingConfig
 
 _WITHOUT_EFFECT = {
@@ -83,11 +86,15 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
 
 
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
-    """Changes with any word, or alignment point, of a corpus; with an unknown word where the model reads text."""
+    """Changes with any word, factor or alignment point of a corpus; with an unknown word where the model reads text."""
     sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
-    arrays = (array.tobytes() for side in sides for array in (side.ids, side.starts))
+    arrays = (array.tobytes() for side in sides for array in _arrays(side))
     texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in corpus.source.texts or ())
     return hash_of_bytes(itertools.chain(arrays, texts))
+
+
+def _arrays(side: Sentences) -> Sequence[NDArray[np.integer]]:
+    return side.ids, side.starts, *side.factors
 
 
 def hash_of_file(path: str) -> str:

@@ -19,16 +19,17 @@ from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
-from nmt_core.models.build import build_model, is_language_model
+from nmt_core.models.build import build_model, is_language_model, source_factors
 from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.text.factors import check_factors, split_factors
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
-from nmt_core.training.carried import find_preparation
+from nmt_core.training.carried import Found, find_preparation
 from nmt_core.training.config import RunConfig
 from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, hash_of_corpus, hash_of_file, hash_of_text, identity
@@ -61,16 +62,18 @@ def prepare(run: RunConfig) -> Prepared:
     """Read the text, make or read the vocabularies, and make the untrained model."""
     _check_kind_of_text(run)
     start = None if run.training.start_from is None else load_model(run.training.start_from)
-    carried = find_preparation(run.data, None if start is None else start.preparation)
+    factored = source_factors(run.model) > 0
+    carried = Found() if factored else find_preparation(run.data, None if start is None else start.preparation)
     if carried.preparation is not None:
         run = run.model_copy(update={"text": carried.preparation.text})
     reader = _Reader(run, carried.preparation)
     texts, dev = _texts(run, reader)
     pairs = list(itertools.chain.from_iterable(texts.values()))
-    source, target = _vocabularies(run, pairs)
-    model = first_model(run, source, target, start)
+    vocabularies = _vocabularies(run, pairs)
+    source, target, *factors = vocabularies
+    model = first_model(run, vocabularies, start)
     _load_embeddings(run, model, source, target)
-    masked = start if run.training.mask_of is None else masked_model(run, source, target)
+    masked = start if run.training.mask_of is None else masked_model(run, vocabularies)
     zeros = _zeros(run, masked)
     config = FolderConfig(
         format_version=SPARSE_VERSION if zeros else PLAIN_VERSION,
@@ -79,7 +82,7 @@ def prepare(run: RunConfig) -> Prepared:
         target_order=run.target_order,
         trained_with=run.to_mapping(),
     )
-    loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation)
+    loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation, tuple(factors))
     tasks = _tasks(run, texts, dev, loaded)
     notes = tuple(note for note in (carried.note, *reader.notes) if note is not None)
     return Prepared(tasks, identity(run, _content(run, tasks, masked)), notes, zeros)
@@ -142,7 +145,7 @@ def _check_places(run: RunConfig) -> None:
 def _check_model(run: RunConfig) -> None:
     """Raises ConfigError where the training asks for what the model does not have, or does not learn."""
     with torch.device("meta"):  # without numbers, and a vocabulary of any size
-        model = build_model(run.model, 4, 4)
+        model = build_model(run.model, 4, 4, [4] * source_factors(run.model))
     if run.training.partition_words is not None:
         model.word_tables()
     if run.training.guided_alignment is None:
@@ -189,6 +192,7 @@ class _Reader:
         data = self.data = run.data
         self.words = None if preparation is None else preparation.open_words("target").undo
         self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}
+        self._factors = source_factors(run.model)
         self._raw: RawText | None = None
         if data.raw:
             self._raw = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
@@ -204,7 +208,7 @@ class _Reader:
         if data.text is not None:
             return self._sentences(data.text[place])
         if data.phrase_table is not None:
-            return read_phrase_pairs(data.phrase_table)
+            return self._phrases(data.phrase_table)
         assert data.source is not None and data.target is not None
         files = (data.source[place], data.target[place])
         return self._pairs(files) if data.alignment is None else self._aligned(files, data.alignment[place])
@@ -230,12 +234,20 @@ class _Reader:
     def _sentences(self, path: str) -> Iterator[TextPair]:
         return (self._read("", line) for line in self._monolingual[path])
 
+    def _phrases(self, path: str) -> Iterator[TextPair]:
+        for number, source, target in read_phrase_pairs(path):
+            check_factors(source, self._factors, path=path, line=number)
+            yield source, target
+
     def _pairs(self, paths: Sequence[str]) -> Iterator[TextPair]:
-        return (self._read(*lines) for lines in read_parallel_lines(paths))
+        for number, lines in enumerate(read_parallel_lines(paths), start=1):
+            check_factors(lines[0], self._factors, path=paths[0], line=number)
+            yield self._read(*lines)
 
     def _aligned(self, files: Sequence[str], alignment: str) -> Iterator[TextPair]:
         """Pairs with the points of their alignment, which counts the words as the model reads them."""
         for number, (*lines, points) in enumerate(read_parallel_lines([*files, alignment]), start=1):
+            check_factors(lines[0], self._factors, path=files[0], line=number)
             source, target = self._read(*lines)
             sizes = (len(split_words(source)), len(split_words(target)))
             yield source, target, points_between(points, *sizes, path=alignment, line=number)
@@ -279,17 +291,24 @@ def _name(paths: Sequence[str], place: int) -> str:
     return names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
 
 
-def _vocabularies(run: RunConfig, pairs: Sequence[TextPair]) -> tuple[Vocabulary, Vocabulary]:
-    """Those of source and target; with shared embeddings one of both."""
-    data = run.data
-    lines = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+def _vocabularies(run: RunConfig, pairs: Sequence[TextPair]) -> list[Vocabulary]:
+    """Those of source, target and source factors; with shared embeddings source and target have one of both."""
+    data, count = run.data, source_factors(run.model)
+    columns = [[pair[0] for pair in pairs]]
+    if count:
+        split = [split_factors(pair[0], count) for pair in pairs]
+        columns = [[" ".join(words) for words in column] for column in zip(*split, strict=True)]
+    source_lines, *factor_lines = columns
+    given = data.source_factor_vocabularies or (None,) * count
+    factors = [_vocabulary(*one, data.minimum_count) for one in zip(given, factor_lines, strict=True)]
+    target_lines = [pair[1] for pair in pairs]
     if not getattr(run.model, "shared_embeddings", False):
-        source = _vocabulary(data.source_vocabulary, lines[0], data.minimum_count)
-        return source, _vocabulary(data.target_vocabulary, lines[1], data.minimum_count)
+        source = _vocabulary(data.source_vocabulary, source_lines, data.minimum_count)
+        return [source, _vocabulary(data.target_vocabulary, target_lines, data.minimum_count), *factors]
     if data.source_vocabulary != data.target_vocabulary:
         raise ConfigError("model.shared_embeddings: give one vocabulary (or size) as source_ and target_vocabulary")
-    joint = _vocabulary(data.source_vocabulary, itertools.chain(*lines), data.minimum_count)
-    return joint, joint
+    joint = _vocabulary(data.source_vocabulary, itertools.chain(source_lines, target_lines), data.minimum_count)
+    return [joint, joint, *factors]
 
 
 def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: int) -> Vocabulary:
@@ -304,6 +323,7 @@ def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -
     found = {
         "the source vocabulary": loaded.source.fingerprint,
         "the target vocabulary": loaded.target.fingerprint,
+        **{f"the vocabulary of source factor {n}": one.fingerprint for n, one in enumerate(loaded.factors, start=1)},
         "the training text": " ".join(f"{task.weight} {hash_of_corpus(task.corpus)}" for task in tasks),
         "the development set": " ".join(hash_of_text([*dev.sources, *dev.references]) for dev in tasks[0].dev),
     }

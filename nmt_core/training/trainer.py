@@ -23,7 +23,6 @@ from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
 from nmt_core.layers.word_loss import Losses, LossOptions
 from nmt_core.messages import say
-from nmt_core.models.checkpoint import save_model
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.identity import RunIdentity
 from nmt_core.training.kept_zeros import KeptZeros
@@ -105,7 +104,7 @@ class Trainer:
                     saved = time.monotonic()
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
-                        self._save_model(self.snapshots.path(number))
+                        self.loaded.save(self.snapshots.path(number))
                 if self._stop_asked or time.monotonic() - saved >= 60 * self.config.save_every:
                     self._save_state()
                     saved = time.monotonic()
@@ -199,8 +198,8 @@ class Trainer:
             kept = before.kept
             if validation.better_than(kept, by):
                 kept = validation
-                self._save_model(self.folder)
-            self.snapshots.keep(before.update, (before.history, history), self._save_model)
+                self.loaded.save(self.folder)
+            self.snapshots.keep(before.update, (before.history, history), self.loaded.save)
         rate = before.learning_rate
         if self.config.decay_patience and since_decay >= self.config.decay_patience:
             since_decay, rate = 0, rate * self.config.decay
@@ -241,7 +240,7 @@ class Trainer:
                 validation = self._measure()
                 self.reporter.average(len(updates), validation)
                 if validation.better_than(self.progress.kept, self.config.select_by):
-                    self._save_model(self.folder)
+                    self.loaded.save(self.folder)
                     self.progress = dataclasses.replace(self.progress, kept=validation)
             self._save_state()
         if self.progress.kept is None:
@@ -266,10 +265,6 @@ class Trainer:
         if self.average is not None:
             stack.enter_context(self.average.applied())
         return stack
-
-    def _save_model(self, folder: str) -> None:
-        loaded = self.loaded
-        save_model(folder, self.model, loaded.source, loaded.target, loaded.config, loaded.preparation)
 
     def _save_state(self) -> None:
         with self.tables.whole():

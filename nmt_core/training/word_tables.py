@@ -63,10 +63,11 @@ class WordTables:
                 self.narrow(words["source"], words["target"])
 
     def freeze_embeddings(self) -> None:
-        """No more updates of word embeddings (Jean et al. 2015b, near the end of training)."""
+        """No more updates of embeddings of words, and of their factors (Jean et al. 2015b, late in training)."""
         for _, embedding in self._model.embeddings():
-            embedding.weight.requires_grad_(False)
-            embedding.weight.grad = None
+            for parameter in embedding.parameters():
+                parameter.requires_grad_(False)
+                parameter.grad = None
 
 
 def _moments(optimizer: torch.optim.Optimizer, parameter: nn.Parameter) -> dict[str, Tensor]:

@@ -89,8 +89,8 @@ def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
     settings = folder / "config.yaml"
-    settings.write_text(settings.read_text().replace("format_version: 1", "format_version: 5"))
-    with pytest.raises(ModelError, match="format version 5 but this program knows 4; update"):
+    settings.write_text(settings.read_text().replace("format_version: 1", "format_version: 6"))
+    with pytest.raises(ModelError, match="format version 6 but this program knows 5; update"):
         load_model(str(folder))
 
 

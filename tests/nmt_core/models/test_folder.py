@@ -198,7 +198,7 @@ def test_what_may_not_be_read_is_not_called_missing(tmp_path: Path, monkeypatch:
 
 
 def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def with_buffer(config: RNNencdecConfig, source: int, target: int) -> TranslationModel:
+    def with_buffer(config: RNNencdecConfig, source: int, target: int, *_: object) -> TranslationModel:
         model = build(config, source, target)
         model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
         model.register_buffer("scratch", torch.zeros(1), persistent=False)

@@ -14,6 +14,7 @@ from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
 from nmt_core.models.deep_fusion import fuse
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -50,6 +51,19 @@ def test_the_loss_is_the_cross_entropy_of_attention() -> None:
     assert guided.sums["alignment"].count == 3
     assert guided.objective.item() == pytest.approx(plain.objective.item() + 0.7 * expected, rel=1e-5)
     assert "alignment" not in plain.sums
+
+
+@pytest.mark.parametrize(("score", "later"), [("general", 1), ("location", 0)])
+def test_attention_of_the_word_read_is_taught_where_that_word_has_been_read(score: str, later: int) -> None:
+    config = DeepLSTMConfig(**SIZES, depth=1, attention=score, places=4, init_range=0.7, dropout=0.0)
+    guided = new_model(config, len(WORDS), len(WORDS), seed=1).double().requires_grad_(True)
+    batch = make_batch(encode_corpus(PAIRS, WORDS.encode, WORDS.encode), [0, 1])
+    attention = guided.known_targets(batch).attention_BTS.detach().numpy()
+    points = [(0, 1, 0, 0.5), (0, 1, 2, 0.5), (1, 0, 0, 1.0), (1, 2, 0, 1.0)]
+    expected = -sum(share * np.log(attention[row, word + later, place]) for row, word, place, share in points)
+    found = guided.loss(batch, LossOptions(guided_alignment=0.7)).sums["alignment"]
+    assert found.total.item() == pytest.approx(expected, rel=1e-5)
+    assert found.count == 3
 
 
 def test_its_gradient_is_that_of_finite_differences() -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.training.config import RunConfig, TrainingConfig
@@ -149,6 +150,25 @@ def test_a_changed_model_to_start_from_is_noticed(runs, capsys: pytest.CaptureFi
     assert runs.go_on("run") == 0
     assert runs.go_on("run", f"training.start_from={runs.file('two')}") == 2
     assert "the model of training.start_from is another" in capsys.readouterr().err
+
+
+def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys: pytest.CaptureFixture[str]) -> None:
+    runs.write("one", max_updates=2)
+    assert runs.go_on("one") == 0
+    path = Path(runs.write("run", max_updates=2, start_from=runs.file("one")))
+    settings = yaml.safe_load(path.read_text())
+    for model, text in (({"dropout": 0.3}, {"escape": False}), ({"type": "rnnsearch", "word_dropout": 0.1}, {})):
+        folder = runs.file(str(len(model)))
+        path.write_text(yaml.safe_dump({**settings, "model": model, "text": text, "folder": folder}))
+        assert runs.go_on("run") == 0
+        saved = yaml.safe_load(Path(folder, "config.yaml").read_text())
+        first = yaml.safe_load(Path(runs.file("one/config.yaml")).read_text())
+        assert saved["model"] == {**first["model"], **model}
+        assert saved["text"] == {**first["text"], **text}
+    for model, told in (({"hidden": 9}, "model.hidden (8, not 9)"), ({"type": "rnnencdec"}, "model.type (rnnsearch")):
+        path.write_text(yaml.safe_dump({**settings, "model": model, "folder": runs.file("other")}))
+        assert runs.go_on("run") == 2
+        assert f"one has another {told}" in capsys.readouterr().err
 
 
 def test_what_cannot_change_weights_does_not_count(runs) -> None:
