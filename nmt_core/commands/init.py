@@ -18,7 +18,9 @@ examples:
 
 Presets: rnnencdec-cho2014 (the phrase model of Cho et al. 2014), rnnencdec and rnnsearch
 (baseline and model of Bahdanau et al. 2015), rnnlm, luong2015-base, luong2015-global-dot-feed and the others
-of Luong et al. 2015 (docs/models.md). Parameters are drawn as in the papers.
+of Luong et al. 2015, luong2016-hybrid (docs/models.md). Parameters are drawn as in the papers. The characters
+that luong2016-hybrid spells with are those of the vocabularies, unless model.source_characters and
+model.target_characters say others.
 """
 
 
@@ -46,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.errors import ConfigError
     from nmt_core.models.build import new_model, preset, source_factors
     from nmt_core.models.checkpoint import SETTINGS, FolderConfig, save_model
+    from nmt_core.models.hybrid import HybridConfig
     from nmt_core.text.vocabulary import Vocabulary
 
     if os.path.exists(os.path.join(args.folder, SETTINGS)):
@@ -53,6 +56,8 @@ def run(args: argparse.Namespace) -> int:
     settings: dict[str, Any] = with_overrides({"model": preset(args.preset).to_mapping()}, args.set)
     config = FolderConfig.from_mapping(settings, origin="--set")
     source, target = Vocabulary.load(args.source_vocab), Vocabulary.load(args.target_vocab)
+    if isinstance(config.model, HybridConfig):
+        config = config.model_copy(update={"model": config.model.with_characters_of(source.words, target.words)})
     factors = [Vocabulary.load(path) for path in args.factor_vocab]
     if len(factors) != source_factors(config.model):
         raise ConfigError(

@@ -20,6 +20,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import split_words
 
 TextPair = tuple[str, str] | tuple[str, str, Points]
 
@@ -75,15 +76,18 @@ def encode_corpus(
     monolingual: bool = False,
     order: TargetOrder = TargetOrder.LEFT_TO_RIGHT,
     keep_text: bool = False,
+    keep_target_text: bool = False,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
-    ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them.
+    ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them,
+    those of targets for models that spell words.
     The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
     with them, are in the ``order`` in which the model writes.
     Raises ConfigError when nothing is left.
     """
-    sides, alignment, texts = (_Collector(), _Collector()), _Collector(), list[str]()
+    sides, alignment = (_Collector(), _Collector()), _Collector()
+    texts, target_texts = list[str](), list[str]()
     factors: defaultdict[int, _Collector] = defaultdict(_Collector)
     left_out = 0
     for source_text, target_text, *points in pairs:
@@ -96,6 +100,8 @@ def encode_corpus(
             side.add(words)
         if keep_text:
             texts.append(source_text)
+        if keep_target_text:
+            target_texts.append(" ".join(order.words(split_words(target_text))))
         if isinstance(encoded[0], Sentence):
             for place, column in enumerate(encoded[0].factors):
                 factors[place].add(column)
@@ -111,7 +117,8 @@ def encode_corpus(
         texts=texts if keep_text else None,
         factors=tuple(one.sentences().ids for one in factors.values()),
     )
-    return ParallelCorpus(sources, sides[1].sentences(), left_out, aligned_pairs)
+    targets = dataclasses.replace(sides[1].sentences(), texts=target_texts if keep_target_text else None)
+    return ParallelCorpus(sources, targets, left_out, aligned_pairs)
 
 
 class _Collector:
@@ -176,11 +183,13 @@ class BatchPlan:
         return [window[group] for group in group_by_tokens(lengths.tolist(), limit=self.tokens)]
 
 
-def make_batch(corpus: ParallelCorpus, indices: Iterable[int], collate: Collate = pad_sources) -> Batch:
-    """The pairs at ``indices`` as one batch; ``collate`` makes the batch of sources."""
+def make_batch(
+    corpus: ParallelCorpus, indices: Iterable[int], collate: Collate = pad_sources, collate_targets: Collate = pad
+) -> Batch:
+    """The pairs at ``indices`` as one batch; ``collate`` makes the batch of sources, the other that of targets."""
     chosen = list(indices)
     sources = collate([corpus.source[index] for index in chosen])
-    batch = Batch(sources, pad([corpus.target[index] for index in chosen]))
+    batch = Batch(sources, collate_targets([corpus.target[index] for index in chosen]))
     if corpus.alignment is None:
         return batch
     return dataclasses.replace(batch, alignment_BTS=_alignment(batch, [corpus.alignment[index] for index in chosen]))
@@ -194,9 +203,11 @@ def _alignment(batch: Batch, points: Sequence[Ids]) -> Tensor:
     return weights_BTS / weights_BTS.sum(dim=2, keepdim=True).clamp(min=1.0)
 
 
-def batches_in_order(corpus: ParallelCorpus, *, tokens: int, collate: Collate = pad_sources) -> Iterator[Batch]:
+def batches_in_order(
+    corpus: ParallelCorpus, *, tokens: int, collate: Collate = pad_sources, collate_targets: Collate = pad
+) -> Iterator[Batch]:
     """The whole corpus sorted by length, for measuring likelihood."""
     order = np.lexsort((corpus.source.lengths, corpus.target.lengths))
     lengths = np.maximum(corpus.source.lengths, corpus.target.lengths)[order] + 1
     for group in group_by_tokens(lengths.tolist(), limit=tokens):
-        yield make_batch(corpus, order[group].tolist(), collate)
+        yield make_batch(corpus, order[group].tolist(), collate, collate_targets)

@@ -17,6 +17,7 @@ from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
+from nmt_core.inference.spelled_pairs import spelled_words
 from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -95,15 +96,25 @@ class ModelPairScorer:
     def _score(self, distinct: Sequence[SentencePair], per_word: bool, attention: bool) -> Iterator[PairScore]:
         """One answer per pair; the pairs are distinct and sorted."""
         texts = _take_apart(distinct)
-        targets = [self.order.words(self.models[0].target.encode(text)) for text in texts.targets]
+        targets = [self.models[0].encode_target(text) for text in texts.targets]
         sources = [[loaded.encode_text(text) for text in texts.sources] for loaded in self.models]
         tree = _tree_of(texts, targets)
+        spelled = spelled_words(self.models[0].model, targets, texts.target_of_P, tree)
         walks = [
-            walk(loaded.model, ids, tree, score=self._scores(loaded, tree), attention=attention)
+            walk(
+                loaded.model,
+                ids,
+                tree,
+                score=self._scores(loaded, tree),
+                attention=attention,
+                asked=None if spelled is None else spelled.asked_of(loaded.model),
+            )
             for loaded, ids in zip(self.models, sources, strict=True)
         ]
         log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
         log_probs_PL = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
+        if spelled is not None:
+            spelled.add_to(log_probs_PL, [one.answers for one in walks])
         unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
         unknown_target = [words.count(UNKNOWN_ID) for words in targets]
         ends = (tree.edges_PL >= 0).sum(axis=1)

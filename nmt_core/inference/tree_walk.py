@@ -19,7 +19,7 @@ from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import filled
 from nmt_core.inference.context_walk import walk_contexts
-from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
+from nmt_core.models.interface import NO_WORD, ContextModel, SpellingModel, TranslationModel
 from nmt_core.text.sentence import Sentence
 
 Floats = npt.NDArray[np.float64]
@@ -33,11 +33,23 @@ _ON_GPU = 8  # times as many on a GPU, where a level of a few hundred nodes is o
 class Walk(NamedTuple):
     """What came of a tree: log p of every edge, and where the nodes looked, where that was asked for.
 
-    ``attention`` has one array (N, S) per level, its rows in the order of the level's nodes.
+    ``attention`` has one array (N, S) per level, its rows in the order of the level's nodes; ``answers`` (A, ...) are
+    those to what was asked of unknown words.
     """
 
     log_probs_E: Floats
     attention: list[Weights] | None
+    answers: Tensor | None = None
+
+
+class Asked(NamedTuple):
+    """What is asked of edges of unknown words: ascending numbers, of which one may come several times.
+
+    ``answer`` makes of what the spellings of some of them begin with (M, H), and of their places, (M, ...).
+    """
+
+    edges_A: Ints
+    answer: Callable[[Tensor, Ints], Tensor]
 
 
 Scores = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -76,24 +88,55 @@ def walk(
     *,
     score: Scores,
     attention: bool = False,
+    asked: Asked | None = None,
 ) -> Walk:
-    """Score every edge of ``tree``, whose root r stands for ``sources[r]``."""
+    """Score every edge of ``tree``, whose root r stands for ``sources[r]``. Only a ``SpellingModel`` is ``asked``."""
     if isinstance(model, ContextModel):
         return Walk(walk_contexts(model, tree, score=score), None)
     scores: list[Tensor] = []
     places: list[slice] = []
     looked: list[list[Tensor]] = [[] for _ in tree.levels]
+    answers: list[Tensor] = []
+    asked_places: list[Ints] = []
     widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places_of_levels = cut(tree, first, last)
-        readouts, rows_looked = _readouts(model, sources[first:last], levels, attention=attention)
+        asked_here = None if asked is None else _asked_here(asked, levels, places_of_levels)
+        readouts, rows_looked, starts = _readouts(model, sources[first:last], levels, asked_here, attention=attention)
         scores.append(_edge_scores(readouts, levels, score))
         places += places_of_levels
+        if asked is not None and asked_here is not None:
+            asked_places.append(np.concatenate([one.places for one in asked_here]))
+            answers.append(asked.answer(torch.cat(starts), asked_places[-1]))
         for level, rows_NS in enumerate(rows_looked):
             looked[level].append(rows_NS)
     # only now, so that a GPU works at one batch while the next is prepared
     log_probs_E = _put(torch.cat(scores), places, tree.edges)
-    return Walk(log_probs_E, [_join(rows, int(widths_R.max())) for rows in looked] if looked[0] else None)
+    attended = [_join(rows, int(widths_R.max())) for rows in looked] if looked[0] else None
+    return Walk(log_probs_E, attended, _in_order(answers, asked_places) if answers else None)
+
+
+class _AskedHere(NamedTuple):
+    """Of a level of a batch: the nodes of the edges that are asked, and the places of these among all that are."""
+
+    nodes: Ints
+    places: Ints
+
+
+def _asked_here(asked: Asked, levels: Sequence[Level], places: Sequence[slice]) -> list[_AskedHere]:
+    """What is asked of a batch, level by level."""
+    found = []
+    for level, place in zip(levels, places, strict=True):
+        first, last = np.searchsorted(asked.edges_A, (place.start, place.stop)).tolist()
+        found.append(_AskedHere(level.nodes[asked.edges_A[first:last] - place.start], np.arange(first, last)))
+    return found
+
+
+def _in_order(answers: Sequence[Tensor], places: Sequence[Ints]) -> Tensor:
+    """The answers in the order in which they were asked."""
+    order = np.argsort(np.concatenate(places))
+    together = torch.cat(list(answers))
+    return together.index_select(0, _on(order, together.device))
 
 
 def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
@@ -111,21 +154,29 @@ def _join(rows: Sequence[Tensor], width: int) -> Weights:
 
 
 def _readouts(
-    model: TranslationModel, sources: Sequence[Sentence], levels: Sequence[Level], *, attention: bool
-) -> tuple[list[Tensor], list[Tensor]]:
-    """What the generator reads at the nodes of every level, and where they looked."""
+    model: TranslationModel,
+    sources: Sequence[Sentence],
+    levels: Sequence[Level],
+    asked: Sequence[_AskedHere] | None,
+    *,
+    attention: bool,
+) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
+    """What the generator reads at the nodes of every level, where they looked, and what is asked of them."""
     source = model.collate(sources)
     steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
     state = model.start(memory)
-    readouts, looked = [], []
-    for level, words_N, parents_N, layout in zip(levels, *steps, strict=True):
+    readouts, looked, starts = [], [], []
+    for number, (level, words_N, parents_N, layout) in enumerate(zip(levels, *steps, strict=True)):
         step = model.step(words_N, state.select(parents_N), memory, layout)
         state, nodes = step.state, len(level.roots)
         readouts.append(step.readout_NL[:nodes])
         if attention and step.attention_NS is not None:
             looked.append(step.attention_NS[:nodes].float())
-    return readouts, looked
+        if asked is not None:
+            assert isinstance(model, SpellingModel)
+            starts.append(model.spelling_starts(step, memory, _on(asked[number].nodes, model.device), layout))
+    return readouts, looked, starts
 
 
 def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:

@@ -60,8 +60,11 @@ class WordEmbedding(nn.Embedding):
 
     def known(self, words: Tensor) -> Tensor:
         """The same for ids that are all words."""
-        embedded: Tensor = self.word_dropout(self.dropout(super().forward(words)))
-        return embedded
+        return self.dropped(super().forward(words))
+
+    def dropped(self, embedded: Tensor) -> Tensor:
+        """Vectors with dropout."""
+        return cast(Tensor, self.word_dropout(self.dropout(embedded)))
 
     @property
     def size(self) -> int:
@@ -78,8 +81,7 @@ class WordEmbedding(nn.Embedding):
 
     def shifted(self, words_BT: Tensor) -> Tensor:
         """The embedding of the word *before* each position, zero before the first: (B, T) -> (B, T, E)."""
-        shifted_BTE = F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0))
-        return cast(Tensor, self.word_dropout(self.dropout(shifted_BTE)))
+        return self.dropped(F.pad(super().forward(words_BT[:, :-1]), (0, 0, 1, 0)))
 
     def apply_once(self, words_N: Tensor, work: Callable[[Tensor], Sequence[Tensor]]) -> Sequence[Tensor]:
         """``work`` done on the embeddings (N, E) of ``words_N``; for inference on a CPU, once for equal words."""

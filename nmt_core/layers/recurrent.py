@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,7 +25,7 @@ from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import filled
 from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
-from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.shared_product import SharedMatrix
 
 
@@ -131,6 +131,29 @@ class UpperLayers(nn.Module):
         return [inputs for inputs in self.inputs if isinstance(inputs, GateInputs)]
 
 
+def run_all(recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
+    """The state at every position, where there is no padding or nobody looks at it: (B, T, U)."""
+    states = []
+    for inputs_BG in inputs_BTG.unbind(dim=1):
+        state_BU = recurrence(inputs_BG, state_BU, None)
+        states.append(state_BU)
+    return torch.stack(states, dim=1)
+
+
+class WordVectors(Protocol):
+    """The vectors of words."""
+
+    weight: nn.Parameter
+
+    def of(self, sentences: Padded) -> Tensor:
+        """Those at all positions of sentences, (B, L, E)."""
+        ...
+
+    def distinct(self, sentences: Padded) -> Distinct:
+        """The same for sentences on a CPU, so that what is the same need be worked out once."""
+        ...
+
+
 class SharedStates(NamedTuple):
     """What an encoder gives out in M states (M, H), those states, and which each position of each sentence has.
 
@@ -172,7 +195,7 @@ class RecurrentEncoder(nn.Module):
         outputs_BSH, others = self.upper.run(self.unit.hidden_part(states_BSU), run)
         return outputs_BSH, [states_BSU, *others]
 
-    def shared(self, embedding: WordEmbedding, source: Padded) -> SharedStates:
+    def shared(self, embedding: WordVectors, source: Padded) -> SharedStates:
         """The same, each state computed once for all sentences that have it; for inference on a CPU."""
         (words_BS, vectors), lengths_B = embedding.distinct(source), source.mask_BL.sum(dim=1).numpy()
         positions_BS = np.arange(words_BS.shape[1])[None, :]

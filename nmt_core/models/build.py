@@ -12,12 +12,15 @@ from nmt_core.layers.initialisation import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName
+from nmt_core.models.hybrid import Hybrid, HybridConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
-AnyConfig = RNNencdecConfig | RNNsearchConfig | RNNLMConfig | CSLMConfig | DeepFusionConfig | DeepLSTMConfig
+AnyConfig = (
+    RNNencdecConfig | RNNsearchConfig | RNNLMConfig | CSLMConfig | DeepFusionConfig | DeepLSTMConfig | HybridConfig
+)
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 
 
@@ -47,6 +50,8 @@ PRESETS: dict[str, AnyConfig] = {
     # Luong et al. 2015a (ACL), the models of annotated text, of 4 and of 6 layers
     "luong2015-copy4": DeepLSTMConfig(dropout=0.0, init_range=0.08),
     "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),
+    # Luong and Manning 2016, 50,000 words, 200 characters: the best of their Table 2
+    "luong2016-hybrid": HybridConfig(character_depth=2),
     # Cho et al. 2014, section 4.1.2: 7-grams, 15,000 words
     "cslm-cho2014": CSLMConfig(initialisation="uniform"),
 }
@@ -94,6 +99,8 @@ def build_model(
             return DeepFusion(config, source_words, target_words, factor_words)
         case DeepLSTMConfig():
             return DeepLSTM(config, source_words, target_words, factor_words)
+        case HybridConfig():
+            return Hybrid(config, source_words, target_words)
 
 
 def new_model(

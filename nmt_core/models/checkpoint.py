@@ -29,6 +29,7 @@ from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.models.build import AnyConfig, ModelConfig, build_model, source_factors
 from nmt_core.models.folder import current, replace_files, state_of
+from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.sparse import described, packed, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
@@ -74,8 +75,8 @@ class FolderConfig(Config):
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter, a word or the order of the target changes. ``factors`` are the
-    vocabularies of the factors that it reads beside each source word.
+    ``fingerprint`` changes when a parameter, a word, a character or the order of the target changes. ``factors`` are
+    the vocabularies of the factors that it reads beside each source word.
     """
 
     model: TranslationModel
@@ -107,6 +108,10 @@ class LoadedModel:
         words, *factors = split_factors(text, len(self.factors))
         ids = [one.encode_words(column) for one, column in zip(self.factors, factors, strict=True)]
         return Sentence(self.source.encode_words(words), text, ids)
+
+    def encode_target(self, text: str) -> Sentence:
+        """Tokenised target text as the model reads it, in the order in which it writes."""
+        return self.target_order.sentence(Sentence(self.target.encode(text), text))
 
     @property
     def target_order(self) -> TargetOrder:
@@ -231,7 +236,7 @@ def _load(folder: str) -> LoadedModel:
     with torch.no_grad():
         for name, tensor in _all_tensors(model).items():
             tensor.copy_(tensors[name])
-    fingerprint = _fingerprint(current(path), vocabularies, config.target_order)
+    fingerprint = _fingerprint(current(path), vocabularies, config)
     return LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors))
 
 
@@ -304,10 +309,12 @@ def _check_version(path: str, version: Any) -> None:
         )
 
 
-def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], order: TargetOrder) -> str:
+def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], config: FolderConfig) -> str:
     digest = hashlib.sha256("".join(f"{one.fingerprint} " for one in vocabularies).encode())
-    if order is not TargetOrder.LEFT_TO_RIGHT:
-        digest.update(order.encode())
+    if config.target_order is not TargetOrder.LEFT_TO_RIGHT:
+        digest.update(config.target_order.encode())
+    if isinstance(config.model, HybridConfig):
+        digest.update(f"{config.model.source_characters} {config.model.target_characters} ".encode())
     with open(path, "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)

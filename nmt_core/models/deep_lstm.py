@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal, NamedTuple, Self
 
 import torch
 import torch.nn.functional as F
@@ -28,13 +28,12 @@ from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.interfaces import Aligns
 from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
-from nmt_core.layers.cells import Recurrence
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import RANGE, Initialisation
 from nmt_core.layers.luong_attention import LocationAttention, MonotonicWindow, PredictiveWindow, Window
-from nmt_core.layers.reader import RecurrentReader
-from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers
+from nmt_core.layers.reader import Encoded, RecurrentReader
+from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, run_all
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
 from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step, TranslationModel
@@ -45,7 +44,7 @@ Score = Literal["dot", "general", "concat", "location"]
 WindowName = Literal["global", "local-m", "local-p"]
 
 
-class DeepLSTMConfig(SourceFactorsConfig):
+class LuongConfig(SourceFactorsConfig):
     """Sizes and settings of Luong et al. 2015b, section 4.1, unless told otherwise.
 
     ``attention`` is the score (None: no attention), ``window`` the part of the source it is of, with ``radius``
@@ -53,7 +52,7 @@ class DeepLSTMConfig(SourceFactorsConfig):
     bias for every target word.
     """
 
-    type: Literal["deep-lstm"] = "deep-lstm"
+    type: str
     depth: int = Field(default=4, ge=1)
     embedding: int = Field(default=1000, gt=0)
     hidden: int = Field(default=1000, gt=0)
@@ -105,6 +104,20 @@ class DeepLSTMConfig(SourceFactorsConfig):
                 return PredictiveWindow(self.hidden, self.radius)
 
 
+class DeepLSTMConfig(LuongConfig):
+    """The deep LSTM."""
+
+    type: Literal["deep-lstm"] = "deep-lstm"
+
+
+class Decoded(NamedTuple):
+    """What the decoder makes of known targets: what the generator reads, where it looked, the top layer's states."""
+
+    readouts_BTH: Tensor
+    attention_BTS: Tensor | None
+    tops_BTH: Tensor
+
+
 @dataclass(frozen=True)
 class DeepState(State):
     """The states of all layers, the last attentional vector where it is fed, and the target position if it counts."""
@@ -118,7 +131,7 @@ class DeepLSTM(TranslationModel):
     """See the module's docstring."""
 
     def __init__(
-        self, config: DeepLSTMConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
+        self, config: LuongConfig, source_words: int, target_words: int, factor_words: Sequence[int] = ()
     ) -> None:
         super().__init__()
         self.config = config
@@ -158,13 +171,17 @@ class DeepLSTM(TranslationModel):
         yield "target", self.target_embedding
 
     def trained(self) -> Iterator[nn.Parameter]:
-        """All; the bias of the output, which stays 0, only with ``output_bias``."""
-        untrained = {id(parameter) for parameter in self.output.untrained()}
+        """All; biases of outputs, which stay 0, only with ``output_bias``."""
+        generators = [module for module in self.modules() if isinstance(module, Generator)]
+        untrained = {id(parameter) for one in generators for parameter in one.untrained()}
         return (parameter for parameter in self.parameters() if id(parameter) not in untrained)
 
     def encode(self, source: Padded) -> SourceMemory:
         """Read B sources."""
-        encoded = self.reader(source)
+        return self.remember(self.reader(source))
+
+    def remember(self, encoded: Encoded) -> SourceMemory:
+        """What is needed of B sources that were read."""
         states_BU = encoded.final_states(0)
         return SourceMemory(states_BU) if self.readout is None else self.readout.remember(encoded, states_BU)
 
@@ -200,26 +217,35 @@ class DeepLSTM(TranslationModel):
 
     def known_targets(self, batch: Batch) -> KnownTargets:
         """As ``step``; without feeding, all layers one after the other and then attention from all positions."""
-        memory = self.encode(batch.source)
-        words_BT = F.pad(batch.target.words_BL[:, :-1], (1, 0), value=END_ID)
+        decoded = self.decode(batch.target, self.encode(batch.source))
+        return KnownTargets(decoded.readouts_BTH, decoded.attention_BTS)
+
+    def decode(self, target: Padded, memory: SourceMemory) -> Decoded:
+        """All steps of known targets."""
+        words_BT = F.pad(target.words_BL[:, :-1], (1, 0), value=END_ID)
         inputs_BTG = self.word_inputs(self.target_embedding.known(words_BT))
         if self.fed_inputs is not None:
             return self._fed(inputs_BTG, memory)
         lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
-        lowest_BTU = _run(self.unit.recurrence(), inputs_BTG, lowest_BU)
-        top_BTH, _ = self.upper.run(self.unit.hidden_part(lowest_BTU), _run, above_BU)
+        lowest_BTU = run_all(self.unit.recurrence(), inputs_BTG, lowest_BU)
+        top_BTH, _ = self.upper.run(self.unit.hidden_part(lowest_BTU), run_all, above_BU)
         if self.readout is None:
-            return KnownTargets(top_BTH, None)
-        return KnownTargets(*self.readout.over(memory).all_positions(top_BTH))
+            return Decoded(top_BTH, None, top_BTH)
+        return Decoded(*self.readout.over(memory).all_positions(top_BTH), top_BTH)
 
-    def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> KnownTargets:
+    def top_of(self, state: DeepState) -> Tensor:
+        """What the top layer gives out in a state, (N, H)."""
+        lowest_NU, above_NU = self._split(state.layers_NU)
+        return self.upper.top(self.unit.hidden_part(lowest_NU), above_NU)
+
+    def _fed(self, inputs_BTG: Tensor, memory: SourceMemory) -> Decoded:
         """Position by position."""
         assert self.fed_inputs is not None and self.readout is not None
         loop, fed_product = self.readout.over(memory), SharedMatrix(self.fed_inputs.weight)
         lowest, above = self.unit.recurrence(), self.upper.stepper()
         lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
         fed_BH = inputs_BTG.new_zeros(len(inputs_BTG), self.config.hidden)
-        readouts, weights = [], []
+        readouts, weights, tops = [], [], []
         for place, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             lowest_BU = lowest(inputs_BG, lowest_BU, fed_product(self.dropout(fed_BH)))
             hidden_BH = self.unit.hidden_part(lowest_BU)
@@ -229,7 +255,8 @@ class DeepLSTM(TranslationModel):
             fed_BH, weights_BS = loop(hidden_BH, torch.full_like(memory.states_BU[:, 0], place, dtype=torch.int64))
             readouts.append(fed_BH)
             weights.append(weights_BS)
-        return KnownTargets(torch.stack(readouts, dim=1), torch.stack(weights, dim=1))
+            tops.append(hidden_BH)
+        return Decoded(*(torch.stack(one, dim=1) for one in (readouts, weights, tops)))
 
     def _split(self, layers_NU: Tensor) -> tuple[Tensor, Tensor]:
         """The states of the first layer, and of the others."""
@@ -240,12 +267,3 @@ class DeepLSTM(TranslationModel):
 def _read(previous_N: Tensor) -> Tensor:
     """The words read: ``</s>`` where there is none."""
     return torch.where(previous_N < 0, END_ID, previous_N)
-
-
-def _run(recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
-    """The state at every position, (B, T, U)."""
-    states = []
-    for inputs_BG in inputs_BTG.unbind(dim=1):
-        state_BU = recurrence(inputs_BG, state_BU, None)
-        states.append(state_BU)
-    return torch.stack(states, dim=1)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from nmt_core.errors import ConfigError
 from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.interface import SpellingModel
 
 
 def check_members(models: Sequence[LoadedModel]) -> None:
-    """Raises ConfigError where there is no model, or they do not write the same target words in the same order."""
+    """Raises ConfigError where there is no model, or they do not write and spell the same words in one order."""
     if not models:
         raise ConfigError("no model was given")
     first = models[0]
@@ -25,6 +26,7 @@ def check_members(models: Sequence[LoadedModel]) -> None:
                 f"{len(other.factors)}; the models of an ensemble read the same text"
             )
         check_same_order(first, other)
+        _check_same_spelling(first, other)
 
 
 def check_same_order(first: LoadedModel, other: LoadedModel) -> None:
@@ -34,3 +36,21 @@ def check_same_order(first: LoadedModel, other: LoadedModel) -> None:
             f"{first.folder} writes targets {first.target_order} and {other.folder} {other.target_order}, so that they "
             "have no next word in common; use each of them by itself, such as two features for reranking"
         )
+
+
+def _check_same_spelling(first: LoadedModel, other: LoadedModel) -> None:
+    """Raises ConfigError where not both spell unknown target words, with the same characters."""
+    spells = [loaded for loaded in (first, other) if isinstance(loaded.model, SpellingModel)]
+    if len(spells) == 1:
+        (without,) = [loaded for loaded in (first, other) if loaded is not spells[0]]
+        raise ConfigError(
+            f"{spells[0].folder} spells unknown target words and {without.folder} does not, so that their numbers are "
+            "of different texts; use each of them by itself, such as two features for reranking"
+        )
+    if isinstance(first.model, SpellingModel) and isinstance(other.model, SpellingModel):
+        mine, theirs = first.model.target_characters, other.model.target_characters
+        if (mine.characters, mine.longest) != (theirs.characters, theirs.longest):
+            raise ConfigError(
+                f"{first.folder} and {other.folder} spell with other characters, or words of another length; train the "
+                "members of an ensemble with one model.target_characters and one model.longest_spelling"
+            )

@@ -22,13 +22,16 @@ from typing import Any, Literal, NamedTuple, Self, final
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch, Padded, pad_sources
+from nmt_core.data.batching import Batch, Padded, pad, pad_sources
 from nmt_core.data.layout import Layout
+from nmt_core.data.spelling import SpelledWords, pad_spelled
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import Aligns
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
+from nmt_core.layers.spelling import SpellingDecoder
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
+from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
@@ -150,10 +153,14 @@ class Step(NamedTuple):
 
 
 class KnownTargets(NamedTuple):
-    """What the generator reads at every position of known targets, and where the model looked, as in ``Step``."""
+    """What the generator reads at every position of known targets, and where the model looked, as in ``Step``.
+
+    ``starts_MH`` are what the spellings of words that are spelled begin with, sentence after sentence.
+    """
 
     readouts_BTL: Tensor
     attention_BTS: Tensor | None
+    starts_MH: Tensor | None = None
 
 
 class TranslationModel(nn.Module, abc.ABC):
@@ -186,6 +193,15 @@ class TranslationModel(nn.Module, abc.ABC):
     def collate(self, sources: Sequence[Sentence]) -> Padded:
         """The batch of source sentences that ``encode`` reads: ids of words and factors, unless it reads more."""
         return pad_sources(sources)
+
+    @property
+    def spells(self) -> bool:
+        """Whether ``collate_targets`` asks target sentences for their words: such a model is a ``SpellingModel``."""
+        return False
+
+    def collate_targets(self, targets: Sequence[Sentence]) -> Padded:
+        """The batch of target sentences that ``known_targets`` reads: their ids, unless a model spells words."""
+        return pad(targets)
 
     @abc.abstractmethod
     def encode(self, source: Padded) -> Memory:
@@ -233,8 +249,12 @@ class TranslationModel(nn.Module, abc.ABC):
 
         Padding does not reach the generator, and logits are made for some rows at a time.
         """
+        return self.log_probs_of(self.known_targets(batch), batch)
+
+    def log_probs_of(self, known: KnownTargets, batch: Batch) -> Tensor:
+        """``forward``, of what is known of the batch's targets."""
         mask_BT = batch.target.mask_BL
-        readouts_NL, words_N1 = self.readouts(batch)[mask_BT], batch.target.words_BL[mask_BT].unsqueeze(1)
+        readouts_NL, words_N1 = known.readouts_BTL[mask_BT], batch.target.words_BL[mask_BT].unsqueeze(1)
         rows = max(1, LOGITS_AT_A_TIME // self.generator.words)
         picked = [
             self.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
@@ -248,10 +268,15 @@ class TranslationModel(nn.Module, abc.ABC):
 
         ``weights_B`` are factors of the sentences' losses. A model with goals of its own adds them here.
         """
+        return self.losses_of(self.known_targets(batch), batch, options, weights_B)
+
+    def losses_of(
+        self, known: KnownTargets, batch: Batch, options: LossOptions, weights_B: Tensor | None = None
+    ) -> Losses:
+        """``loss``, of what is known of the batch's targets."""
         mask_BT = batch.target.mask_BL
         weights_N = None if weights_B is None else weights_B.unsqueeze(1).expand_as(mask_BT)[mask_BT]
         words_N = batch.target.words_BL[mask_BT]
-        known = self.known_targets(batch)
         losses = word_loss(self.generator, known.readouts_BTL[mask_BT], words_N, options, weights_N)
         if not options.guided_alignment or batch.alignment_BTS is None:
             return losses
@@ -299,3 +324,30 @@ class ContextModel(TranslationModel):
     @abc.abstractmethod
     def after(self, context: Tensor) -> Tensor:
         """What the generator reads behind these words (``NO_WORD`` before the sentence), (..., K) -> (..., L)."""
+
+
+class SpellingModel(TranslationModel):
+    """A model that spells unknown target words, character by character.
+
+    p(target | source) is the product over the words of p(word), and for an unknown word that can be spelled of
+    p(``<unk>``) p(spelling | where it stands). Targets are read as ``<unk>`` whatever their spelling.
+    """
+
+    target_characters: Characters
+    speller: SpellingDecoder
+
+    @property
+    def spells(self) -> bool:
+        """It does."""
+        return True
+
+    @abc.abstractmethod
+    def spelling_starts(self, step: Step, memory: Memory, rows_M: Tensor, layout: Layout | None = None) -> Tensor:
+        """What the spellings of words begin with that some rows of a step may write, (M, H).
+
+        ``memory`` and ``layout`` are those of the step.
+        """
+
+    def collate_targets(self, targets: Sequence[Sentence]) -> SpelledWords:
+        """With the spellings of unknown words."""
+        return pad_spelled(targets, self.target_characters)

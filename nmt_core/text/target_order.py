@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from nmt_core.interfaces import Aligns
+from nmt_core.text.sentence import Sentence
 
 Item = TypeVar("Item")
 
@@ -27,6 +28,12 @@ class TargetOrder(enum.StrEnum):
     def words(self, words: Sequence[Item]) -> Sequence[Item]:
         """What there is one of for each word."""
         return words[::-1] if self is TargetOrder.RIGHT_TO_LEFT else words
+
+    def sentence(self, sentence: Sentence) -> Sentence:
+        """A sentence with its text."""
+        if self is TargetOrder.LEFT_TO_RIGHT:
+            return sentence
+        return Sentence(self.words(sentence.ids), " ".join(self.words(sentence.words)))
 
     def rows(self, rows: Sequence[Item]) -> Sequence[Item]:
         """What there is one of for each word and one for the end, which stays last."""

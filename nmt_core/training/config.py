@@ -257,6 +257,7 @@ _LUONG = {
 }
 _RATE_1 = {"learning_rate": 1.0, "max_epochs": 12, "decay_after": 8.0}
 _RATE_07 = {"learning_rate": 0.7, "max_epochs": 8, "decay_after": 5.0, "decay_every": 0.5}
+_HALF_EPOCHS = {"learning_rate": 1.0, "max_epochs": 6, "decay_after": 4.0, "decay_every": 0.5}
 _LUONG_MODELS = (
     "base",
     *(f"global-{score}-feed" for score in ("dot", "general", "concat", "location")),
@@ -270,7 +271,9 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
     # Luong et al. 2015a, section 4.2
     **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
-    # the same, section 4.1.2: 512 n-grams an update
+    # Luong and Manning 2016, section 5.1
+    "luong2016-hybrid": {**_LUONG, **_HALF_EPOCHS},
+    # Cho et al. 2014, section 4.1.2: 512 n-grams an update
     "cslm-cho2014": {"batch_tokens": 512},
 }
 

@@ -21,6 +21,8 @@ _NOT_PARAMETERS = {  # settings that leave what a trained model computes as it i
     "initialisation",
     "init_range",
     "trained",
+    "character_weight",
+    "characters",
 }
 
 

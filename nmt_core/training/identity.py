@@ -86,10 +86,11 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
 
 
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
-    """Changes with any word, factor or alignment point of a corpus; with an unknown word where the model reads text."""
+    """Changes with any word, factor or alignment point of a corpus; with an unknown word where text is kept."""
     sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
     arrays = (array.tobytes() for side in sides for array in _arrays(side))
-    texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in corpus.source.texts or ())
+    kept = (text for side in (corpus.source, corpus.target) for text in side.texts or ())
+    texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in kept)
     return hash_of_bytes(itertools.chain(arrays, texts))
 
 

@@ -24,8 +24,10 @@ from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConf
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.text.characters import words_by_frequency
 from nmt_core.text.factors import check_factors, split_factors
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
@@ -71,6 +73,7 @@ def prepare(run: RunConfig) -> Prepared:
     pairs = list(itertools.chain.from_iterable(texts.values()))
     vocabularies = _vocabularies(run, pairs)
     source, target, *factors = vocabularies
+    run = _with_characters(run, pairs, start)
     model = first_model(run, vocabularies, start)
     _load_embeddings(run, model, source, target)
     masked = start if run.training.mask_of is None else masked_model(run, vocabularies)
@@ -104,6 +107,7 @@ def _tasks(
                 monolingual=run.data.text is not None,
                 order=run.target_order,
                 keep_text=loaded.model.reads_text,
+                keep_target_text=loaded.model.spells,
             ),
             run.training.plan,
             dev=() if place else dev,
@@ -148,6 +152,10 @@ def _check_model(run: RunConfig) -> None:
         model = build_model(run.model, 4, 4, [4] * source_factors(run.model))
     if run.training.partition_words is not None:
         model.word_tables()
+    if run.training.minimum_risk is not None and model.spells:
+        raise ConfigError(
+            f"training.minimum_risk samples words, and a model of type {run.model.type} spells some; leave it out"
+        )
     if run.training.guided_alignment is None:
         return
     if not model.attends:
@@ -315,6 +323,18 @@ def _vocabulary(given: str | int | None, lines: Iterable[str], minimum_count: in
     if isinstance(given, str):
         return Vocabulary.load(given)
     return build_vocabulary(lines, size=given, minimum_count=minimum_count)
+
+
+def _with_characters(run: RunConfig, pairs: Sequence[TextPair], start: LoadedModel | None) -> RunConfig:
+    """With the characters that a hybrid model spells with: those of the model it starts from, or of the text."""
+    model = run.model
+    if not isinstance(model, HybridConfig):
+        return run
+    if start is not None and isinstance(start.config.model, HybridConfig):
+        begun = start.config.model
+        model = model.with_characters_of([begun.source_characters], [begun.target_characters])
+    sides = words_by_frequency(pair[0] for pair in pairs), words_by_frequency(pair[1] for pair in pairs)
+    return run.model_copy(update={"model": model.with_characters_of(*sides)})
 
 
 def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -> dict[str, str]:

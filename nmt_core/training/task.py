@@ -69,9 +69,8 @@ def work_from(task: Task, cursor: Cursor) -> Iterator[Work]:
         for place, partition in _places(task, groups, cursor.groups):
             last = place + 1 == len(groups)
             after = Cursor(cursor.epoch + 1) if last else Cursor(cursor.epoch, place + 1)
-            batches = [
-                make_batch(task.corpus, indices.tolist(), task.loaded.model.collate) for indices in groups[place]
-            ]
+            collate = (task.loaded.model.collate, task.loaded.model.collate_targets)
+            batches = [make_batch(task.corpus, indices.tolist(), *collate) for indices in groups[place]]
             if partition is not None:
                 batches = [partition.local(batch) for batch in batches]
             device = task.loaded.model.device

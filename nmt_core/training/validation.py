@@ -70,8 +70,10 @@ class DevelopmentSet:
             monolingual=not any(self.sources),
             order=loaded.target_order,
             keep_text=model.reads_text,
+            keep_target_text=model.spells,
         )
-        batches = batches_in_order(corpus, tokens=2000, collate=model.collate)
+        collate = {"collate": model.collate, "collate_targets": model.collate_targets}
+        batches = batches_in_order(corpus, tokens=2000, **collate)
         loss = sum((negative_log_likelihood(model, batch.to(model.device)) for batch in batches), NOTHING)
         return Measured(self.name, loss.per_word, None if beam is None else self._bleu(loaded, beam))
 

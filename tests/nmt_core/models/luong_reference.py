@@ -100,13 +100,19 @@ def deep_lstm(
     radius: int = 10,
     reverse: bool = True,
     feeding: bool = False,
+    vectors: Mapping[int, Array] | None = None,
+    seen: list[tuple[Array, Array, Array]] | None = None,
 ) -> list[float]:
-    """log p of every target word; the target ends with ``</s>``, the source has none."""
+    """log p of every target word; the target ends with ``</s>``, the source has none.
+
+    ``vectors`` are those of source words that have none in the table; ``seen`` gets c_t, h_t and h~_t of every word.
+    """
     words = list(source) or [0]
     encoder = layers_of(p, "encoder.", p["encoder.inputs.weight"])
     annotations: list[Array] = [np.zeros(0)] * len(words)
     for place in reversed(range(len(words))) if reverse else range(len(words)):
-        annotations[place] = run(encoder, p["source_embedding.weight"][words[place]])
+        vector = (vectors or {}).get(place)
+        annotations[place] = run(encoder, p["source_embedding.weight"][words[place]] if vector is None else vector)
     first_input = p["word_inputs.weight"]
     if feeding:
         first_input = np.concatenate([first_input, p["fed_inputs.weight"]], axis=1)
@@ -122,7 +128,56 @@ def deep_lstm(
             weights = attention(p, attention_kind, window, radius, h, annotations, t)
             context = sum(weight * s for weight, s in zip(weights, annotations, strict=True))
             combine = np.concatenate([p["readout.context.weight"], p["readout.state.weight"]], axis=1)
-            h = np.tanh(combine @ np.concatenate([context, h]))
+            top, h = h, np.tanh(combine @ np.concatenate([context, h]))
+            if seen is not None:
+                seen.append((context, top, h))
             fed = h if feeding else fed
         log_probs.append(float(np.log(softmax(p["output.weight"] @ h + p["output.bias"]))[word]))
     return log_probs
+
+
+def word_vector(p: Parameters, spelling: Sequence[int]) -> Array:
+    """The last top state of an LSTM over the characters and the end (0) of a word."""
+    layers = layers_of(p, "reader.characters.encoder.", p["reader.characters.encoder.inputs.weight"])
+    return [run(layers, p["reader.characters.embedding.weight"][character]) for character in (*spelling, 0)][-1]
+
+
+def next_characters(p: Parameters, start: Array, written: Sequence[int]) -> Array:
+    """log p of the end (0) and of every character behind those written."""
+    layers = layers_of(p, "speller.", p["speller.inputs.weight"])
+    layers[0].h = start
+    table = p["speller.embedding.weight"]
+    for character in (len(table) - 1, *written):
+        h = run(layers, table[character])
+    return np.log(softmax(p["speller.output.weight"] @ h + p["speller.output.bias"]))
+
+
+def log_prob_of_spelling(p: Parameters, start: Array, spelling: Sequence[int]) -> float:
+    whole = (*spelling, 0)
+    return sum(float(next_characters(p, start, whole[:place])[one]) for place, one in enumerate(whole))
+
+
+def hybrid(
+    p: Parameters,
+    source: Sequence[int],
+    target: Sequence[int],
+    source_spellings: Mapping[int, Sequence[int]],
+    target_spellings: Mapping[int, Sequence[int]],
+    *,
+    path: str,
+    **settings: object,
+) -> tuple[list[float], dict[int, float]]:
+    """log p of every target word with ``<unk>`` for those spelled, and log p of the spellings, by place (5.1, 5.2)."""
+    seen: list[tuple[Array, Array, Array]] = []
+    vectors = {place: word_vector(p, spelling) for place, spelling in source_spellings.items()}
+    words = deep_lstm(p, source, target, vectors=vectors, seen=seen, **settings)
+    spelled = {}
+    for place, spelling in target_spellings.items():
+        context, top, attentional = seen[place]
+        if path == "separate":
+            separate = np.concatenate([p["spelling_context.weight"], p["spelling_state.weight"]], axis=1)
+            start = np.tanh(separate @ np.concatenate([context, top]))
+        else:
+            start = attentional
+        spelled[place] = log_prob_of_spelling(p, start, spelling)
+    return words, spelled

@@ -35,11 +35,12 @@ def test_what_the_file_says_stays() -> None:
     [
         ("luong2015-base", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),
         ("luong2015-local-p-general-feed", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),
+        ("luong2016-hybrid", [1.0] * 4 + [0.5, 0.125]),
         ("luong2015-copy4", [0.7] * 5 + [0.35, 0.0875, 0.021875]),
     ],
 )
 def test_models_of_luong_are_trained_with_sgd_and_rates_that_halve(name: str, rates: list[float]) -> None:
-    """Luong et al. 2015b, section 4.1 (with dropout), and 2015a, section 4.2, at the beginning of every epoch."""
+    """Luong et al. 2015b, section 4.1 (with dropout), and 2015a, section 4.2; Luong and Manning 2016, section 5.1."""
     training = _run(model={"preset": name}).training
     assert (training.optimizer, training.gradient, training.clip) == ("sgd", "sentence", 5.0)
     assert (training.batch_sentences, training.max_epochs) == (128, len(rates))

@@ -1,0 +1,68 @@
+"""Sentences whose unknown words are spelled: their characters beside the ids.
+
+Shapes: as in ``nmt_core.layers``; C characters of the longest spelling, M spelled words of a batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmt_core.data.batching import Padded, pad
+from nmt_core.text.characters import END_OF_WORD, Characters, Spelling
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.vocabulary import UNKNOWN_ID
+
+
+@dataclass(frozen=True)
+class SpelledWords(Padded):
+    """``spellings_BLC`` has the characters of unknown words, zeros behind them and at all other positions."""
+
+    spellings_BLC: Tensor
+
+    @property
+    def spelled_BL(self) -> Tensor:
+        """Which positions have a spelling."""
+        return (self.spellings_BLC != END_OF_WORD).any(dim=2)
+
+    @property
+    def spellings_MC(self) -> Tensor:
+        """The spellings, sentence after sentence."""
+        return self.spellings_BLC[self.spelled_BL]
+
+
+def pad_spelled(sentences: Sequence[Sentence], characters: Characters) -> SpelledWords:
+    """``pad``, with the spellings of those unknown words that have one."""
+    padded = pad(sentences)
+    found = [
+        (row, place, spelling)
+        for row, sentence in enumerate(sentences)
+        if UNKNOWN_ID in sentence.ids
+        for place, spelling in enumerate(spellings_of(sentence, characters))
+        if spelling is not None
+    ]
+    spellings_BLC = torch.zeros(
+        *padded.words_BL.shape, max((len(one) for *_, one in found), default=0), dtype=torch.int64
+    )
+    if found:
+        rows, places, spellings = zip(*found, strict=True)
+        spellings_BLC[list(rows), list(places)] = padded_spellings(spellings)
+    return SpelledWords(padded.words_BL, padded.mask_BL, spellings_BLC)
+
+
+def spellings_of(sentence: Sentence, characters: Characters) -> list[Spelling | None]:
+    """For every word its spelling, None for words that are known or cannot be spelled."""
+    return [
+        characters.spell(word) if number == UNKNOWN_ID else None
+        for number, word in zip(sentence, sentence.words, strict=True)
+    ]
+
+
+def padded_spellings(spellings: Sequence[Spelling]) -> Tensor:
+    """One row each, (M, C), with zeros behind the characters."""
+    longest = max(map(len, spellings), default=0)
+    rows = [(*spelling, *[END_OF_WORD] * (longest - len(spelling))) for spelling in spellings]
+    return torch.tensor(rows, dtype=torch.int64).view(len(rows), longest)

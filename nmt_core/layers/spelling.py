@@ -1,0 +1,124 @@
+"""Words from and to characters (Luong and Manning 2016, sections 4.1 to 4.3; Luong's thesis, 5.2).
+
+``CharacterReader`` makes the vector of a word of its characters; ``SpellingDecoder`` spells a word, beginning with a
+vector that says which.
+
+Shapes: as in ``nmt_core.layers``; C characters of the longest spelling, M words, N rows, U the states of all layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.layers.generator import Generator, linear_generator
+from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, run_all
+
+_TOGETHER = 128  # words of like length, as in the authors' code
+
+
+class CharacterReader(nn.Module):
+    """An LSTM over the characters and the end of a word, from zeros; what its top layer gives out last."""
+
+    def __init__(self, characters: int, size: int, layers: Layers) -> None:
+        super().__init__()
+        self.embedding = WordEmbedding(characters, size, dropout=layers.dropout)
+        self.encoder = RecurrentEncoder(size, size, layers=layers)
+
+    def forward(self, spellings_MC: Tensor) -> Tensor:
+        """The vectors of words, (M, E)."""
+        read_MC, mask_MC = _with_end(spellings_MC)
+        outputs_MCE: Tensor = self.encoder(self.embedding.known(read_MC), mask_MC)
+        return outputs_MCE[:, -1]
+
+
+class Known(NamedTuple):
+    """What the generator of characters reads for the characters and ends of known words, and these."""
+
+    readouts_NH: Tensor
+    characters_N: Tensor
+    words_N: Tensor
+    """Which word each belongs to."""
+
+
+class SpellingDecoder(nn.Module):
+    """An LSTM that writes the characters and the end of a word.
+
+    The units of its first layer begin with the vector that is given, all else with zeros. It reads the
+    beginning of the word, which has a vector of its own, and then the characters written.
+    """
+
+    def __init__(self, characters: int, embedding: int, hidden: int, layers: Layers, *, biased: bool) -> None:
+        super().__init__()
+        self.beginning = characters
+        self.embedding = WordEmbedding(characters + 1, embedding, dropout=layers.dropout)
+        self.unit = layers.new_cell(hidden)
+        self.inputs = self.unit.inputs(embedding)
+        self.upper = UpperLayers(layers, hidden)
+        self.output = linear_generator(hidden, characters, biased=biased)
+
+    @property
+    def generator(self) -> Generator:
+        """The distribution of the next character; 0 is the end."""
+        return self.output
+
+    def start(self, starts_NH: Tensor) -> Tensor:
+        """The states of all layers before the first character, (N, U)."""
+        return F.pad(self.unit.state_of(starts_NH), (0, self.upper.state_size))
+
+    def step(self, previous_N: Tensor, states_NU: Tensor) -> tuple[Tensor, Tensor]:
+        """Read the characters written last (negative: none), and give what the generator reads, and the states."""
+        read_N = torch.where(previous_N < 0, self.beginning, previous_N)
+        lowest_NU, above_NU = states_NU.split([self.unit.state_size, self.upper.state_size], dim=1)
+        lowest_NU = self.unit(self.inputs(self.embedding.known(read_N)), lowest_NU)
+        hidden_NH = self.unit.hidden_part(lowest_NU)
+        if self.upper.state_size:
+            above_NU = self.upper.step(hidden_NH, above_NU)
+        return self.upper.top(hidden_NH, above_NU), torch.cat([lowest_NU, above_NU], dim=1)
+
+    def known(self, starts_MH: Tensor, spellings_MC: Tensor) -> Known:
+        """All steps of known spellings, words of like length together."""
+        parts = [
+            self._known(starts_MH[some_R], spellings_MC[some_R], some_R) for some_R in _by_length(spellings_MC)
+        ] or [self._known(starts_MH, spellings_MC, torch.arange(0, device=starts_MH.device))]
+        return Known(*map(torch.cat, zip(*parts, strict=True)))
+
+    def log_probs(self, starts_MH: Tensor, spellings_MC: Tensor) -> Tensor:
+        """Log p of whole spellings, their ends counted: (M,) in float32 or better."""
+        known = self.known(starts_MH, spellings_MC)
+        if torch.is_grad_enabled():
+            log_probs_NV = self.generator.log_probs(known.readouts_NH)
+            found_N = log_probs_NV.gather(1, known.characters_N.unsqueeze(1)).squeeze(1)
+        else:
+            rows_N = torch.arange(len(known.characters_N), device=starts_MH.device)
+            found_N = self.generator.log_prob_at(known.readouts_NH, rows_N, known.characters_N)
+        return found_N.new_zeros(len(starts_MH)).index_add(0, known.words_N, found_N)
+
+    def _known(self, starts_RH: Tensor, spellings_RC: Tensor, words_R: Tensor) -> Known:
+        goals_RC, mask_RC = _with_end(spellings_RC)
+        read_RC = F.pad(goals_RC[:, :-1], (1, 0), value=self.beginning)
+        inputs_RCG = self.inputs(self.embedding.known(read_RC))
+        lowest_RU = self.unit.state_of(starts_RH).to(inputs_RCG.dtype)
+        hidden_RCH = self.unit.hidden_part(run_all(self.unit.recurrence(), inputs_RCG, lowest_RU))
+        top_RCH, _ = self.upper.run(hidden_RCH, run_all)
+        words_RC = words_R.unsqueeze(1).expand_as(goals_RC)
+        return Known(top_RCH[mask_RC], goals_RC[mask_RC], words_RC[mask_RC])
+
+
+def _with_end(spellings_MC: Tensor) -> tuple[Tensor, Tensor]:
+    """The spellings and the ends of the words, as wide as the longest of them, and which places are no padding."""
+    lengths_M = (spellings_MC != 0).sum(dim=1)
+    longest = int(lengths_M.max()) if len(lengths_M) else 0
+    places_C = torch.arange(longest + 1, device=spellings_MC.device)
+    return F.pad(spellings_MC[:, :longest], (0, 1)), places_C <= lengths_M.unsqueeze(1)
+
+
+def _by_length(spellings_MC: Tensor) -> Iterator[Tensor]:
+    """The places of words of like length."""
+    order_M = (spellings_MC != 0).sum(dim=1).argsort(stable=True)
+    yield from (some_R for some_R in order_M.split(_TOGETHER) if len(some_R))

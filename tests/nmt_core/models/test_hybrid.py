@@ -1,0 +1,277 @@
+"""The hybrid word-character model against NumPy written from its equations, and its limit cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.layers.word_loss import LossOptions
+from nmt_core.models.build import PRESETS, new_model
+from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
+from nmt_core.models.hybrid import Hybrid, HybridConfig
+from nmt_core.models.interface import NO_WORD
+from nmt_core.text.characters import Characters, first_characters, words_by_frequency
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.models import luong_reference
+
+SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
+SPELLS = {"source_characters": "abcxyz", "target_characters": "abcd", "longest_spelling": 5}
+CONFIGS = {
+    "separate": HybridConfig(character_depth=2, **SMALL, **SPELLS),
+    "same": HybridConfig(path="same", **SMALL, **SPELLS),
+    "no feeding": HybridConfig(feeding=False, attention="dot", character_depth=2, reverse=False, **SMALL, **SPELLS),
+    "window": HybridConfig(attention="concat", window="local-m", radius=1, **SMALL, **SPELLS),
+}
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, "the", "of", "a", "b", "c"])
+TEXTS = [
+    ("xyz the xyz of", "abba a d"),
+    ("the xylophone zax", "b qq c"),  # too long, and with a character that is not there
+    ("", "dad"),
+    ("the of", "a b c"),
+    ("zax zax", "dad dad <unk> dada"),
+]
+
+Parameters = Mapping[str, NDArray[np.floating]]
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request: pytest.FixtureRequest) -> HybridConfig:
+    return CONFIGS[request.param]
+
+
+def made(config: HybridConfig, dtype: torch.dtype = torch.float64) -> Hybrid:
+    model = new_model(config, len(VOCABULARY), len(VOCABULARY), seed=3)
+    assert isinstance(model, Hybrid)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() == 1:
+                parameter.uniform_(-0.5, 0.5, generator=torch.Generator().manual_seed(len(parameter)))
+    return model.to(dtype).eval()
+
+
+def sentence(text: str) -> Sentence:
+    return Sentence(VOCABULARY.encode(text), text)
+
+
+def batch_of(model: Hybrid, texts: Sequence[tuple[str, str]]) -> Batch:
+    sources, targets = ([sentence(text) for text in side] for side in zip(*texts, strict=True))
+    return Batch(model.collate(sources), model.collate_targets(targets))
+
+
+def spellings(text: str, characters: Characters) -> dict[int, tuple[int, ...]]:
+    found = {place: characters.spell(word) for place, word in enumerate(text.split()) if word not in VOCABULARY}
+    return {place: spelling for place, spelling in found.items() if spelling is not None}
+
+
+def expected(config: HybridConfig, p: Parameters, source: str, target: str) -> tuple[list[float], dict[int, float]]:
+    return luong_reference.hybrid(
+        p,
+        VOCABULARY.encode(source),
+        [*VOCABULARY.encode(target), 0],
+        spellings(source, Characters(config.source_characters, longest=config.longest_spelling)),
+        spellings(target, Characters(config.target_characters, longest=config.longest_spelling)),
+        path=config.path,
+        attention_kind=config.attention,
+        window=config.window,
+        radius=config.radius,
+        reverse=config.reverse,
+        feeding=config.feeding,
+    )
+
+
+def parameters_of(model: Hybrid) -> dict[str, NDArray[np.floating]]:
+    return {name: tensor.detach().double().numpy().copy() for name, tensor in model.named_parameters()}
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+def test_log_probabilities_equal_the_equations(config: HybridConfig, dtype: torch.dtype, tolerance: float) -> None:
+    model = made(config, dtype)
+    p = parameters_of(model)
+    for grad in (True, False):
+        with torch.set_grad_enabled(grad):
+            found = model(batch_of(model, TEXTS)).detach().numpy()
+        for row, (source, target) in zip(found, TEXTS, strict=True):
+            words, spelled = expected(config, p, source, target)
+            goal = [words[place] + spelled.get(place, 0.0) for place in range(len(words))]
+            np.testing.assert_allclose(row[: len(goal)], goal, rtol=0, atol=tolerance)
+            assert not row[len(goal) :].any()
+
+
+def test_the_loss_is_that_of_words_and_of_weighted_characters(config: HybridConfig) -> None:
+    config = config.model_copy(update={"character_weight": 0.3})
+    model = made(config)
+    losses = model.loss(batch_of(model, TEXTS), LossOptions())
+    found = [expected(config, parameters_of(model), *pair) for pair in TEXTS]
+    words = -sum(sum(word) for word, _ in found)
+    characters = -sum(sum(spelled.values()) for _, spelled in found)
+    assert losses.sums["words"].total.item() == pytest.approx(words, abs=1e-4)
+    assert losses.sums["characters"].total.item() == pytest.approx(characters, abs=1e-4)
+    assert losses.sums["characters"].count == sum(len(word) + 1 for word in ("abba", "d", "dad", "dad", "dad", "dada"))
+    assert losses.objective.item() == pytest.approx(words + 0.3 * characters, abs=1e-4)
+
+
+def test_gradients_equal_finite_differences_of_the_equations(config: HybridConfig) -> None:
+    model = made(config)
+    model.loss(batch_of(model, TEXTS[:1]), LossOptions()).objective.backward()
+    p = parameters_of(model)
+    generator = np.random.default_rng(0)
+
+    def total() -> float:
+        words, spelled = expected(config, p, *TEXTS[0])
+        return -sum(words) - sum(spelled.values())
+
+    for name, tensor in model.named_parameters():
+        assert tensor.grad is not None, name
+        values = p[name].reshape(-1)
+        for index in generator.choice(len(values), size=min(4, len(values)), replace=False):
+            kept = values[index]
+            values[index] = kept + 1e-6
+            above = total()
+            values[index] = kept - 1e-6
+            below = total()
+            values[index] = kept
+            difference = (above - below) / 2e-6
+            # the loss of words is summed in float32
+            assert tensor.grad.reshape(-1)[index].item() == pytest.approx(difference, rel=1e-4, abs=1e-5), name
+
+
+def test_steps_equal_known_targets(config: HybridConfig) -> None:
+    model = made(config)
+    batch = batch_of(model, TEXTS[:1])
+    with torch.no_grad():
+        known = model.known_targets(batch)
+        memory = model.encode(batch.source)
+        state, previous, starts = model.start(memory), torch.tensor([NO_WORD]), []
+        for place, word in enumerate(batch.target.words_BL[0].tolist()):
+            step = model.step(previous, state, memory)
+            torch.testing.assert_close(step.readout_NL, known.readouts_BTL[:, place])
+            if word == 1:
+                starts.append(model.spelling_starts(step, memory, torch.tensor([0])))
+            state, previous = step.state, torch.tensor([word])
+    assert known.starts_MH is not None
+    torch.testing.assert_close(torch.cat(starts), known.starts_MH)
+
+
+def test_other_sentences_of_a_batch_change_nothing(config: HybridConfig) -> None:
+    model = made(config)
+    together = model(batch_of(model, TEXTS))
+    for row, pair in zip(together, TEXTS, strict=True):
+        alone = model(batch_of(model, [pair]))[0]
+        torch.testing.assert_close(row[: len(alone)], alone, rtol=0, atol=1e-12)
+
+
+def test_a_word_has_one_vector_wherever_it_stands() -> None:
+    model = made(CONFIGS["separate"])
+    with torch.no_grad():
+        texts = ["xyz the xyz", "zax xyz"]
+        vectors_BSE = model.reader.vectors.of(model.collate([sentence(text) for text in texts]))
+        assert torch.equal(vectors_BSE[0, 0], vectors_BSE[0, 2])
+        assert torch.equal(vectors_BSE[0, 0], vectors_BSE[1, 1])
+        alone_BSE = model.reader.vectors.of(model.collate([sentence("xyz")]))
+        torch.testing.assert_close(alone_BSE[0, 0], vectors_BSE[0, 0], rtol=0, atol=1e-12)
+
+
+def test_without_rare_words_it_is_the_model_of_words() -> None:
+    """To the bit, in loss and gradients, also while units are dropped."""
+    config = HybridConfig(dropout=0.3, **SMALL, **SPELLS)
+    settings = {key: value for key, value in config.to_mapping().items() if key in DeepLSTMConfig.model_fields}
+    words = new_model(DeepLSTMConfig.model_validate({**settings, "type": "deep-lstm"}), 7, 7, seed=3).train()
+    hybrid = new_model(config, 7, 7, seed=3).train()
+    assert isinstance(words, DeepLSTM) and isinstance(hybrid, Hybrid)
+    texts = [("the of", "a b c"), ("", "b")]
+    found = []
+    for model, batch in ((words, pad_pairs([([2, 3], [4, 5, 6]), ([], [5])])), (hybrid, batch_of(hybrid, texts))):
+        torch.manual_seed(1)
+        losses = model.loss(batch, LossOptions())
+        losses.objective.backward()
+        found.append((losses.objective, {name: p.grad for name, p in model.named_parameters()}))
+    assert torch.equal(found[0][0], found[1][0])
+    for name, gradient in found[0][1].items():
+        assert torch.equal(gradient, found[1][1][name]), name
+
+
+def test_without_their_weight_nothing_is_learnt_from_target_characters() -> None:
+    model = made(CONFIGS["separate"].model_copy(update={"character_weight": 0.0}))
+    model.loss(batch_of(model, TEXTS), LossOptions()).objective.backward()
+    for name, parameter in model.named_parameters():
+        target = name.startswith(("speller.", "spelling_"))
+        assert parameter.grad is not None, name
+        assert bool(parameter.grad.any()) != target, name
+
+
+def test_the_same_path_is_a_separate_one_with_the_same_weights() -> None:
+    same, separate = made(CONFIGS["same"]), made(CONFIGS["same"].model_copy(update={"path": "separate"}))
+    with torch.no_grad():
+        separate.load_state_dict({**separate.state_dict(), **same.state_dict()})
+        separate.spelling_context.weight.copy_(same.readout.context.weight)
+        separate.spelling_state.weight.copy_(same.readout.state.weight)
+        torch.testing.assert_close(separate(batch_of(separate, TEXTS)), same(batch_of(same, TEXTS)))
+
+
+def test_spellings_have_probabilities_that_sum_to_one() -> None:
+    """Those of all words up to a length, and of what has not ended there."""
+    model = made(CONFIGS["separate"].model_copy(update={"target_characters": "abc"}))
+    start = torch.randn(1, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    ended, living = 0.0, [((), 1.0)]
+    p = parameters_of(model)
+    for length in range(4):
+        longer = []
+        for written, probability in living:
+            chances = np.exp(luong_reference.next_characters(p, start[0].numpy(), written)) * probability
+            ended += chances[0]
+            longer += [((*written, one), chances[one]) for one in range(1, 4)]
+            if written:
+                with torch.no_grad():
+                    found = model.speller.log_probs(start, torch.tensor([written]))
+                assert found.item() == pytest.approx(np.log(chances[0]), abs=1e-10)
+        living = longer
+        assert ended + sum(chance for _, chance in living) == pytest.approx(1.0, abs=1e-12), length
+
+
+def test_characters_are_those_of_frequent_words_first() -> None:
+    words = words_by_frequency(["to be or not", "to be", "zzz to", "\udc80q be", "<unk>"])
+    assert words[:2] == ["be", "to"]
+    assert first_characters(words, most=100) == "betonrzq"
+    assert first_characters(words, most=3) == "bet"
+    characters = Characters("beto", longest=3)
+    assert [characters.spell(word) for word in ("bet", "toto", "zeb", "", "<unk>")] == [(1, 2, 3), *[None] * 4]
+    assert Characters("<unk>", longest=9).spell("<unk>") is None
+
+
+def test_a_sentence_that_is_written_from_its_end_keeps_its_words() -> None:
+    text = sentence("the abba of")
+    turned = TargetOrder.RIGHT_TO_LEFT.sentence(text)
+    assert list(turned) == list(text)[::-1]
+    assert turned.words == ("of", "abba", "the")
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"attention": None, "feeding": False}, "the hybrid model needs dot, general or concat"),
+        ({"attention": "location"}, "the hybrid model needs dot, general or concat"),
+        ({"window": "local-p"}, "window global or local-m"),
+        ({"source_factors": (3,)}, "reads characters beside words, and no factors"),
+        ({"source_characters": "aba"}, "a character is there twice"),
+        ({"target_characters": "a b"}, "words have no blanks"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused(settings: dict, problem: str) -> None:
+    with pytest.raises(ValueError, match=problem):
+        HybridConfig(**{**SMALL, **settings})
+
+
+def test_the_preset_is_the_best_of_the_paper() -> None:
+    """Luong and Manning 2016, section 5.1 and Table 2: 4 layers of 1,024, characters in 2 layers, separate path."""
+    config = PRESETS["luong2016-hybrid"]
+    assert isinstance(config, HybridConfig)
+    assert (config.depth, config.hidden, config.embedding, config.character_depth) == (4, 1024, 1024, 2)
+    assert (config.path, config.attention, config.window, config.feeding) == ("separate", "general", "global", True)
+    assert (config.dropout, config.init_range, config.characters, config.character_weight) == (0.2, 0.1, 200, 1.0)
