@@ -1,7 +1,7 @@
 """What the neural side and its users agree on; free of torch, so that both can be read and tested alone.
 
 A *pair* is a source and a target as tokenised text: words separated by single spaces, as Moses
-pipelines have them. A *scorer* judges whole pairs.
+pipelines have them. A *scorer* judges whole pairs, a *generator* makes targets of sources.
 """
 
 from __future__ import annotations
@@ -51,4 +51,12 @@ class PairScorer(Protocol):
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
         """Score every pair; one answer per pair, in the order of ``pairs``."""
+        ...
+
+
+class PhraseGenerator(Protocol):
+    """Anything that proposes targets: a model, an ensemble, a gRPC server, a table in a test."""
+
+    def generate(self, sources: Sequence[str]) -> list[list[str]]:
+        """Targets for every source, in any order, perhaps some of them twice; tokenised as the sources are."""
         ...

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.phrase_table import Window, split_window
+from smt_bridge.formats.source_groups import source_starts
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -74,7 +75,7 @@ def filter_windows(windows: Iterable[Window], rule: Rule) -> Iterator[FilteredCh
             problem = f"has {window.scores} scores; there is no score {rule.column + 1} to filter by"
             raise FormatError(window.path, problem, line=window.first)
         columns = split_window(window)
-        starts_G = _starts(window, columns.sources, before=last)
+        starts_G = source_starts(window, columns.sources, before=last)
         values_N = np.array([float(split_tokens(scores)[rule.column]) for scores in columns.scores])
         kept_N, counts = choose(values_N, starts_G, rule)
         content = b"".join(line + b"\n" for line, kept in zip(window.lines, kept_N.tolist(), strict=True) if kept)
@@ -98,15 +99,3 @@ def choose(values_N: Floats, starts_G: npt.NDArray[np.int64], rule: Rule) -> tup
     enough, shared, kept = (int(flags_N.sum()) for flags_N in (enough_N, shared_N, kept_N))
     lines = len(values_N)
     return kept_N, Counts(lines, len(starts_G), lines - enough, enough - shared, shared - kept, gone)
-
-
-def _starts(window: Window, sources: list[bytes], *, before: bytes) -> npt.NDArray[np.int64]:
-    starts = [place for place, source in enumerate(sources) if not place or source != sources[place - 1]]
-    seen = {before} if window.first > 1 else set()
-    for place in starts:
-        if sources[place] in seen:
-            shown = sources[place].strip().decode("utf-8", "replace")
-            problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
-            raise FormatError(window.path, problem, line=window.first + place)
-        seen.add(sources[place])
-    return np.array(starts, dtype=np.int64)

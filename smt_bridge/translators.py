@@ -1,4 +1,4 @@
-"""From what a user writes on the command line to a neural decoder of n-best lists.
+"""From what a user writes on the command line to a neural decoder of n-best lists, or a generator of phrases.
 
 The specs are those of ``smt_bridge.scorers``: model folders, ensembles of them, and running servers. What a branch
 needs (PyTorch, gRPC) is imported inside it.
@@ -10,10 +10,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.commands.nbest import nbest_line
+from nmt_core.errors import ConfigError, ServiceError
+from nmt_core.interfaces import PairScorer
 from nmt_core.text.processing import RawText
 from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_address
 
 FEATURE = "NMT0"
+_ITEMS = 4000  # targets of one request
 
 
 class SearchOptions(NamedTuple):
@@ -24,20 +27,37 @@ class SearchOptions(NamedTuple):
     forbid_unknown: bool = True
 
 
+class GenerationOptions(NamedTuple):
+    """How targets of phrases are generated: the ``nbest`` best of a beam, or, where there are any, ``samples``.
+
+    A target may have up to ``most_words`` words and one, but never ``<unk>``.
+    """
+
+    beam: int = 12
+    nbest: int = 10
+    samples: int | None = None
+    seed: int = 1
+    temperature: float = 1.0
+    most_words: int = 7
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The options as a model, here or on a server, takes them; ten words more than the ratio are always allowed."""
+        how = (
+            {"beam": self.beam, "nbest": self.nbest}
+            if self.samples is None
+            else {"samples": self.samples, "seed": self.seed, "temperature": self.temperature}
+        )
+        lengths = {"length_normalization": 0.0, "max_length_ratio": max(0.0, self.most_words - 9.0)}
+        return {**how, **lengths, "forbid_unknown": True}
+
+
 class LocalDecoder:
     """A model, or an ensemble, in this process; words are a Moses system's, whatever the model reads."""
 
     def __init__(self, translator: Any) -> None:
-        from nmt_core.models.raw_text import shared_preparation
-
         self._translator = translator
-        self._read: Callable[[str], str] = str
-        self._write: Callable[[str], str] = str
-        preparation = shared_preparation(translator.models)
-        if preparation is not None:
-            reader = preparation.open_surface("source", translator.source)
-            self._read = lambda sentence: reader.read(sentence).text
-            self._write = preparation.open_words("target").undo
+        self._read, self._write = _words_of(translator)
 
     def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
         """As ``nmt-core decode --nbest`` writes them; no list for a blank sentence."""
@@ -52,6 +72,42 @@ class LocalDecoder:
         from nmt_core.text.processing import TextProcessor
 
         return TextProcessor(self._translator.models[0].text)
+
+
+class LocalGenerator:
+    """A ``PhraseGenerator`` of a model, or an ensemble, in this process; words are a Moses system's."""
+
+    def __init__(self, translator: Any) -> None:
+        self._translator = translator
+        self._read, self._write = _words_of(translator)
+
+    def generate(self, sources: Sequence[str]) -> list[list[str]]:
+        """As the protocol has it."""
+        found = self._translator.translate([self._read(source) for source in sources])
+        return [[self._write(one.text) for one in translations] for translations in found]
+
+
+class RemoteGenerator:
+    """The same of a model of a running server. Raises ConfigError for a model that does not read words."""
+
+    def __init__(self, client: Any, options: GenerationOptions) -> None:
+        from nmt_core.serving.client import PRIORITIES
+
+        described = next(one for one in client.models() if one.name == client.model)
+        if described.surface_signature != described.signature:
+            raise ConfigError(f"the model {client.model} reads pieces of words: generate with its folder instead")
+        self._client = client
+        window = max(1, min(described.limits.items, _ITEMS) // (options.samples or options.nbest))
+        self._options = {**options.request, "priority": PRIORITIES["bulk"], "window": window}
+
+    def generate(self, sources: Sequence[str]) -> list[list[str]]:
+        """As the protocol has it. Raises ServiceError."""
+        found = []
+        for source, answer in zip(sources, self._client.translate(sources, **self._options), strict=True):
+            if answer.HasField("error"):
+                raise ServiceError(f"{answer.error.message} (source {source[:60]!r})")
+            found.append([one.text for one in answer.translations])
+        return found
 
 
 class RemoteDecoder:
@@ -78,17 +134,63 @@ def open_decoder(spec: str, search: SearchOptions, options: ScorerOptions) -> Lo
 
         address, model = server_address(spec)
         return RemoteDecoder(NmtClient(address, model=model), search)
-    folders = model_folders(spec)
-    from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import Translator
-    from nmt_core.models.checkpoint import load_model
 
-    device = choose_device(options.device)
-    dtype = choose_dtype(options.dtype, device)
-    models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
+    models = _load(spec, options._replace(threads=None))  # nobody else is at work
     config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
     return LocalDecoder(Translator(models, config=config))
+
+
+def open_generator(
+    spec: str, generation: GenerationOptions, options: ScorerOptions
+) -> tuple[LocalGenerator | RemoteGenerator, PairScorer]:
+    """The generator that ``spec`` names, and the scorer of the same model; raises as ``open_scorer``."""
+    if spec.startswith(REMOTE):
+        from nmt_core.serving.client import NmtClient, RemotePairScorer
+
+        address, model = server_address(spec)
+        scorer = RemotePairScorer(address, model=model or None)
+        return RemoteGenerator(NmtClient(address, model=scorer.model), generation), scorer
+    from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
+    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from nmt_core.inference.text_forms import scorer_of_form
+    from nmt_core.inference.translator import Translator
+
+    config: DecodingConfig | SamplingConfig
+    if generation.samples is None:
+        config = DecodingConfig.from_mapping(generation.request, origin="the search")
+    else:
+        config = SamplingConfig.from_mapping({**generation.request, "by_text": True}, origin="the samples")
+    models = _load(spec, options)
+    local = ModelPairScorer(models, softmax=choose_softmax(options.softmax))
+    return LocalGenerator(Translator(models, config=config)), scorer_of_form(models, local, "surface")
+
+
+def _load(spec: str, options: ScorerOptions) -> list[Any]:
+    """The models of a local spec."""
+    folders = model_folders(spec)
+    import torch
+
+    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.models.checkpoint import load_model
+
+    if options.threads is not None:
+        torch.set_num_threads(options.threads)
+    device = choose_device(options.device)
+    dtype = choose_dtype(options.dtype, device)
+    return [load_model(folder, device=device, dtype=dtype) for folder in folders]
+
+
+def _words_of(translator: Any) -> tuple[Callable[[str], str], Callable[[str], str]]:
+    """What makes of a Moses system's words what the models read, and back."""
+    from nmt_core.models.raw_text import shared_preparation
+
+    preparation = shared_preparation(translator.models)
+    if preparation is None:
+        return str, str
+    reader = preparation.open_surface("source", translator.source)
+    return lambda sentence: reader.read(sentence).text, preparation.open_words("target").undo
 
 
 def _lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:

@@ -12,6 +12,7 @@ from smt_bridge.commands import (
     build_lm,
     doctor,
     filter_table,
+    generate_phrases,
     merge,
     report,
     rerank,
@@ -24,6 +25,7 @@ from smt_bridge.commands import (
 COMMANDS: tuple[ModuleType, ...] = (
     rescore_table,
     filter_table,
+    generate_phrases,
     wire,
     merge,
     add_features,

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import os
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from nmt_core.files import is_written_through
 from nmt_core.messages import say
+
+if TYPE_CHECKING:
+    from smt_bridge.jobs.parts import PartMaker, Piece
+    from smt_bridge.jobs.run import Job
+    from smt_bridge.jobs.workers import Worker
+
+Item = TypeVar("Item")
 
 
 def add_part_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,6 +59,80 @@ def teller(bar: Any) -> Callable[[str, int], None]:
 
 def tell_nobody(what: str, lines: int) -> None:
     """For the processes of a job."""
+
+
+Tell = Callable[[str, int], None]
+
+
+@dataclass(frozen=True)
+class Work(Generic[Item]):
+    """What a command does: ``make_job(tell)`` plans it, ``open_worker(suffix, number)`` opens what does it.
+
+    Both are called in worker processes too, and must be picklable. ``jobs`` is the number of these.
+    """
+
+    name: str
+    unit: str
+    make_job: Callable[[Tell], Job[Item]]
+    open_worker: Callable[[str, int], Worker[Item, Piece]]
+    jobs: int
+    quiet: bool
+
+    def in_parts(
+        self, *, shards: str | None, restart: bool, finish: Callable[[list[dict[str, float]], dict[str, Any]], None]
+    ) -> list[dict[str, float]] | None:
+        """Work through a file; what was counted, or None where others have parts left to do.
+
+        ``finish`` is given that and what the workers say of themselves, before the parts go.
+        """
+        from smt_bridge.jobs.run import run_job
+        from smt_bridge.jobs.workers import Workers
+
+        open_maker = functools.partial(_open_part_maker, self.make_job, self.open_worker)
+        bar = progress_bar(self.name, self.unit, quiet=self.quiet)
+        with Workers(open_maker, jobs=self.jobs) as workers, bar as progress:
+            pieces = run_job(
+                self.make_job(teller(progress)),
+                workers,
+                shards=shards,
+                restart=restart,
+                finish=lambda counts: finish(counts, workers.description),
+            )
+        if pieces is None:
+            remark(
+                self.name,
+                f"parts {shards} are done; when all are, the same command without --shards puts them together",
+            )
+        return pieces
+
+    def as_stream(
+        self, items: Iterable[Item], output: str, *, finish: Callable[[list[dict[str, float]], dict[str, Any]], None]
+    ) -> list[dict[str, float]]:
+        """Work through items as they come, in order; as ``in_parts``."""
+        from nmt_core.files import open_output
+        from smt_bridge.jobs.workers import Workers
+        from smt_bridge.signature import new_sidecar
+
+        counts = []
+        open_worker = functools.partial(self.open_worker, "")
+        with Workers(open_worker, jobs=self.jobs) as workers:
+            bar = progress_bar(self.name, self.unit, quiet=self.quiet)
+            with open_output(output) as stream, bar as progress:
+                for piece in workers.map(items):
+                    stream.write(piece.content)
+                    counts.append(piece.counts)
+                    progress.update(int(piece.counts["lines"]))
+                if (record := new_sidecar(output)) is not None:
+                    Path(record).unlink(missing_ok=True)  # never the old record beside the new output
+            finish(counts, workers.description)
+        return counts
+
+
+def _open_part_maker(
+    make_job: Callable[[Tell], Job[Item]], open_worker: Callable[[str, int], Worker[Item, Piece]], number: int
+) -> PartMaker[Item]:
+    job = make_job(tell_nobody)
+    return job.part_maker(open_worker(job.parts.suffix, number))
 
 
 def remark(name: str, text: str) -> None:

@@ -8,25 +8,17 @@ import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.parts import (
-    add_part_arguments,
-    may_be_done_in_parts,
-    progress_bar,
-    remark,
-    tell_nobody,
-    teller,
-)
+from smt_bridge.commands.parts import Work, add_part_arguments, may_be_done_in_parts, remark
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
     from smt_bridge.formats.phrase_table import Window
     from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.parts import Piece, Task
+    from smt_bridge.jobs.parts import Piece
     from smt_bridge.jobs.run import Job
     from smt_bridge.jobs.workers import Worker
     from smt_bridge.phrase_scoring import Counts, Scorers
@@ -93,14 +85,19 @@ def run(args: argparse.Namespace) -> int:
     in_parts = args.dry_run is None and may_be_done_in_parts(args.input, output)
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
-    jobs = count_jobs(args, specs)
+    make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
+    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet)
+
+    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
+        if new_sidecar(output) is not None:
+            _write_record(output, {**_record(args, first.scores), "signatures": signatures}, _sum(pieces))
+
     if in_parts:
-        counts = _rescore_file(args, output, scores_before=first.scores, jobs=jobs)
+        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
     else:
-        wanted = _beginning(chain([first], windows), args.dry_run)
-        counts = _rescore_stream(args, wanted, output, scores_before=first.scores, jobs=jobs)
-    if counts is not None and not args.quiet:
-        _summarise(counts, _columns(args), time.perf_counter() - started)
+        pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, finish=finish)
+    if pieces is not None and not args.quiet:
+        _summarise(_sum(pieces), _columns(args), time.perf_counter() - started)
     return 0
 
 
@@ -148,31 +145,6 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
     return RescoreWorker(scorers, suffix=suffix)
 
 
-def _open_part_maker(args: argparse.Namespace, output: str, number: int) -> Worker[Task, int]:
-    job = _job(args, output, tell_nobody)
-    return job.part_maker(_open_worker(args, job.parts.suffix, number))
-
-
-def _rescore_file(args: argparse.Namespace, output: str, *, scores_before: int, jobs: int) -> Counts | None:
-    """Rescore a file into another by way of parts; None where others have parts left to do."""
-    from smt_bridge.jobs.run import run_job
-    from smt_bridge.jobs.workers import Workers
-
-    open_worker = functools.partial(_open_part_maker, args, output)
-    with Workers(open_worker, jobs=jobs) as workers, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
-        job = _job(args, output, teller(progress))
-
-        def finish(pieces: list[dict[str, float]]) -> None:
-            record = {**_record(args, scores_before), "signatures": workers.description}
-            _write_record(output, record, _sum(pieces))
-
-        pieces = run_job(job, workers, shards=args.shards, restart=args.restart, finish=finish)
-    if pieces is None:
-        _say(f"parts {args.shards} are done; when all are, the same command without --shards puts them together")
-        return None
-    return _sum(pieces)
-
-
 def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]) -> Job[Window]:
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.jobs.manifest import Input
@@ -189,31 +161,6 @@ def _shard_of(window: Window) -> Shard:
     from smt_bridge.jobs.manifest import shard_of
 
     return shard_of(window.first, window.content)
-
-
-def _rescore_stream(
-    args: argparse.Namespace, windows: Iterable[Window], output: str, *, scores_before: int, jobs: int
-) -> Counts:
-    """Rescore windows as they come, in order."""
-    from nmt_core.files import open_output
-    from smt_bridge.jobs.workers import Workers
-    from smt_bridge.signature import new_sidecar
-
-    record = new_sidecar(output)
-    open_worker: Callable[[int], Worker[Window, Piece]] = functools.partial(_open_worker, args, "")
-    counts = []
-    with Workers(open_worker, jobs=jobs) as workers:
-        with open_output(output) as stream, progress_bar(NAME, " pairs", quiet=args.quiet) as progress:
-            for piece in workers.map(windows):
-                stream.write(piece.content)
-                counts.append(piece.counts)
-                progress.update(int(piece.counts["lines"]))
-            if record is not None:
-                Path(record).unlink(missing_ok=True)  # never the old record beside the new table
-        total = _sum(counts)
-        if record is not None:
-            _write_record(output, {**_record(args, scores_before), "signatures": workers.description}, total)
-    return total
 
 
 def _write_record(output: str, record: dict[str, Any], counts: Counts) -> None:

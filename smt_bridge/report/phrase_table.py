@@ -104,6 +104,8 @@ def read_record(path: str) -> dict[str, Any]:
     content = read_json(path)
     if not isinstance(content, dict) or not isinstance(content.get("scores_before"), int):
         raise InputError(path, "is not a record of `smt-bridge rescore-table`")
+    if content["scores_before"] < 1:
+        raise InputError(path, "is of a table without scores of a translation model to compare with")
     return content
 
 

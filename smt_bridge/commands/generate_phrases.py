@@ -1,0 +1,267 @@
+"""`smt-bridge generate-phrases`: a phrase table of what a model proposes."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import json
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
+from smt_bridge.commands.parts import Work, add_part_arguments, may_be_done_in_parts, remark
+from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
+
+if TYPE_CHECKING:
+    from smt_bridge.jobs.manifest import Shard
+    from smt_bridge.jobs.parts import Piece
+    from smt_bridge.jobs.run import Job
+    from smt_bridge.phrase_generation import Counts, Generation, Sources
+    from smt_bridge.translators import GenerationOptions
+
+NAME = "generate-phrases"
+HELP = "make a phrase table of what a model proposes"
+_SIDECAR = ".json"
+_LOOKED_AT = 500  # lines that tell whether words have factors
+_BEAM, _NBEST = 12, 10
+_EXAMPLE = """examples:
+  smt-bridge generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz
+  smt-bridge generate-phrases --scorer runs/encdec --sources test.tok.en --missing-from phrase-table.gz \\
+      --output generated.gz
+
+Targets are searched for (--beam, --nbest) or drawn (--samples), for the sources of a table or the n-grams of a text.
+Columns: p(target|source) and, with --reverse-scorer, p(source|target); end counted, six digits, at least 1e-43. What is
+left out, and counted on standard error: pairs of the table (unless --all-pairs), targets longer than --max-words or
+three times longer or shorter than the source, sources of which the model does not know half, less than --minimum-share
+of the best target's probability, all but the --keep best. With --reverse-scorer a pair also needs the p(source|target)
+of the worst pair that the table has for the source; with --known-words all its words must be in that language model.
+
+The bytes depend on models and options alone, not on --jobs. A command that was interrupted goes on when it is started
+again, and several can share the work with --shards, as with rescore-table."""
+
+_RECORDED = (
+    "table", "sources", "missing_from", "scorer", "reverse_scorer", "known_words", "beam", "nbest", "samples", "seed",
+    "temperature", "max_phrase", "max_words", "keep", "minimum_share", "all_pairs", "unescape", "dtype", "softmax",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add("--table", type=InputFile, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
+    add("--sources", type=InputFile, metavar="FILE", help="instead: tokenised text whose n-grams get targets")
+    add("--max-phrase", type=int, metavar="N", help="words of an n-gram of --sources (7)")
+    add("--missing-from", type=InputFile, metavar="FILE", help="leave out n-grams that are sources of this table")
+    add("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
+    add("--known-words", type=InputFile, metavar="LM", help="n-gram model that must know every word of a target")
+    add("--beam", type=int, metavar="K", help=f"hypotheses followed ({_BEAM}, or N of --nbest if more)")
+    add("--nbest", type=int, metavar="N", help=f"targets of a source that are looked at ({_NBEST})")
+    add("--samples", type=int, metavar="N", help="draw N targets of a source instead of searching")
+    add("--seed", type=int, metavar="N", help="of --samples (1); what is drawn depends on it and on the source alone")
+    add("--temperature", type=float, metavar="T", help="of --samples (1)")
+    add("--keep", type=int, default=5, metavar="K", help="at most the K likeliest targets of a source (5)")
+    add("--minimum-share", type=float, default=0.02, metavar="S", help="of the best one's probability (0.02)")
+    add("--max-words", type=int, default=7, metavar="N", help="words of a target (7)")
+    add("--all-pairs", action="store_true", help="also pairs that the table has, for a table that replaces it")
+    add("--unescape", action="store_true", help="for models of text without Moses' escapes (&apos;)")
+    add("--output", type=OutputFile, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
+    add("--quiet", action="store_true", help="no progress, no summary")
+    add_part_arguments(parser)
+    add_scoring_arguments(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Check options and the input's first lines, then generate."""
+    from smt_bridge.signature import new_sidecar
+
+    _check(args)
+    new_sidecar(args.output)  # refused before the work, not behind it
+    _options(args)
+    path, sources = _input(args), _read(args)
+    first = next(sources, None)  # a wrong file is found before a model is loaded
+    if first is None:
+        raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
+    in_parts = may_be_done_in_parts(path, args.output)
+    if not in_parts and (args.shards or args.restart):
+        raise ConfigError("--shards and --restart need a file as input and another as --output")
+    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
+    make_job, open_worker = functools.partial(_job, args), functools.partial(_open_worker, args)
+    work = Work(NAME, " lines", make_job, open_worker, count_jobs(args, specs), args.quiet)
+
+    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
+        if new_sidecar(args.output) is not None:
+            _write_record(args, signatures, _sum(pieces))
+
+    if in_parts:
+        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
+    else:
+        pieces = work.as_stream(chain([first], sources), args.output, finish=finish)
+    if pieces is not None and not args.quiet:
+        _summarise(_sum(pieces))
+    return 0
+
+
+class GenerationWorker:
+    """Generates for blocks of sources; each output is a file of its own where ``suffix`` says compressed."""
+
+    def __init__(self, generation: Generation, *, suffix: str) -> None:
+        self._generation, self._suffix = generation, suffix
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The signatures of the models."""
+        signatures = {"scorer": self._generation.direct.signature}
+        if self._generation.reverse is not None:
+            signatures["reverse_scorer"] = self._generation.reverse.signature
+        return signatures
+
+    def __call__(self, sources: Sources) -> Piece:
+        """The lines of the table."""
+        from nmt_core.files import pack
+        from smt_bridge.jobs.parts import Piece
+        from smt_bridge.phrase_generation import generate_chunk
+
+        generated = generate_chunk(sources, self._generation)
+        return Piece(pack(generated.content, self._suffix), generated.counts._asdict())
+
+
+def _check(args: argparse.Namespace) -> None:
+    if (args.table is None) == (args.sources is None):
+        raise ConfigError("give either --table or --sources")
+    if args.table is not None and (args.missing_from is not None or args.max_phrase is not None):
+        raise ConfigError("--missing-from and --max-phrase go with --sources")
+    if args.missing_from == "-" or args.known_words == "-":
+        raise ConfigError("--missing-from and --known-words need files")
+    wrong = ("beam", "nbest") if args.samples is not None else ("seed", "temperature")
+    for name in wrong:
+        if getattr(args, name) is not None:
+            problem = "is for search; leave out --samples" if args.samples is not None else "is for --samples"
+            raise ConfigError(f"--{name} {problem}")
+    for name in ("beam", "nbest", "samples", "keep", "max_words", "max_phrase"):
+        if getattr(args, name) is not None and getattr(args, name) < 1:
+            raise ConfigError(f"--{name.replace('_', '-')} must be at least 1")
+    if args.beam is not None and args.beam < (args.nbest or _NBEST):
+        raise ConfigError(f"--nbest {args.nbest or _NBEST} needs a --beam of at least as many")
+    if not 0.0 <= args.minimum_share <= 1.0:
+        raise ConfigError("--minimum-share must be between 0 and 1")
+
+
+def _options(args: argparse.Namespace) -> GenerationOptions:
+    """How targets are generated. Raises ConfigError for numbers out of bounds."""
+    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from smt_bridge.translators import GenerationOptions
+
+    nbest = args.nbest or _NBEST
+    given = {name: getattr(args, name) for name in ("samples", "seed", "temperature")}
+    told = {name: value for name, value in given.items() if value is not None}
+    options = GenerationOptions(args.beam or max(_BEAM, nbest), nbest, most_words=args.max_words, **told)
+    kind = DecodingConfig if options.samples is None else SamplingConfig
+    kind.from_mapping(options.request, origin=NAME)
+    return options
+
+
+def _input(args: argparse.Namespace) -> str:
+    return str(args.table if args.table is not None else args.sources)
+
+
+def _read(args: argparse.Namespace) -> Iterator[Sources]:
+    """The blocks of sources; raises FormatError for words with factors."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.phrase_generation import sources_of_table, sources_of_text
+
+    if args.table is not None:
+        blocks = sources_of_table(args.table)
+    else:
+        blocks = sources_of_text(args.sources, most_words=args.max_phrase or 7, missing_from=args.missing_from)
+    for number, block in enumerate(blocks):
+        if number == 0 and look_factored([source.phrase for source in block.phrases[:_LOOKED_AT]]):
+            problem = "the words have factors (das|ART), which no model writes"
+            raise FormatError(_input(args), problem, line=block.first)
+        yield block
+
+
+def _shard_of(sources: Sources) -> Shard:
+    from smt_bridge.jobs.manifest import Shard
+
+    return Shard(sources.first, sources.lines, sources.crc)
+
+
+def _job(args: argparse.Namespace, tell: Callable[[str, int], None]) -> Job[Sources]:
+    from smt_bridge.jobs.manifest import Input
+    from smt_bridge.jobs.run import Job
+
+    path = _input(args)
+    description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}
+    source = Input(path, functools.partial(_read, args), _shard_of)
+    files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
+    return Job(args.output, description, source, progress=tell, record=args.output + _SIDECAR, files=files)
+
+
+def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
+    from nmt_core.memory import keep_freed_memory
+    from smt_bridge import scorers, translators
+    from smt_bridge.phrase_generation import Generation, Rules
+
+    keep_freed_memory()
+    known = _known_words(args)  # refused before a model is loaded
+    options = scorer_options(args, number)
+    generator, direct = translators.open_generator(args.scorer, _options(args), options)
+    generation = Generation(
+        generator,
+        direct,
+        Rules(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs),
+        reverse=scorers.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
+        knows=known,
+        unescape=args.unescape,
+    )
+    return GenerationWorker(generation, suffix=suffix)
+
+
+def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:
+    from nmt_core.ngram import NgramModel
+
+    return NgramModel(args.known_words).__contains__ if args.known_words else None
+
+
+def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: Counts) -> None:
+    from nmt_core.files import open_output
+    from smt_bridge.phrase_scoring import column_names
+
+    record = {
+        "scores_before": 0,
+        "added": list(column_names(reverse=bool(args.reverse_scorer), unknown_count=False)),
+        "options": {"input": _input(args), **{name: getattr(args, name) for name in _RECORDED}},
+        "signatures": signatures,
+        "counts": counts._asdict(),
+    }
+    with open_output(args.output + _SIDECAR) as stream:
+        stream.write(json.dumps(record, indent=2).encode() + b"\n")
+
+
+def _sum(pieces: list[dict[str, float]]) -> Counts:
+    from smt_bridge.phrase_generation import Counts
+
+    total = Counts()
+    for piece in pieces:
+        total = total.plus(Counts._make(piece[name] for name in Counts._fields))
+    return total
+
+
+def _summarise(counts: Counts) -> None:
+    remark(
+        NAME,
+        f"{counts.written:,} pairs for {counts.sources_written:,} of {counts.sources:,} sources; "
+        f"{counts.generated:,} were generated",
+    )
+    remark(
+        NAME,
+        f"left out: {counts.in_table:,} in the table, {counts.wrong_length:,} of a wrong length, "
+        f"{counts.unknown_words:,} with unknown words, {counts.unwritable:,} that Moses misreads, "
+        f"{counts.below_share:,} below --minimum-share, {counts.beyond_keep:,} beyond --keep, "
+        f"{counts.below_reverse:,} too unlikely in reverse",
+    )

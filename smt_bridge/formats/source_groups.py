@@ -1,0 +1,31 @@
+"""The lines of a phrase table that have their source in common.
+
+What looks at all targets of a source needs them side by side, as train-model.perl writes them (sorted).
+Shapes: G sources of a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.phrase_table import Window
+
+
+def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> npt.NDArray[np.int64]:
+    """The places of the first line of every source, (G,); ``before`` is the last source of the window before.
+
+    Raises FormatError for a source whose lines do not stand together, or are more than a window holds.
+    """
+    starts = [place for place, source in enumerate(sources) if not place or source != sources[place - 1]]
+    seen = {before} if window.first > 1 else set()
+    for place in starts:
+        if sources[place] in seen:
+            shown = sources[place].strip().decode("utf-8", "replace")
+            problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
+            raise FormatError(window.path, problem, line=window.first + place)
+        seen.add(sources[place])
+    return np.array(starts, dtype=np.int64)

@@ -1,0 +1,291 @@
+"""Phrase pairs that a model proposes, as a phrase table of their own.
+
+Cho et al. 2014, section 4.3, find that the RNN Encoder-Decoder proposes well-formed target phrases "without looking at
+the actual phrase table", and leave it for later to replace the table, or a part of it, by such phrases. Here targets
+are generated for source phrases, scored exactly, and put through rules; what is left is a Moses table:
+
+===================== ==============================================================
+``p(target|source)``  exp of the scorer's log-probability, end of phrase included
+``p(source|target)``  the same from a model of the other direction, where there is one
+===================== ==============================================================
+
+Sources stay in their order; the targets of a source are distinct, the likeliest first, and of equals the smaller in
+bytes. What a source gets depends on nothing but the source, the table's lines of it, and the models.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise
+from typing import NamedTuple, TypeVar
+
+from isal.isal_zlib import crc32
+
+from nmt_core.escapes import escape, unescape
+from nmt_core.files import read_lines
+from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
+from smt_bridge.errors import BridgeError
+from smt_bridge.fields import SEPARATOR, split_tokens, text_of
+from smt_bridge.formats.phrase_table import read_windows, split_window
+from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.phrase_scoring import format_probability
+
+SOURCES_AT_ONCE = 1000
+_Item = TypeVar("_Item")
+
+
+class Source(NamedTuple):
+    """A source phrase, and the targets that a table has for it."""
+
+    phrase: bytes
+    targets: tuple[bytes, ...] = ()
+
+
+class Sources(NamedTuple):
+    """Consecutive sources of an input; ``first``, ``lines`` and ``crc`` say of which of its lines."""
+
+    first: int
+    lines: int
+    crc: int
+    phrases: list[Source]
+
+
+class Rules(NamedTuple):
+    """What is kept of the generated pairs.
+
+    At most the ``keep`` likeliest of a source, with at least ``minimum_share`` of the best one's probability, of at
+    most ``most_words`` words, not ``largest_ratio`` times longer or shorter than the source. Pairs that the table has
+    are left out unless ``all_pairs``.
+    """
+
+    keep: int = 5
+    minimum_share: float = 0.02
+    most_words: int = 7
+    largest_ratio: float = 3.0
+    all_pairs: bool = False
+
+
+@dataclass(frozen=True)
+class Generation:
+    """What generates, what scores, and what is kept.
+
+    With ``reverse`` (target to source) a pair stays only where its p(source | target) is at least that of the least
+    likely pair that the table has for the source. ``knows`` says which words a target may have, None: all. With
+    ``unescape`` the models read and write text without Moses' escapes.
+    """
+
+    generator: PhraseGenerator
+    direct: PairScorer
+    rules: Rules
+    reverse: PairScorer | None = None
+    knows: Callable[[str], bool] | None = None
+    unescape: bool = False
+
+
+class Counts(NamedTuple):
+    """Sources, distinct pairs generated, how many each rule took (the first that did), and what is left."""
+
+    lines: int = 0
+    sources: int = 0
+    generated: int = 0
+    unwritable: int = 0
+    wrong_length: int = 0
+    unknown_words: int = 0
+    below_share: int = 0
+    beyond_keep: int = 0
+    in_table: int = 0
+    below_reverse: int = 0
+    written: int = 0
+    sources_written: int = 0
+    log_prob: float = 0.0
+
+    def plus(self, other: Counts) -> Counts:
+        """The counts of both parts together."""
+        return Counts._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
+
+
+class Generated(NamedTuple):
+    r"""Lines of a phrase table, each ending in ``\n``, and what was met."""
+
+    content: bytes
+    counts: Counts
+
+
+class _Pair(NamedTuple):
+    """A pair as the models see it, the target as it will be written, and the log-probability of either direction."""
+
+    pair: SentencePair
+    target: bytes
+    log_prob: float
+    reverse: float = 0.0
+
+
+def sources_of_table(path: str) -> Iterator[Sources]:
+    """The source phrases of a table with their targets. Raises FormatError."""
+    before = b""
+    for window in read_windows(path):
+        columns, lines = split_window(window), window.lines
+        starts = source_starts(window, columns.sources, before=before).tolist()
+        before = columns.sources[-1]
+        groups = list(pairwise([*starts, len(lines)]))
+        for part in _in_parts(groups):
+            begin, end = part[0][0], part[-1][1]
+            phrases = [
+                Source(columns.sources[first].strip(), tuple(target.strip() for target in columns.targets[first:last]))
+                for first, last in part
+            ]
+            yield Sources(window.first + begin, end - begin, crc32(b"\n".join(lines[begin:end])), phrases)
+
+
+def sources_of_text(path: str, *, most_words: int, missing_from: str | None) -> Iterator[Sources]:
+    """The distinct n-grams of a tokenised text in the order of their bytes, but for sources of the other table."""
+    found: set[bytes] = set()
+    for line in read_lines(path):
+        words = split_tokens(line.removesuffix(b"\r"))
+        for length in range(1, most_words + 1):
+            found |= {b" ".join(words[place : place + length]) for place in range(len(words) - length + 1)}
+    if missing_from is not None:
+        for window in read_windows(missing_from):
+            found -= {source.strip() for source in split_window(window).sources}
+    first = 1
+    for part in _in_parts(sorted(phrase for phrase in found if _is_writable(phrase))):
+        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part])
+        first += len(part)
+
+
+def _in_parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    items = iter(items)
+    while part := list(islice(items, SOURCES_AT_ONCE)):
+        yield part
+
+
+def _is_writable(phrase: bytes) -> bool:
+    """Whether Moses reads what is written: no bars, and no label such as [X] at the end."""
+    return b"|" not in phrase and not (phrase.endswith(b"]") and phrase.rsplit(b" ", 1)[-1].startswith(b"["))
+
+
+def generate_chunk(sources: Sources, generation: Generation) -> Generated:
+    """The table's lines for these sources; raises BridgeError when a scorer's answer is not a finite number."""
+    texts = [text_of(source.phrase) for source in sources.phrases]
+    if generation.unescape:
+        texts = [unescape(text) for text in texts]
+    wanted = [place for place, text in enumerate(texts) if text]
+    proposed = generation.generator.generate([texts[place] for place in wanted])
+    counts = Counts(lines=sources.lines, sources=len(sources.phrases))
+    allowed = []
+    for place, targets in zip(wanted, proposed, strict=True):
+        fit, seen = _fitting(texts[place], targets, generation)
+        counts = counts.plus(seen)
+        allowed.append(fit)
+    lists, seen = _scored(allowed, generation)
+    counts, chosen = counts.plus(seen), []
+    for place, pairs in zip(wanted, lists, strict=True):
+        best, seen = _best(pairs, set(sources.phrases[place].targets), generation.rules)
+        counts = counts.plus(seen)
+        chosen.append(best)
+    if generation.reverse is not None:
+        chosen, fallen = _plausible(chosen, [sources.phrases[place] for place in wanted], generation)
+        counts = counts._replace(below_reverse=fallen)
+    lines = [
+        _line(sources.phrases[place].phrase, pair, generation)
+        for place, pairs in zip(wanted, chosen, strict=True)
+        for pair in pairs
+    ]
+    total = math.fsum(pair.log_prob for pairs in chosen for pair in pairs)
+    counts = counts._replace(written=len(lines), sources_written=sum(map(bool, chosen)), log_prob=total)
+    return Generated(b"".join(lines), counts)
+
+
+def _fitting(source: str, targets: Sequence[str], generation: Generation) -> tuple[list[SentencePair], Counts]:
+    """Distinct pairs that can be written and have a fitting length, of words that are known."""
+    distinct = [target for target in dict.fromkeys(targets) if target]
+    rules, words = generation.rules, source.count(" ") + 1
+    longest = min(rules.most_words, math.floor(words * rules.largest_ratio + 1e-9))
+    shortest = math.ceil(words / rules.largest_ratio - 1e-9)
+    unwritable = wrong_length = unknown = 0
+    kept = []
+    for target in distinct:
+        written, length = _written(target, generation), target.count(" ") + 1
+        if not _is_writable(written):
+            unwritable += 1
+        elif not shortest <= length <= longest:
+            wrong_length += 1
+        elif not (generation.knows is None or all(map(generation.knows, text_of(written).split(" ")))):
+            unknown += 1
+        else:
+            kept.append(SentencePair(source, target))
+    counts = {"unwritable": unwritable, "wrong_length": wrong_length, "unknown_words": unknown}
+    return kept, Counts(generated=len(distinct), **counts)
+
+
+def _written(target: str, generation: Generation) -> bytes:
+    return (escape(target) if generation.unescape else target).encode("utf-8", "surrogateescape")
+
+
+def _scored(lists: Sequence[Sequence[SentencePair]], generation: Generation) -> tuple[list[list[_Pair]], Counts]:
+    """The pairs of every source with their scores, but for what the model does not know half of, or would not write."""
+    scores = iter(_ask(generation.direct, [pair for pairs in lists for pair in pairs]))
+    unknown, found = 0, []
+    for pairs in lists:
+        kept = []
+        for pair, score in zip(pairs, scores, strict=False):
+            if score.unknown_target or 2 * score.unknown_source > pair.source.count(" ") + 1:
+                unknown += 1
+            else:
+                kept.append(_Pair(pair, _written(pair.target, generation), score.log_prob))
+        found.append(kept)
+    return found, Counts(unknown_words=unknown)
+
+
+def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
+    scores = scorer.score(pairs) if pairs else []
+    for pair, score in zip(pairs, scores, strict=True):
+        if not math.isfinite(score.log_prob):
+            problem = f"the scorer gave log-probability {score.log_prob:g} for `{pair.source} ||| {pair.target}`"
+            raise BridgeError(f"{problem}; the model is damaged or its training diverged")
+    return scores
+
+
+def _best(pairs: Sequence[_Pair], in_table: set[bytes], rules: Rules) -> tuple[list[_Pair], Counts]:
+    """The likeliest pairs of a source, best first."""
+    ranked = sorted(pairs, key=lambda pair: (-pair.log_prob, pair.target))
+    floor = ranked[0].log_prob + math.log(rules.minimum_share) if ranked and rules.minimum_share else -math.inf
+    shared = [pair for pair in ranked if pair.log_prob >= floor]
+    kept = shared[: rules.keep]
+    new = kept if rules.all_pairs else [pair for pair in kept if pair.target not in in_table]
+    below, beyond = len(ranked) - len(shared), len(shared) - len(kept)
+    return new, Counts(below_share=below, beyond_keep=beyond, in_table=len(kept) - len(new))
+
+
+def _plausible(
+    lists: Sequence[Sequence[_Pair]], sources: Sequence[Source], generation: Generation
+) -> tuple[list[list[_Pair]], int]:
+    """The pairs with p(source | target); those of which it is less than of any pair of the table are counted."""
+    assert generation.reverse is not None
+    asked, of_table = [], []
+    for pairs, source in zip(lists, sources, strict=True):
+        targets = [text_of(target) for target in source.targets] if pairs else []
+        of_table.append(len(targets))
+        read = [unescape(target) for target in targets] if generation.unescape else targets
+        asked += [SentencePair(pair.pair.target, pair.pair.source) for pair in pairs]
+        asked += [SentencePair(target, pairs[0].pair.source) for target in read]
+    scores = iter(_ask(generation.reverse, asked))
+    found, fallen = [], 0
+    for pairs, size in zip(lists, of_table, strict=True):
+        judged = [
+            pair._replace(reverse=score.log_prob) for pair, score in zip(pairs, islice(scores, len(pairs)), strict=True)
+        ]
+        least = min((score.log_prob for score in islice(scores, size)), default=-math.inf)
+        found.append([pair for pair in judged if pair.reverse >= least])
+        fallen += len(judged) - len(found[-1])
+    return found, fallen
+
+
+def _line(source: bytes, pair: _Pair, generation: Generation) -> bytes:
+    numbers = [format_probability(pair.log_prob)]
+    if generation.reverse is not None:
+        numbers.append(format_probability(pair.reverse))
+    fields = (source, pair.target, b" ".join(numbers))
+    return (b" " + SEPARATOR + b" ").join(fields) + b" " + SEPARATOR + b"\n"
