@@ -1,1 +1,69 @@
-"""Recurrent neural machine translation: training, decoding, scoring and serving."""
+"""Recurrent neural machine translation: training, decoding, scoring and serving.
+
+What is listed in ``__all__`` is the Python interface (docs/api.md); everything else may change. Names are loaded
+when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nmt_core.lazy import lazily
+from nmt_core.version import VERSION
+
+if TYPE_CHECKING:
+    from nmt_core.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
+    from nmt_core.inference.alignment import AlignedPair
+    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.inference.translator import Translation
+    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.model import Model, load_model
+    from nmt_core.serving.async_client import AsyncNmtClient
+    from nmt_core.serving.client import NmtClient, RemotePairScorer
+    from nmt_core.serving.connection import Access
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "Access": "nmt_core.serving.connection",
+            "AlignedPair": "nmt_core.inference.alignment",
+            "AsyncNmtClient": "nmt_core.serving.async_client",
+            "ConfigError": "nmt_core.errors",
+            "DecodingConfig": "nmt_core.inference.search_config",
+            "InputError": "nmt_core.errors",
+            "Model": "nmt_core.model",
+            "ModelError": "nmt_core.errors",
+            "NmtClient": "nmt_core.serving.client",
+            "NmtError": "nmt_core.errors",
+            "PairScore": "nmt_core.interfaces",
+            "PairScorer": "nmt_core.interfaces",
+            "RemotePairScorer": "nmt_core.serving.client",
+            "SentencePair": "nmt_core.interfaces",
+            "ServiceError": "nmt_core.errors",
+            "Translation": "nmt_core.inference.translator",
+            "load_model": "nmt_core.model",
+        },
+    )
+
+__all__ = [
+    "Access",
+    "AlignedPair",
+    "AsyncNmtClient",
+    "ConfigError",
+    "DecodingConfig",
+    "InputError",
+    "Model",
+    "ModelError",
+    "NmtClient",
+    "NmtError",
+    "PairScore",
+    "PairScorer",
+    "RemotePairScorer",
+    "SentencePair",
+    "ServiceError",
+    "Translation",
+    "__version__",
+    "load_model",
+]
+
+__version__ = VERSION

@@ -1,1 +1,67 @@
-"""Neural scores in Moses pipelines: phrase-table columns, n-best features, tuning and reranking."""
+"""Neural scores in Moses pipelines: phrase tables, n-best lists and the weights that go with them.
+
+What is listed in ``__all__`` is the Python interface (docs/api.md); everything else may change. Names are loaded
+when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from nmt_core.lazy import lazily
+from nmt_core.version import VERSION
+
+if TYPE_CHECKING:
+    from smt_bridge.errors import BridgeError, FormatError, WiringError
+    from smt_bridge.formats.nbest_entry import NbestEntry, NbestList, with_features
+    from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.lists import add_scores, read_nbest, rerank, tune, write_nbest
+    from smt_bridge.phrase_scoring import Counts
+    from smt_bridge.tables import rescore_table
+    from smt_bridge.tuning.tune import TuningOptions, TuningReport
+else:
+    __getattr__, __dir__ = lazily(
+        __name__,
+        {
+            "BridgeError": "smt_bridge.errors",
+            "Counts": "smt_bridge.phrase_scoring",
+            "FormatError": "smt_bridge.errors",
+            "NbestEntry": "smt_bridge.formats.nbest_entry",
+            "NbestList": "smt_bridge.formats.nbest_entry",
+            "TuningOptions": "smt_bridge.tuning.tune",
+            "TuningReport": "smt_bridge.tuning.tune",
+            "WiringError": "smt_bridge.errors",
+            "add_scores": "smt_bridge.lists",
+            "format_weights": "smt_bridge.formats.weights",
+            "read_nbest": "smt_bridge.lists",
+            "read_weights": "smt_bridge.formats.weights",
+            "rerank": "smt_bridge.lists",
+            "rescore_table": "smt_bridge.tables",
+            "tune": "smt_bridge.lists",
+            "with_features": "smt_bridge.formats.nbest_entry",
+            "write_nbest": "smt_bridge.lists",
+        },
+    )
+
+__all__ = [
+    "BridgeError",
+    "Counts",
+    "FormatError",
+    "NbestEntry",
+    "NbestList",
+    "TuningOptions",
+    "TuningReport",
+    "WiringError",
+    "__version__",
+    "add_scores",
+    "format_weights",
+    "read_nbest",
+    "read_weights",
+    "rerank",
+    "rescore_table",
+    "tune",
+    "with_features",
+    "write_nbest",
+]
+
+__version__ = VERSION

@@ -61,6 +61,14 @@ class Scorers:
         """The names of the columns they add, in order."""
         return column_names(reverse=self.reverse is not None, unknown_count=self.unknown_count)
 
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What the columns depend on."""
+        signatures = {"scorer": self.direct.signature}
+        if self.reverse is not None:
+            signatures["reverse_scorer"] = self.reverse.signature
+        return signatures
+
 
 def column_names(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
     """The names of the columns that are added, in order."""

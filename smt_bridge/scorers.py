@@ -13,7 +13,10 @@ What a branch needs (PyTorch, gRPC) is imported inside it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
@@ -43,6 +46,26 @@ def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
     without a usable model, Unavailable when nobody answers.
     """
     return _open_remote(spec) if spec.startswith(REMOTE) else _open_local(spec, options or ScorerOptions())
+
+
+def opened(scorer: str | PairScorer) -> PairScorer:
+    """The scorer that a spec names; any other as it is."""
+    return open_scorer(scorer) if isinstance(scorer, str) else scorer
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for PyTorch meanwhile, as in the workers of the commands: last digits depend on their number."""
+    torch = sys.modules.get("torch")  # not loaded for scorers that need none
+    if torch is None:
+        yield
+        return
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _open_local(spec: str, options: ScorerOptions) -> PairScorer:

@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from nmt_core.errors import ConfigError
+from nmt_core.inference.attention_svg import attention_svg
 from nmt_core.inference.hypothesis import Matrix
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.text.pharaoh import Points, pharaoh
@@ -55,7 +56,11 @@ class Aligned(Protocol):
 
 @dataclass(frozen=True)
 class AlignedPair:
-    """A scored pair and its attention."""
+    """A source, a target, and the attention between them.
+
+    ``attention`` is float32, (target words + 1, source words + 1): ``</s>`` of either side is last. ``aligns`` says
+    which words its rows are of: the one then ``written``, or the one that was just ``read``. Notebooks show it drawn.
+    """
 
     source_words: tuple[str, ...]
     target_words: tuple[str, ...]
@@ -77,6 +82,21 @@ class AlignedPair:
     def target_labels(self) -> tuple[str, ...]:
         """What its rows stand for."""
         return (*self.target_words, END)
+
+    @property
+    def points(self) -> Points:
+        """Hard links: a (source, target) for every target word, counted from 0."""
+        return hard_points(_weights(self), self.aligns)
+
+    def svg(self) -> str:
+        """The attention as a drawing, which stands alone or in a page. Raises ConfigError where there is none."""
+        title = f"attention: {' '.join(self.source_words)} / {' '.join(self.target_words)}"
+        return attention_svg(
+            _weights(self).tolist(), self.source_labels, self.target_labels, title=title, namespace=True
+        )
+
+    def _repr_html_(self) -> str:
+        return f'<div style="overflow-x:auto">{self.svg()}</div>'
 
 
 def line_writer(path: str) -> Callable[[Aligned], str]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from smt_bridge.formats.nbest_check import Glimpse
     from smt_bridge.formats.nbest_order import OrderedLists
     from smt_bridge.metrics.bleu import Counts
-    from smt_bridge.rerank import Choices, Reranker
+    from smt_bridge.reranking import Choices, Reranker
 
 NAME = "rerank"
 HELP = "choose the best hypothesis of every n-best list by weighted features"
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.formats.nbest_dialects import check_dialect
     from smt_bridge.formats.nbest_order import fill_gaps, ordered_lists
     from smt_bridge.formats.weights import read_weights
-    from smt_bridge.rerank import Reranker
+    from smt_bridge.reranking import Reranker
 
     check_dialect(args.nbest_format)
     _check(args)
@@ -230,7 +230,7 @@ def _write(
 ) -> Choices:
     from nmt_core.files import open_output
     from smt_bridge.metrics.detokenize import detokenizer
-    from smt_bridge.rerank import Choices, choice_of
+    from smt_bridge.reranking import Choices, choice_of
 
     plain = detokenizer(args.detokenize) if args.detokenize else None
     choices = Choices()

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from smt_bridge.metrics.by_length import Part, PartScore
     from smt_bridge.metrics.oracle import Chance, Oracle
     from smt_bridge.metrics.significance import Comparison
-    from smt_bridge.rerank import Choice, Choices
+    from smt_bridge.reranking import Choice, Choices
 
 REPORT_FORMAT = "hybridmt rerank report"
 REPORT_VERSION = 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
@@ -25,9 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "rescore-table"
 HELP = "add neural scores to a Moses phrase table"
-SIDECAR = ".json"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
-_LOOKED_AT = 500  # lines that tell whether words have factors
 _EXAMPLE = """example:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --reverse-scorer runs/fr-en --output nmt-table.gz
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -73,12 +70,13 @@ def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.signature import new_sidecar
+    from smt_bridge.tables import check_factors, write_record
 
     output = _output_of(args)
     new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
-    _check_factors(first, args.factor)
+    check_factors(first, args.factor)
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
@@ -90,7 +88,7 @@ def run(args: argparse.Namespace) -> int:
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if new_sidecar(output) is not None:
-            _write_record(output, {**_record(args, first.scores), "signatures": signatures}, _sum(pieces))
+            write_record(output, vars(args), scores_before=first.scores, signatures=signatures, counts=_sum(pieces))
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
@@ -111,10 +109,7 @@ class RescoreWorker:
     @property
     def description(self) -> dict[str, Any]:
         """The signatures of the models."""
-        signatures = {"scorer": self._scorers.direct.signature}
-        if self._scorers.reverse is not None:
-            signatures["reverse_scorer"] = self._scorers.reverse.signature
-        return signatures
+        return dict(self._scorers.signatures)
 
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
@@ -149,11 +144,12 @@ def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
+    from smt_bridge.signature import sidecar_path
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
-    record, files = output + SIDECAR, {args.input: args.input}
+    record, files = sidecar_path(output), {args.input: args.input}
     return Job(output, description, source, progress=tell, record=record, files=files)
 
 
@@ -161,13 +157,6 @@ def _shard_of(window: Window) -> Shard:
     from smt_bridge.jobs.manifest import shard_of
 
     return shard_of(window.first, window.content)
-
-
-def _write_record(output: str, record: dict[str, Any], counts: Counts) -> None:
-    from nmt_core.files import open_output
-
-    with open_output(output + SIDECAR) as stream:
-        stream.write(json.dumps({**record, "counts": counts._asdict()}, indent=2).encode() + b"\n")
 
 
 def _sum(pieces: Iterable[dict[str, float]]) -> Counts:
@@ -205,31 +194,6 @@ def _columns(args: argparse.Namespace) -> tuple[str, ...]:
     from smt_bridge.phrase_scoring import column_names
 
     return column_names(reverse=bool(args.reverse_scorer), unknown_count=args.unknown_count)
-
-
-def _record(args: argparse.Namespace, scores_before: int) -> dict[str, Any]:
-    """What the new table is: names and options, so that `wire` and a reader of next year know."""
-    options = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
-    return {
-        "scores_before": scores_before,
-        "added": list(_columns(args)),
-        "options": {name: getattr(args, name) for name in options},
-    }
-
-
-def _check_factors(window: Window, option: str | None) -> None:
-    """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone."""
-    from smt_bridge.errors import FormatError
-    from smt_bridge.formats.factors import look_factored, parse_factors
-    from smt_bridge.formats.phrase_table import split_window
-
-    if option is not None:
-        parse_factors(option)
-        return
-    columns = split_window(window.beginning(_LOOKED_AT))
-    if look_factored(columns.sources) or look_factored(columns.targets):
-        problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
-        raise FormatError(window.path, problem, line=window.first)
 
 
 def _remark_on(window: Window, *, quiet: bool) -> None:

@@ -17,7 +17,7 @@ from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Feature
 from smt_bridge.formats.nbest import NbestEntry, NbestList, parse_entry
 from smt_bridge.merging import Columns, ExactValue, Fill, Merger, layout
-from smt_bridge.rerank import Reranker
+from smt_bridge.reranking import Reranker
 
 MOSES, NEURAL = "moses", "nmt"
 

@@ -129,25 +129,6 @@ def density(
     return _svg(left + side + 20, top + side + 46, title, parts)
 
 
-def heat(weights: Sequence[Sequence[float]], across: Sequence[str], down: Sequence[str], *, title: str) -> str:
-    """Attention: one row for each target word, one column for each source word."""
-    cell, left = 22, 12 + 8 * max((len(word) for word in down), default=0)
-    top = 12 + 6 * max((len(word) for word in across), default=0)
-    parts = []
-    for column, word in enumerate(across):
-        x = left + column * cell + 15
-        parts.append(f'<text transform="translate({x} {top - 5}) rotate(-60)">{text(word)}</text>')
-    for row, word in enumerate(down):
-        parts.append(f'<text x="{left - 6}" y="{top + row * cell + 15}" text-anchor="end">{text(word)}</text>')
-        for column, weight in enumerate(weights[row]):
-            parts.append(
-                f'<rect class="second" x="{left + column * cell}" y="{top + row * cell}" width="{cell - 1}"'
-                f' height="{cell - 1}" opacity="{max(weight, 0.03):.2f}">'
-                f"<title>{text(word)} / {text(across[column])}: {weight:.2f}</title></rect>"
-            )
-    return _svg(left + cell * len(across) + 60, top + cell * len(down) + 6, title, parts)
-
-
 def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
     return (
         f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" aria-label="{text(title)}">'

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.inference.attention_svg import attention_svg
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.small_files import read_json
 from smt_bridge.formats.nbest import NbestEntry, NbestList
@@ -23,7 +24,7 @@ from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
 from smt_bridge.report import charts
 from smt_bridge.report.page import page, pairs, section, table, text
-from smt_bridge.rerank import Choice, Reranker, choice_of
+from smt_bridge.reranking import Choice, Reranker, choice_of
 from smt_bridge.tuning.pro import sentence_scores
 
 _EMPTY = NbestEntry(0, b"", {}, None, 0, (), -1, -1)  # what a sentence without a list is judged as
@@ -296,9 +297,7 @@ def _words(one: Sentence, scores: Mapping[SentencePair, PairScore]) -> str:
         parts.append(f'<h3>log p of every word, {name}: {score.log_prob:.2f}</h3><p class="words">{coloured}</p>')
         if name == "after" and score.attention is not None:
             across = [*one.source.split(" "), "</s>"]
-            parts.append(
-                "<h3>Where the winner looked</h3>" + charts.heat(score.attention, across, words, title="attention")
-            )
+            parts.append("<h3>Where the winner looked</h3>" + attention_svg(score.attention, across, words))
     return "".join(parts)
 
 

@@ -274,6 +274,13 @@ def list_statistics(
     fewer lines than ``sentences``.
     """
     texts = [read_references(reference, sentences, path=path) for reference in references]
+    return statistics_against(texts, tokenize=tokenize, language=language, metric=metric)
+
+
+def statistics_against(
+    texts: Sequence[Sequence[str]], *, tokenize: str | None, language: str | None, metric: Metric = BLEU
+) -> Callable[[NbestList], Counts]:
+    """As ``list_statistics``, against references (lists of lines) that were read."""
     count_all = counter(metric, tokenize or ("13a" if language else "none"))
     prepare = detokenizer(language) if language else None
 

@@ -6,7 +6,7 @@ import pytest
 
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestList, parse_entry
-from smt_bridge.rerank import Reranker
+from smt_bridge.reranking import Reranker
 
 
 def list_of(*features: bytes) -> NbestList:

@@ -1,0 +1,59 @@
+"""Attention as a drawing: an SVG that needs nothing else, for pages, notebooks and files.
+
+Text takes the colour that surrounds the drawing, so that it can be read in light and dark; classes let a page
+choose its own colours. Every cell has a title that says its words and its weight.
+"""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from nmt_core.messages import show
+
+_NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
+_CELL = 22
+_COLOUR = "#1565c0"
+_FAINTEST = 0.03  # of what is drawn, so that a row can be followed
+
+
+def attention_svg(
+    weights: Sequence[Sequence[float]],
+    across: Sequence[str],
+    down: Sequence[str],
+    *,
+    title: str = "attention",
+    namespace: bool = False,
+) -> str:
+    """One row for each target word (``down``), one column for each source word (``across``).
+
+    A file of its own needs a ``namespace``; in a page there is none.
+    """
+    left = 12 + 8 * max(map(len, down), default=0)
+    top = 12 + 6 * max(map(len, across), default=0)
+    width, height = left + _CELL * len(across) + 60, top + _CELL * len(down) + 6
+    words = [
+        f'<text transform="translate({left + column * _CELL + 15} {top - 5}) rotate(-60)">{_text(word)}</text>'
+        for column, word in enumerate(across)
+    ]
+    words += [
+        f'<text x="{left - 6}" y="{top + row * _CELL + 15}" text-anchor="end">{_text(word)}</text>'
+        for row, word in enumerate(down)
+    ]
+    cells = [
+        f'<rect class="second" x="{left + column * _CELL}" y="{top + row * _CELL}" width="{_CELL - 1}"'
+        f' height="{_CELL - 1}" opacity="{max(weight, _FAINTEST):.2f}">'
+        f"<title>{_text(down[row])} / {_text(across[column])}: {weight:.2f}</title></rect>"
+        for row, line in enumerate(weights)
+        for column, weight in enumerate(line)
+    ]
+    return (
+        f'<svg{_NAMESPACE if namespace else ""} role="img" viewBox="0 0 {width} {height}" width="{width}"'
+        f' aria-label="{_text(title)}">'
+        f'<g fill="currentColor" font-family="system-ui, sans-serif" font-size="12">{"".join(words)}</g>'
+        f'<g fill="{_COLOUR}">{"".join(cells)}</g></svg>'
+    )
+
+
+def _text(value: str) -> str:
+    return html.escape(show(value), quote=True)

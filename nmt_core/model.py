@@ -1,0 +1,177 @@
+"""A trained model in Python: the numbers are those of ``nmt-core decode``, ``score`` and ``embed``.
+
+Shapes: N texts, D numbers of a vector.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt_core.device import choose_device, choose_dtype
+from nmt_core.errors import ConfigError
+from nmt_core.inference.alignment import AlignedPair
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.text_forms import TextForm, scorer_of_form
+from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.vectors import source_vectors
+from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.checkpoint import load_model as load_folder
+
+_WINDOW = 5000  # pairs scored together, as by the command
+
+
+def load_model(*folders: str | os.PathLike[str], device: str = "auto", dtype: str = "float32") -> Model:
+    """Load a model folder, or several as one ensemble.
+
+    Args:
+        folders: Model folders, as ``nmt-core train`` and ``init`` write them.
+        device: ``auto`` (a GPU if there is one), ``cpu``, ``cuda`` or ``cuda:N``.
+        dtype: ``float32``, ``float64``, ``bfloat16``, or ``tf32`` on a GPU.
+
+    Raises:
+        ModelError: a folder cannot be used.
+        ConfigError: the device or precision is not there, or the models do not go together.
+    """
+    chosen = choose_device(device)
+    precision = choose_dtype(dtype, chosen)
+    return Model([load_folder(os.fspath(folder), device=chosen, dtype=precision) for folder in folders])
+
+
+class Model:
+    """A model, or an ensemble of several, made by ``load_model``.
+
+    Texts are single lines, as the model reads them: tokenised (or cut into subwords) with single spaces, unless an
+    argument says otherwise. It is a ``PairScorer``, so that it can be given to ``smt_bridge``.
+    """
+
+    def __init__(self, models: Sequence[LoadedModel]) -> None:
+        self._models = tuple(models)
+        self._scorer = ModelPairScorer(models)
+
+    def __repr__(self) -> str:
+        folders = ", ".join(repr(loaded.folder) for loaded in self._models)
+        return f"Model({folders}, {self.signature!r})"
+
+    @property
+    def signature(self) -> str:
+        """What the numbers depend on: models, precision, device, versions; ``key:value`` fields between ``|``."""
+        return self._scorer.signature
+
+    def translate(
+        self, texts: Iterable[str], *, raw: bool = False, config: DecodingConfig | None = None
+    ) -> list[Translation]:
+        """The best translation of every text, as ``nmt-core decode``.
+
+        Args:
+            texts: Source lines; with ``raw`` running text, which goes through the model's own preparation.
+            raw: Whether text comes in, and goes out, as people write it.
+            config: How to search (default: a beam of 12, log-probabilities divided by lengths).
+
+        Raises:
+            ConfigError: the search cannot be done with this model.
+        """
+        return [found[0] for found in self._translated(texts, config or DecodingConfig(), raw=raw)]
+
+    def nbest(
+        self, texts: Iterable[str], n: int, *, raw: bool = False, config: DecodingConfig | None = None
+    ) -> list[list[Translation]]:
+        """Up to ``n`` translations of every text, the best first, as ``nmt-core decode --nbest``.
+
+        The beam is at least ``n``; other arguments are those of ``translate``.
+        """
+        config = config or DecodingConfig()
+        wanted = config.to_mapping() | {"nbest": n, "beam": max(config.beam, n)}
+        return self._translated(texts, DecodingConfig.from_mapping(wanted, origin="nbest"), raw=raw)
+
+    def score(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        per_word: bool = False,
+        attention: bool = False,
+        form: TextForm = "prepared",
+    ) -> list[PairScore]:
+        """The log-probability log p(target | source), in nats, of every (source, target), as ``nmt-core score``.
+
+        Args:
+            pairs: Sources and targets.
+            per_word: Also give the log-probability of every target word, and of the end.
+            attention: Also give the attention weights, where the model has them.
+            form: ``prepared``: as the model reads text; ``surface``: words of a Moses system, which the model cuts
+                into its subwords (numbers are for the words); ``raw``: running text.
+
+        Raises:
+            ConfigError: a pair is not one, or the members of an ensemble were prepared differently.
+        """
+        named = [_pair(pair) for pair in pairs]
+        scorer = self._scorer_of(form)
+        windows = (named[start : start + _WINDOW] for start in range(0, len(named), _WINDOW))
+        scored = (scorer.score(window, per_word=per_word, attention=attention) for window in windows)
+        return list(itertools.chain.from_iterable(scored))
+
+    def attention(self, source: str, target: str | None = None, *, form: TextForm = "prepared") -> AlignedPair:
+        """Where the model looks in ``source`` for each word of ``target`` (default: of its own translation).
+
+        The answer draws itself in a notebook.
+
+        Raises:
+            ConfigError: the model has no attention, or ``form`` is ``raw``, whose words are not those of the text.
+        """
+        if form == "raw":
+            raise ConfigError("attention is to the words of a text: give it tokenised, not raw")
+        if target is None:
+            found = self._translated([source], DecodingConfig(), attention=True)[0][0]
+            pair = AlignedPair(found.source_words, found.words, found.attention, found.aligns)
+        else:
+            named = _pair((source, target))
+            pair = AlignedPair.of(named, self._scorer_of(form).score([named], attention=True)[0])
+        if pair.attention is None:
+            raise ConfigError(f"{self._folders}: has no attention; models such as rnnsearch have")
+        return pair
+
+    def encode(self, texts: Iterable[str]) -> npt.NDArray[np.float32]:
+        """The vectors of sources, (N, D), as ``nmt-core embed``: what the encoder is left with.
+
+        Raises:
+            ConfigError: this is an ensemble, or a model without an encoder.
+        """
+        if len(self._models) > 1:
+            raise ConfigError("vectors are those of one model; an ensemble has none")
+        return source_vectors(self._models[0], _lines(texts))
+
+    @property
+    def _folders(self) -> str:
+        return ", ".join(loaded.folder for loaded in self._models)
+
+    def _scorer_of(self, form: TextForm) -> PairScorer:
+        return scorer_of_form(self._models, self._scorer, form)
+
+    def _translated(
+        self, texts: Iterable[str], config: DecodingConfig, *, raw: bool = False, attention: bool = False
+    ) -> list[list[Translation]]:
+        translator = Translator(self._models, config=config, attention=attention)
+        return list(translator.translate_stream(_lines(texts), raw=raw))
+
+
+def _pair(pair: tuple[str, str]) -> SentencePair:
+    if isinstance(pair, str) or len(pair) != 2:
+        raise ConfigError(f"expected a (source, target), found {pair!r:.80}")
+    return SentencePair(*_lines(pair))
+
+
+def _lines(texts: Iterable[str]) -> list[str]:
+    """Checked: one text would be taken for its letters, and a line end for a part of a word."""
+    if isinstance(texts, str):
+        raise ConfigError(f"expected a list of texts, found one: [{texts[:60]!r}]")
+    lines = list(texts)
+    for line in lines:
+        if "\n" in line:
+            raise ConfigError(f"a text is one line, but this has several: {line!r:.80}")
+    return lines

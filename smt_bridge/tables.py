@@ -1,0 +1,120 @@
+"""Rescoring a phrase table in this process, and the record that lies beside a rescored table."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.files import open_output
+from nmt_core.interfaces import PairScorer
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.factors import look_factored, parse_factors
+from smt_bridge.formats.phrase_table import Window, read_windows, split_window
+from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
+from smt_bridge.scorers import one_thread, opened
+from smt_bridge.signature import new_sidecar, sidecar_path
+
+_RECORDED = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
+_LOOKED_AT = 500  # lines that tell whether words have factors
+
+
+def rescore_table(
+    table: str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    scorer: str | PairScorer,
+    *,
+    reverse_scorer: str | PairScorer | None = None,
+    unknown_count: bool = False,
+    unescape: bool = False,
+    factor: str | None = None,
+) -> Counts:
+    """Add neural scores to a Moses phrase table, and the record beside it, as ``smt-bridge rescore-table``.
+
+    In one process, and from the beginning if it is interrupted; large tables are for the command.
+
+    Args:
+        table: The table, plain or compressed.
+        output: The new one; ``OUTPUT.json`` says what was added.
+        scorer: A model folder, several with commas (an ensemble), ``grpc:HOST:PORT``, or anything that scores pairs,
+            such as ``nmt_core.load_model(folder)``: p(target | source).
+        reverse_scorer: One of the other direction: p(source | target).
+        unknown_count: Also add exp(number of unknown target words).
+        unescape: Undo Moses' escapes before scoring.
+        factor: Of words with factors score this one, or ``SOURCE,TARGET``, from 0.
+
+    Raises:
+        FormatError: a line is malformed, or words have factors and ``factor`` is not given.
+        BridgeError: a score is not a finite number.
+    """
+    table, output = os.fspath(table), os.fspath(output)
+    if output != "-" and os.path.realpath(output) == os.path.realpath(table):
+        raise ConfigError(f"{output} is also read and would be lost; give another name")
+    record = new_sidecar(output)
+    windows = read_windows(table)
+    first = next(windows)
+    check_factors(first, factor)
+    scorers = Scorers(
+        direct=opened(scorer),
+        reverse=None if reverse_scorer is None else opened(reverse_scorer),
+        unknown_count=unknown_count,
+        unescape=unescape,
+        factors=parse_factors(factor) if factor else None,
+    )
+    total = Counts()
+    with one_thread(), open_output(output) as stream:
+        for window in chain([first], windows):
+            rescored = rescore_chunk(window, scorers)
+            stream.write(rescored.content)
+            total = total.plus(rescored.counts)
+        if record is not None:
+            Path(record).unlink(missing_ok=True)  # never the old record beside the new table
+    if record is not None:
+        exact = "float32" if isinstance(scorer, str) else None  # what is opened here; of others the signature tells
+        options = {
+            "input": table,
+            "scorer": _name(scorer),
+            "reverse_scorer": None if reverse_scorer is None else _name(reverse_scorer),
+            "unknown_count": unknown_count,
+            "unescape": unescape,
+            "factor": factor,
+            "dtype": exact,
+            "softmax": exact and "full",
+        }
+        write_record(output, options, scores_before=first.scores, signatures=scorers.signatures, counts=total)
+    return total
+
+
+def check_factors(window: Window, option: str | None) -> None:
+    """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone."""
+    if option is not None:
+        parse_factors(option)
+        return
+    columns = split_window(window.beginning(_LOOKED_AT))
+    if look_factored(columns.sources) or look_factored(columns.targets):
+        problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
+        raise FormatError(window.path, problem, line=window.first)
+
+
+def write_record(
+    output: str, options: Mapping[str, Any], *, scores_before: int, signatures: Mapping[str, str], counts: Counts
+) -> None:
+    """What the new table is: names and options, so that ``wire`` and a reader of next year know."""
+    added = column_names(reverse=bool(options["reverse_scorer"]), unknown_count=options["unknown_count"])
+    record = {
+        "scores_before": scores_before,
+        "added": list(added),
+        "options": {name: options[name] for name in _RECORDED},
+        "signatures": dict(signatures),
+        "counts": counts._asdict(),
+    }
+    with open_output(sidecar_path(output)) as stream:
+        stream.write(json.dumps(record, indent=2).encode() + b"\n")
+
+
+def _name(scorer: str | PairScorer) -> str:
+    return scorer if isinstance(scorer, str) else scorer.signature

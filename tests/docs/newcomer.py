@@ -1,0 +1,80 @@
+"""What ``make demo`` leaves behind, with little in it: the beginning of the example system and untrained models."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import yaml
+
+from nmt_core.commands.main import main as nmt_core
+from tests.docs.commands import PROGRAMS, ROOT
+
+EXAMPLE = ROOT / "examples" / "en-fr"
+SENTENCES = 30
+PHRASES = 400
+SMALL = "hidden=8 embedding=8 maxout=4"
+
+
+def beginning(path: Path) -> bytes:
+    """The part of a file of the example that belongs to the first sentences, or the first phrases."""
+    lines = gzip.decompress(path.read_bytes()).splitlines(keepends=True)
+    if "nbest" in path.name:
+        return b"".join(line for line in lines if int(line.split()[0]) < SENTENCES)
+    return b"".join(lines[: PHRASES if "table" in path.name else SENTENCES])
+
+
+def shrink_example(folder: Path) -> None:
+    """The example system in the folder, with little in it."""
+    for path in EXAMPLE.glob("*/*"):
+        copy = folder / "examples" / "en-fr" / path.parent.name / path.name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        if path.suffix == ".gz" and "lm." not in path.name:
+            copy.write_bytes(gzip.compress(beginning(path)))
+        elif path.is_file():
+            shutil.copy(path, copy)
+
+
+def make_models(demo: Path, data: Path) -> None:
+    """What ``make demo`` leaves behind and the commands use."""
+    demo.mkdir(parents=True)
+    for language in ("en", "fr"):
+        words = gzip.decompress((data / f"train.tok.{language}.gz").read_bytes()).decode().split()
+        (demo / f"{language}.vocab").write_text("\n".join(["</s>", "<unk>", *dict.fromkeys(words)]) + "\n")
+    for preset, options in (("rnnsearch", f"{SMALL} alignment=8"), ("rnnencdec", SMALL)):
+        settings = [word for option in options.split() for word in ("--set", f"model.{option}")]
+        vocabularies = ["--source-vocab", str(demo / "en.vocab"), "--target-vocab", str(demo / "fr.vocab")]
+        assert nmt_core(["init", str(demo / preset), "--preset", preset, *vocabularies, *settings]) == 0
+    settings_of_run = {
+        "folder": str(demo / "rnnsearch"),
+        "model": {"type": "rnnsearch", "hidden": 8, "embedding": 8, "maxout": 4, "alignment": 8},
+        "data": {"source": str(data / "train.tok.en.gz"), "target": str(data / "train.tok.fr.gz"), "hold_out": 5},
+        "training": {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word", "batch_sentences": 8}
+        | {"max_updates": 20, "validate_every": 20, "select_by": "nll"},
+    }
+    (demo / "rnnsearch.yaml").write_text(yaml.safe_dump(settings_of_run))
+    (demo / "lm.fr.arpa").write_bytes(gzip.decompress((EXAMPLE / "moses" / "lm.fr.arpa.gz").read_bytes()))
+
+
+def make_folder(folder: Path) -> None:
+    """All of it, and the programs in ``.venv/bin``."""
+    shrink_example(folder)
+    make_models(folder / "runs" / "demo", folder / "examples" / "en-fr" / "data")
+    programs = folder / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    for name, package in PROGRAMS.items():
+        (programs / name).write_text(f'#!/bin/sh\nexec {sys.executable} -m {package} "$@"\n')
+        (programs / name).chmod(0o755)
+
+
+def run(script: str, folder: Path) -> str:
+    """Run some lines of shell, which stop at the first that fails; standard output."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = ["bash", "-eux", "-c", f"PATH=$PWD/.venv/bin:$PATH\n{script}"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
