@@ -34,6 +34,7 @@ from nmt_core.commands import (
 )
 from nmt_core.commands.parser import Parser
 from nmt_core.errors import NmtError
+from nmt_core.extras import what_is_missing
 from nmt_core.files import NO_ROOM, check_files
 from nmt_core.messages import say
 from nmt_core.version import VERSION
@@ -111,6 +112,11 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         if debug:
             raise
         say(f"{name}: {_problem(error)}")
+        return 2
+    except ModuleNotFoundError as error:
+        if debug or not what_is_missing(error):
+            raise
+        say(f"{name}: {what_is_missing(error)}")
         return 2
     except KeyboardInterrupt:
         say(f"{name}: interrupted")

@@ -4,22 +4,41 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gzip
 import io
 import lzma
 import sys
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from isal import igzip, isal_zlib
+from nmt_core.errors import NmtError
 
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
+def _load_isal() -> tuple[Any, Any]:
+    """None where the client was installed alone: then the standard library does it."""
+    try:
+        from isal import igzip, isal_zlib
+    except ImportError:
+        return None, None
+    return igzip, isal_zlib
+
+
+def _load_zstd() -> Any:
+    try:
+        if sys.version_info >= (3, 14):
+            from compression import zstd
+        else:
+            from backports import zstd
+    except ImportError:
+        return None
+    return zstd
+
+
+igzip, isal_zlib = _load_isal()
+zstd = _load_zstd()
 _LEVEL = 2  # isal's default: about ten times the speed of zlib's level 6, 10 % larger files
 _BUFFER = 1 << 20
-_CHECKED: dict[int, int] = {zstd.CompressionParameter.checksum_flag: 1}  # as the zstd program has it
 
 
 class Compression(NamedTuple):
@@ -34,15 +53,34 @@ class Compression(NamedTuple):
     damaged: tuple[type[Exception], ...]
 
 
+def _zstd() -> Any:
+    """The module. Raises NmtError where it is not installed."""
+    if zstd is None:
+        raise NmtError("files compressed with zstd need backports.zstd: pip install hybridmt")
+    return zstd
+
+
+def _checked() -> dict[int, int]:
+    """With a checksum, as the zstd program has it."""
+    return {_zstd().CompressionParameter.checksum_flag: 1}
+
+
 _ALL = (
     Compression(
         "gzip",
         ".gz",
         b"\x1f\x8b",
-        read=lambda raw: igzip.IGzipFile(fileobj=raw, mode="rb"),
-        write=lambda raw: igzip.IGzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_LEVEL, mtime=0),
-        pack=lambda content: cast(bytes, igzip.compress(content, _LEVEL, mtime=0)),
-        damaged=(igzip.BadGzipFile, cast(type[Exception], isal_zlib.error)),
+        read=lambda raw: gzip.GzipFile(fileobj=raw) if igzip is None else igzip.IGzipFile(fileobj=raw, mode="rb"),
+        write=lambda raw: (
+            gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
+            if igzip is None
+            else igzip.IGzipFile(filename="", mode="wb", fileobj=raw, compresslevel=_LEVEL, mtime=0)
+        ),
+        pack=lambda content: cast(
+            bytes,
+            gzip.compress(content, mtime=0) if igzip is None else igzip.compress(content, _LEVEL, mtime=0),
+        ),
+        damaged=(gzip.BadGzipFile, zlib.error if igzip is None else isal_zlib.error),
     ),
     Compression(
         "xz",
@@ -57,10 +95,10 @@ _ALL = (
         "zstd",
         ".zst",
         b"\x28\xb5\x2f\xfd",
-        read=zstd.ZstdFile,
-        write=functools.partial(zstd.ZstdFile, mode="wb", options=_CHECKED),
-        pack=functools.partial(zstd.compress, options=_CHECKED),
-        damaged=(zstd.ZstdError,),
+        read=lambda raw: _zstd().ZstdFile(raw),
+        write=lambda raw: _zstd().ZstdFile(raw, mode="wb", options=_checked()),
+        pack=lambda content: cast(bytes, _zstd().compress(content, options=_checked())),
+        damaged=() if zstd is None else (zstd.ZstdError,),
     ),
 )
 DAMAGED = tuple(error for compression in _ALL for error in compression.damaged)

@@ -22,7 +22,7 @@ try:
     from nmt_core.serving.refusal import from_trailers
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
-    raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
+    raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[client]'") from error
 
 _TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
 _HOPELESS = ("OUT_OF_MEMORY",)

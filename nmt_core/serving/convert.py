@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScore, SentencePair
@@ -53,14 +52,14 @@ def score_response(scores: Sequence[PairScore | Refusal], request: pb.ScoreReque
 def _pair_score(score: PairScore | Refusal) -> pb.PairScore:
     if isinstance(score, Refusal):
         return pb.PairScore(error=to_error(score))
-    weights = np.array(() if score.attention is None else score.attention, dtype=np.float32)
+    weights = score.attention or ()
     return pb.PairScore(
         log_prob=score.log_prob,
         unknown_source_words=score.unknown_source,
         unknown_target_words=score.unknown_target,
         word_log_probs=score.word_log_probs or (),
-        attention=weights.ravel().tolist(),
-        attention_columns=weights.shape[1] if weights.size else 0,
+        attention=itertools.chain.from_iterable(weights),
+        attention_columns=len(weights[0]) if weights else 0,
     )
 
 

@@ -16,7 +16,7 @@ from tests.docs.commands import PAGES, PROGRAMS, ROOT, Command, blocks, commands
 OTHERS = {
     "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
-    "docker and buf": {"--build-arg", "--against"},
+    "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "benchmarks/": {"--cores", "--sizes", "--sentences"},
     "scripts/generate_proto.py": {"--check", "--release"},
