@@ -27,6 +27,7 @@ from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig, Samplin
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -79,7 +80,8 @@ class Translator:
     empty translation, log-probability 0, without asking the models. With ``fusion`` a language model
     has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
-    says what is written instead of ``<unk>``, which takes models with attention (else ConfigError).
+    says what is written instead of ``<unk>``, which takes models with attention (else ConfigError). Models that spell
+    words write none (``nmt_core.inference.spelling``).
 
     Lines are text, or ``SourceLine``s, whose translations have a prefix or contain phrases. One that cannot be
     translated so is a ConfigError that names its number.
@@ -111,8 +113,11 @@ class Translator:
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
+        self._speller = speller_of(models)
         if unknowns is not None:
             self._check_attends("replacing <unk>")
+        if self._speller is not None:
+            self._check_spells(unknowns is not None, average)
         if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
             self._check_attends("a coverage penalty")
         self._processor: RawText | None = None
@@ -123,6 +128,13 @@ class Translator:
     def _check_attends(self, purpose: str) -> None:
         if self.predictor.aligns is None:
             raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
+
+    def _check_spells(self, replaces: bool, average: str) -> None:
+        """Raises ConfigError for what does not go with spelling."""
+        if replaces:
+            raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
+        if average != "log-probabilities":
+            raise ConfigError(f"models that spell are averaged by log-probabilities, not by {average}: {self._folders}")
 
     @property
     def _folders(self) -> str:
@@ -155,9 +167,17 @@ class Translator:
             found[number] = [hypothesis.turned(self.order, self._aligns) for hypothesis in hypotheses]
         if self._coarse:
             self._score_again(found, asked, [request.key for request in to_search])
+        written = [
+            [Found(hypothesis, self._words(hypothesis, line)) for hypothesis in hypotheses]
+            for hypotheses, line in zip(found, asked, strict=True)
+        ]
+        if self._speller is not None:
+            numbers = [self._number(request, first, self.config) for request in requests]
+            unspelled = zip(asked, written, numbers, strict=True)
+            written = self._speller.spell([Unspelled(line.text, one, self.config, n) for line, one, n in unspelled])
         return [
-            [self._translation(hypothesis, line, source.words, raw=raw) for hypothesis in hypotheses]
-            for hypotheses, line, source in zip(found, asked, sources, strict=True)
+            [self._translation(*one, source.words, raw=raw) for one in translations]
+            for translations, source in zip(written, sources, strict=True)
         ]
 
     @property
@@ -238,9 +258,10 @@ class Translator:
                         yield request.key, checked(Finished(request.key, hypotheses if numbers else []))
 
     @staticmethod
-    def _number(request: Request[int], first: int, config: SamplingConfig) -> int:
+    def _number(request: Request[int], first: int, config: DecodingConfig | SamplingConfig) -> int:
         """What the random numbers of a source are made of, beside the seed."""
-        return number_of_text(request.source.text) if config.by_text else first + request.key
+        by_text = isinstance(config, SamplingConfig) and config.by_text
+        return number_of_text(request.source.text) if by_text else first + request.key
 
     @staticmethod
     def _checked(done: Finished[int], first: int) -> list[Hypothesis]:
@@ -249,19 +270,21 @@ class Translator:
         except ConfigError as error:
             raise ConfigError(f"line {first + done.key + 1}: {error}") from error
 
+    def _words(self, hypothesis: Hypothesis, line: SourceLine) -> tuple[str, ...]:
+        """The words of a translation, those of prefix and constraints as they were given."""
+        words = self.target.decode(hypothesis.words)
+        return tuple(line.surface(words, hypothesis.taken) if line.prefix or line.constraints else words)
+
     def _translation(
-        self, hypothesis: Hypothesis, line: SourceLine, source: tuple[str, ...], *, raw: bool
+        self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...], *, raw: bool
     ) -> Translation:
-        words, counts = self.target.decode(hypothesis.words), NOTHING_REPLACED
-        if line.prefix or line.constraints:
-            words = line.surface(words, hypothesis.taken)
+        counts = NOTHING_REPLACED
         if self.unknowns is not None and hypothesis.attention is not None:
-            replaced, counts = self.unknowns.replace(words, source, hypothesis.attention, self._aligns)
-            words = list(replaced)
+            words, counts = self.unknowns.replace(words, source, hypothesis.attention, self._aligns)
         text = " ".join(words)
         return Translation(
             text=self.processor.detokenize(text) if raw else text,
-            words=tuple(words),
+            words=words,
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
             word_log_probs=hypothesis.word_log_probs,

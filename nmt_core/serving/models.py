@@ -85,8 +85,9 @@ class ServedModel:
     ``proportions`` say what it costs, and how large its batch may be.
     ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
     phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
-    supported); ``attends`` says whether there is attention, ``unknowns`` what is written for <unk> where a
-    request wants that; ``scorers`` makes the scorer for another form of text than the model reads (None: all
+    supported); ``attends`` says whether there is attention, ``spells`` whether unknown words are spelled,
+    ``unknowns`` what is written for <unk> where a request wants that; ``scorers`` makes the scorer for another form of
+    text than the model reads (None: all
     are as the model reads them). ``source_factors`` is how many factors it reads beside each source word.
     """
 
@@ -101,6 +102,7 @@ class ServedModel:
     source_words: int = 0
     target_words: int = 0
     attends: bool = False
+    spells: bool = False
     unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
     vector_size: int = 0
     proportions: Proportions = dataclasses.field(default_factory=Proportions)
@@ -189,6 +191,7 @@ def open_served_model(
         source_factors=len(loaded[0].factors),
         target_words=len(loaded[0].target),
         attends=has_attention,
+        spells=loaded[0].model.spells,
         unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),
         vector_size=0 if encoder is None else encoder.config.hidden,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ModelError
@@ -12,6 +12,7 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
+from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translator import Translation, make_predictor
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
@@ -45,7 +46,7 @@ class RunningSearch:
 
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
         self._models, self._unknown = tuple(models), unknown
-        self._rescores = search_is_coarse(models)
+        self._rescores, self._speller = search_is_coarse(models), speller_of(models)
         self._target, self._order = models[0].target, models[0].target_order
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
@@ -91,8 +92,8 @@ class RunningSearch:
             done.key: (self._admitted.pop(done.key), [self._in_text(one) for one in done.hypotheses])
             for done in self._search.step()
         }
-        for key, sentence, hypotheses in self._scored(finished):
-            nbest: Any = [self._translation(hypothesis, sentence.source.words) for hypothesis in hypotheses]
+        for key, sentence, translations in self._spelled(self._scored(finished)):
+            nbest: Any = [self._translation(*one, sentence.source.words) for one in translations]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
 
@@ -116,8 +117,22 @@ class RunningSearch:
         """With the ids of the vocabulary in the order of the text."""
         return hypothesis.turned(self._order, self._aligns)
 
-    def _translation(self, hypothesis: Hypothesis, source: tuple[str, ...]) -> Translation:
-        words = tuple(self._target.decode(hypothesis.words))
+    def _spelled(
+        self, finished: Iterable[tuple[int, _Admitted, list[Hypothesis]]]
+    ) -> Iterator[tuple[int, _Admitted, list[Found]]]:
+        """With their words, unknown ones spelled where the models spell."""
+        found = [
+            (key, sentence, [Found(one, tuple(self._target.decode(one.words))) for one in hypotheses])
+            for key, sentence, hypotheses in finished
+        ]
+        if self._speller is None:
+            yield from found
+            return
+        asked = [Unspelled(sentence.source.text, nbest, sentence.config) for _, sentence, nbest in found]
+        for (key, sentence, _), spelled in zip(found, self._speller.spell(asked), strict=True):
+            yield key, sentence, spelled
+
+    def _translation(self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...]) -> Translation:
         numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
         return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=self._aligns)
 

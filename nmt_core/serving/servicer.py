@@ -219,6 +219,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         attention = request.with_attention or request.replace_unknown
         if request.replace_unknown and not place.model.attends:
             raise not_supported(f"replace_unknown needs a model with attention; {place.name!r} has none")
+        if request.replace_unknown and place.model.spells:
+            raise not_supported(f"replace_unknown is for models that write <unk>; {place.name!r} spells unknown words")
         size = searched_as(config)
         check_items(self.limits, len(request.texts), "texts", answers=size.nbest)
         texts = await self._tokenized(place, request.texts, raw=request.raw)

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
+
 import pytest
 import torch
 
 from nmt_core.data.batching import Batch
 from nmt_core.errors import ConfigError
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.source_line import SourceLine
+from nmt_core.inference.spelling import Found, Speller, Unspelled
+from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.hybrid import Hybrid
+from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.text.characters import Characters
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
+from tests.nmt_core.models import luong_reference
 from tests.spelling_models import SOURCE, TARGET, spelling_model
 
 PAIRS = [
@@ -93,3 +107,135 @@ def test_coarse_numbers_are_near() -> None:
     coarse = ModelPairScorer([spelling_model(dtype=torch.bfloat16)]).score(PAIRS)
     for one, other in zip(exact, coarse, strict=True):
         assert one.log_prob == pytest.approx(other.log_prob, abs=0.3)
+
+
+# --- search and samples
+
+LINES = ["the axolotl is", "the quokka is of", "", "of", "tux the"]
+
+
+def assert_scored_as_written(found: Sequence[Sequence[Translation]], members: Sequence[LoadedModel]) -> None:
+    pairs = [SentencePair(line, one.text) for line, nbest in zip(LINES, found, strict=True) for one in nbest if line]
+    translations = [one for line, nbest in zip(LINES, found, strict=True) for one in nbest if line]
+    for score, one in zip(ModelPairScorer(members).score(pairs, per_word=True), translations, strict=True):
+        assert one.log_prob == pytest.approx(score.log_prob, abs=1e-4)
+        assert one.word_log_probs == pytest.approx(score.word_log_probs, abs=1e-4)
+
+
+@pytest.mark.parametrize("order", TargetOrder)
+@pytest.mark.parametrize("config", [DecodingConfig(beam=4, nbest=3), SamplingConfig(samples=3)])
+def test_translations_are_spelled_and_have_the_score_of_their_text(
+    order: TargetOrder, config: DecodingConfig | SamplingConfig
+) -> None:
+    loaded = spelling_model(order=order, path="separate")
+    found = Translator([loaded], config=config).translate(LINES)
+    words = [word for nbest in found for one in nbest for word in one.words]
+    assert "<unk>" not in words
+    assert any(word not in TARGET for word in words)
+    assert_scored_as_written(found, [loaded])
+    again = Translator([loaded], config=config, batch_tokens=3, window=2).translate_stream(LINES)
+    assert [[one.text for one in nbest] for nbest in again] == [[one.text for one in nbest] for nbest in found]
+
+
+def test_an_ensemble_spells_with_the_mean_of_its_members() -> None:
+    members = [spelling_model(1), spelling_model(2, path="same")]
+    for config in (DecodingConfig(beam=3, nbest=2), SamplingConfig(samples=2)):
+        assert_scored_as_written(Translator(members, config=config).translate(LINES), members)
+
+
+def test_the_order_of_translations_is_that_of_their_words() -> None:
+    """The word ranking is not revised (thesis, 5.2.3); the numbers are those of the text."""
+    loaded = spelling_model()
+    config = DecodingConfig(beam=4, nbest=4)
+    spelled = Translator([loaded], config=config).translate(LINES)
+    loaded.model.__dict__["target_characters"] = Characters("", longest=6)
+    words = Translator([loaded], config=config).translate(LINES)
+    for mine, theirs in zip(spelled, words, strict=True):
+        assert [one.score for one in mine] == [one.score for one in theirs]
+        assert [[word if word in TARGET else "<unk>" for word in one.words] for one in mine] == [
+            list(one.words) for one in theirs
+        ]
+
+
+def test_coarse_search_has_the_numbers_of_the_pair_scorer() -> None:
+    loaded = spelling_model(dtype=torch.bfloat16)
+    found = Translator([loaded], config=DecodingConfig(beam=3, nbest=2)).translate(LINES)
+    assert any(word not in TARGET for nbest in found for one in nbest for word in one.words)
+    assert_scored_as_written(found, [loaded])
+
+
+def test_a_wide_beam_finds_the_likeliest_spelling_that_is_no_word() -> None:
+    """Against all words of three characters at most, from NumPy."""
+    loaded = spelling_model(target_characters="abc", longest_spelling=3)
+    speller = Speller([loaded])
+    beginning = Hypothesis((UNKNOWN_ID,), -1.0, -1.0, (-0.5, -0.5))
+    found = [Found(beginning, ("<unk>",))]
+    asked = [Unspelled(source, found, DecodingConfig(beam=60)) for source in ("the axolotl is", "of", "tux")]
+    p = {name: tensor.double().numpy() for name, tensor in loaded.model.named_parameters()}
+    for unspelled, ((spelled, (word,)),) in zip(asked, speller.spell(asked), strict=True):
+        assert isinstance(loaded.model, Hybrid)
+        sentence = loaded.encode_text(unspelled.source)
+        batch = Batch(loaded.model.collate([sentence]), loaded.model.collate_targets([loaded.encode_target("a")]))
+        starts_MH = loaded.model.known_targets(batch).starts_MH
+        assert starts_MH is not None
+        every = [one for length in (1, 2, 3) for one in itertools.product((1, 2, 3), repeat=length)]
+        scores = {
+            speller.characters.word(one): luong_reference.log_prob_of_spelling(p, starts_MH[0].double().numpy(), one)
+            for one in every
+        }
+        best = max((one for one in scores if one not in TARGET), key=scores.__getitem__)
+        assert word == best
+        assert spelled.log_prob == pytest.approx(-1.0 + scores[best], abs=1e-5)
+        assert spelled.word_log_probs == pytest.approx((-0.5 + scores[best], -0.5), abs=1e-5)
+
+
+def test_a_word_of_the_vocabulary_is_never_spelled() -> None:
+    """Nor ``<unk>``, whatever the characters; a scorer would read it as that word."""
+    loaded = spelling_model(target_characters="bc", longest_spelling=1)  # b and c are words
+    (found,) = Translator([loaded], config=DecodingConfig(beam=3, nbest=3)).translate(["the axolotl is"])
+    assert any("<unk>" in one.words for one in found)
+    pairs = [SentencePair("the axolotl is", one.text) for one in found]
+    for score, one in zip(ModelPairScorer([loaded]).score(pairs), found, strict=True):
+        assert one.log_prob == pytest.approx(score.log_prob, abs=1e-4)
+
+
+def test_words_that_are_given_keep_their_spelling_and_are_scored() -> None:
+    loaded = spelling_model()
+    lines = [SourceLine("the axolotl is", prefix="dada la"), SourceLine("of", prefix="qq")]
+    found = Translator([loaded], config=DecodingConfig(beam=3, nbest=2)).translate(lines)
+    assert all(one.words[:2] == ("dada", "la") for one in found[0])
+    assert all(one.words[:1] == ("qq",) for one in found[1])
+    pairs = [SentencePair(line.text, one.text) for line, nbest in zip(lines, found, strict=True) for one in nbest]
+    scores = ModelPairScorer([loaded]).score(pairs)
+    for score, one in zip(scores, [one for nbest in found for one in nbest], strict=True):
+        assert one.log_prob == pytest.approx(score.log_prob, abs=1e-4)
+
+
+def test_the_server_spells_as_search_does() -> None:
+    loaded = spelling_model()
+    config = DecodingConfig(beam=3, nbest=2)
+    search = RunningSearch([loaded], attention=False)
+    search.admit([(key, SearchItem(line, config)) for key, line in enumerate(LINES)])
+    found: dict[int, list[Translation]] = {}
+    while len(found) < len(LINES):
+        found.update(search.step())
+    for key, expected in enumerate(Translator([loaded], config=config).translate(LINES)):
+        assert [one.text for one in found[key]] == [one.text for one in expected]
+        assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+
+
+def test_candidate_lists_have_the_words_and_any_spelling() -> None:
+    loaded = spelling_model()
+    lists = CandidateLists(TARGET, frequent=4)
+    (found,) = Translator([loaded], config=DecodingConfig(beam=4, nbest=4), candidates=lists).translate(["tux the is"])
+    words = {word for one in found for word in one.words}
+    assert not words & {"b", "c"}
+    assert "<unk>" not in words
+    assert any(word not in TARGET for word in words)
+
+
+def test_what_does_not_go_with_spelling_is_refused() -> None:
+    with pytest.raises(ConfigError, match="replacing <unk> is for models that write it; hybrid1 spells unknown words"):
+        Translator([spelling_model()], unknowns=UnknownReplacement())
+    with pytest.raises(ConfigError, match="models that spell are averaged by log-probabilities, not by probabilities"):
+        Translator([spelling_model(1), spelling_model(2)], average="probabilities")
