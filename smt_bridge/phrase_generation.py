@@ -140,7 +140,7 @@ def sources_of_table(path: str) -> Iterator[Sources]:
 
 
 def sources_of_text(path: str, *, most_words: int, missing_from: str | None) -> Iterator[Sources]:
-    """The distinct n-grams of a tokenised text in the order of their bytes, but for sources of the other table."""
+    """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table."""
     found: set[bytes] = set()
     for line in read_lines(path):
         words = split_tokens(line.removesuffix(b"\r"))
@@ -150,7 +150,8 @@ def sources_of_text(path: str, *, most_words: int, missing_from: str | None) -> 
         for window in read_windows(missing_from):
             found -= {source.strip() for source in split_window(window).sources}
     first = 1
-    for part in _in_parts(sorted(phrase for phrase in found if _is_writable(phrase))):
+    # as LC_ALL=C sort has the lines: what stands behind a phrase is a blank
+    for part in _in_parts(sorted(filter(_is_writable, found), key=lambda phrase: phrase + b" |||")):
         yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part])
         first += len(part)
 

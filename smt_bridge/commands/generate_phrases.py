@@ -30,6 +30,7 @@ _EXAMPLE = """examples:
   smt-bridge generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz
   smt-bridge generate-phrases --scorer runs/encdec --sources test.tok.en --missing-from phrase-table.gz \\
       --output generated.gz
+  smt-bridge wire moses.ini --second generated.gz --output two-tables.ini
 
 Targets are searched for (--beam, --nbest) or drawn (--samples), for the sources of a table or the n-grams of a text.
 Columns: p(target|source) and, with --reverse-scorer, p(source|target); end counted, six digits, at least 1e-43. What is

@@ -19,25 +19,39 @@ if TYPE_CHECKING:
     from smt_bridge.formats.moses_ini import Feature, MosesIni
 
 NAME = "wire"
-HELP = "make the moses.ini that uses a rescored phrase table"
+HELP = "make the moses.ini that uses a rescored phrase table, or a second one"
 _SIDECAR = ".json"
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
+  smt-bridge wire moses.ini --second generated.gz --output two-tables.ini
+  smt-bridge wire moses.ini --second generated.gz --merge one-table.gz --lex-f2e lex.f2e.gz --lex-e2f lex.e2f.gz \\
+      --output one-table.ini
 
 In the new file the phrase table's num-features, path and weights are changed, and relative paths absolute ones,
 so that Moses finds the files from any folder (--relative-paths: from the folder of the new ini); nothing else. How
 many columns were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and
-0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused."""
+0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused.
+
+--second adds a table that `generate-phrases` made, with scores, weights and a decoding graph of its own; --backoff N
+asks it only about phrases of up to N words that the other table lacks. --merge writes one table of both instead: a
+generated pair gets the model's probabilities for phi, lexical weights of Moses' formula, counts of 0, and in a last
+column e, where the others have 1. Both --table and --second may be given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    parser.add_argument("--table", type=InputFile, metavar="FILE", help="the rescored table, as rescore-table wrote it")
+    parser.add_argument("--second", type=InputFile, metavar="FILE", help="a table of generate-phrases")
+    parser.add_argument("--table-limit", type=int, metavar="N", help="targets of a source taken from --second (20)")
     parser.add_argument(
-        "--table", type=InputFile, required=True, metavar="FILE", help="the rescored table, as rescore-table wrote it"
+        "--backoff", type=int, metavar="N", help="ask --second about unknown phrases of N words at most"
     )
+    parser.add_argument("--merge", type=OutputFile, metavar="NEW", help="write both as one table, and use that")
+    parser.add_argument("--lex-f2e", type=InputFile, metavar="FILE", help="p(target word | source word), for --merge")
+    parser.add_argument("--lex-e2f", type=InputFile, metavar="FILE", help="p(source word | target word), for --merge")
     parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
     parser.add_argument("--weights", type=float, nargs="+", metavar="W", help="start weights of the added columns")
     parser.add_argument("--feature", metavar="NAME", help="which phrase table, where the file has several")
@@ -54,23 +68,113 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.formats.moses_ini import read_ini
 
-    if args.relative_paths and args.output == "-":
-        raise ConfigError("--relative-paths needs --output: they are relative to its folder")
-    columns = _added_columns(args.table, args.added)
-    weights = _start_weights(columns, args.weights)
+    _check_options(args)
     ini = read_ini(args.ini)
     feature = ini.phrase_table(args.feature)
-    _check_table(args.table, feature, len(columns))
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
-    edited = ini.with_phrase_scores(feature, path=_placed(_new_path(args.table, feature), place), weights=weights)
-    edited, remarks = _with_placed_paths(edited, feature, place)
+    columns = [] if args.table is None else _added_columns(args.table, args.added)
+    weights = _start_weights(columns, args.weights)
+    if args.table is not None:
+        _check_table(args.table, feature, len(columns))
+    second = None if args.second is None else _second(args.second)
+    table = args.table
+    if args.merge is not None:
+        _merge(args, _text_table(ini, feature) if table is None else table, columns, second or [])
+        table, weights = args.merge, [*weights, 0.0]
+    edited = ini
+    if table is not None:
+        edited = ini.with_phrase_scores(feature, path=_placed(_new_path(table, feature), place), weights=weights)
+    edited, remarks = _with_placed_paths(edited, feature if table is not None else None, place)
+    if table is not None and not ini.has_weights(feature):
+        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
+    remarks += _remarks(table, feature, weights) if table is not None else [_TUNING]
+    if second is not None and args.merge is None:
+        edited, remark = _with_second(edited, feature, second, args, place)
+        remarks.insert(0, remark)
     with open_output(args.output) as stream:
         stream.write(edited.content)
-    if not ini.has_weights(feature):
-        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
-    for remark in (*remarks, *_remarks(args.table, feature, weights)):
+    for remark in remarks:
         say(f"{NAME}: {remark}")
     return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if args.relative_paths and args.output == "-":
+        raise ConfigError("--relative-paths needs --output: they are relative to its folder")
+    if args.table is None and args.second is None:
+        raise ConfigError("give --table, --second or both")
+    if args.table is None and (args.added is not None or args.weights is not None):
+        raise ConfigError("--added and --weights are for --table")
+    if args.second is None and (args.merge, args.backoff, args.table_limit) != (None, None, None):
+        raise ConfigError("--merge, --backoff and --table-limit are for --second")
+    if args.merge is not None and (args.backoff, args.table_limit) != (None, None):
+        raise ConfigError("--backoff and --table-limit are for two tables; leave out --merge")
+    if (args.merge is None) != (args.lex_f2e is None) or (args.merge is None) != (args.lex_e2f is None):
+        raise ConfigError("--merge, --lex-f2e and --lex-e2f go together")
+    if args.merge == "-":
+        raise ConfigError("--merge needs a file, which the ini can name")
+    if (args.backoff is not None and args.backoff < 1) or (args.table_limit is not None and args.table_limit < 0):
+        raise ConfigError("--backoff must be at least 1, and --table-limit at least 0 (no limit)")
+
+
+def _second(table: str) -> list[str]:
+    """The columns of a generated table, all of them recorded beside it."""
+    from nmt_core.files import read_lines
+    from smt_bridge.errors import FormatError, WiringError
+    from smt_bridge.formats.phrase_table import count_scores
+
+    if not Path(table + _SIDECAR).is_file():
+        raise ConfigError(f"--second {table}: there is no {table}{_SIDECAR}, which generate-phrases writes beside it")
+    columns = _added_columns(table, None)
+    line = next(read_lines(table), None)
+    if line is None:
+        raise FormatError(table, "the table is empty: nothing was generated")
+    if count_scores(table, line) != len(columns):
+        raise WiringError(f"{table} has other scores than the {len(columns)} of {table}{_SIDECAR}; give it as --table")
+    return columns
+
+
+def _with_second(
+    ini: MosesIni, feature: Feature, columns: Sequence[str], args: argparse.Namespace, place: str | None
+) -> tuple[MosesIni, str]:
+    """The ini with the second table, and what is to be said."""
+    from smt_bridge.formats.second_table import with_second_table
+
+    limit = 20 if args.table_limit is None else args.table_limit
+    path, weights = _placed(args.second, place), _start_weights(columns, None)
+    edited, name = with_second_table(ini, feature, path=path, weights=weights, limit=limit, backoff=args.backoff)
+    asked = f"for unknown phrases of up to {args.backoff} words" if args.backoff else "always"
+    return edited, f"{name} is a second table with {len(columns)} scores and a decoding graph of its own, asked {asked}"
+
+
+def _text_table(ini: MosesIni, feature: Feature) -> str:
+    """The table's file as text."""
+    found = next(one for one in ini.paths if (one.line, one.key) == (feature.line, "path")).found
+    if found is None or feature.facts.role == "binary":
+        problem = "is binarised" if feature.facts.role == "binary" else "is not there"
+        raise ConfigError(f"--merge: the table of {feature.name} {problem}; give its text with --table and --added")
+    return found
+
+
+def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second: Sequence[str]) -> None:
+    """Write the merged table."""
+    from nmt_core.files import open_output
+    from smt_bridge.features.lexicon import Lexicon
+    from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
+    from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
+
+    known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
+    strange = [name for name in columns if name not in known]
+    if strange:
+        raise ConfigError(f"--merge: what a generated pair has in column {strange[0]} of {table} is not known")
+    if list(second) != [DIRECT, REVERSE]:
+        raise ConfigError(f"--merge: {args.second} has no p(source|target); generate it with --reverse-scorer")
+    generated = read_generated(args.second)
+    lexicons = Lexicons(Lexicon(args.lex_f2e), Lexicon(args.lex_e2f))
+    check_direction(generated, lexicons)
+    with open_output(args.merge) as stream:
+        for content in merged_lines(table, generated, [known[name] for name in columns], lexicons):
+            stream.write(content)
 
 
 def _placed(path: str, place: str | None) -> str:
@@ -78,11 +182,11 @@ def _placed(path: str, place: str | None) -> str:
     return os.path.abspath(path) if place is None else os.path.relpath(path, place)
 
 
-def _with_placed_paths(ini: MosesIni, table: Feature, place: str | None) -> tuple[MosesIni, list[str]]:
+def _with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) -> tuple[MosesIni, list[str]]:
     """The other relative paths of the ini, as seen from where the new one is to be used, and what is to be said."""
     remarks = []
     for option in ini.paths:
-        is_new = option.line == table.line and option.key == "path"
+        is_new = table is not None and option.line == table.line and option.key == "path"
         if is_new or os.path.isabs(option.path):
             continue
         if option.found is None:
@@ -162,13 +266,11 @@ def _remarks(table: str, feature: Feature, weights: Sequence[float]) -> list[str
     else:
         said.append("to binarise, give the number of scores, or the decoder crashes:")
         said += [f"  {_binariser(kind, table, feature, scores)}" for kind in _BINARISED]
-    said.append(
-        "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights; and in "
-        f'filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
-    )
+    said.append(f'{_TUNING}; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"')
     return said
 
 
+_TUNING = "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights"
 _BINARISED = ("PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk")
 
 

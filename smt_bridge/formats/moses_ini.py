@@ -205,9 +205,26 @@ class MosesIni:
         ones = [b"1"] * table.num_features  # what Moses takes where the line is missing
         ones[place:place] = [numbers]
         name = table.name.encode("utf-8", "surrogateescape")
-        return self._with_weight_line(name + b"= " + b" ".join(ones))
+        return self.with_weight_line(name + b"= " + b" ".join(ones))
 
-    def _with_weight_line(self, line: bytes) -> MosesIni:
+    def with_line_behind(self, number: int, line: str) -> MosesIni:
+        """Put a line behind that one."""
+        ending = b"\r" if self.lines[0].endswith(b"\r") else b""
+        written = line.encode("utf-8", "surrogateescape") + ending
+        return MosesIni(self.path, (*self.lines[:number], written, *self.lines[number:]))
+
+    def with_setting(self, section: str, line: str, *, default: Sequence[str]) -> MosesIni:
+        """Put a line at the end of a section; where there is none, one is made, with ``default`` before the line."""
+        present = section_lines(self.lines, section)
+        if present:
+            return self.with_line_behind(present[-1][0], line)
+        place = min(number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "feature")
+        edited = self
+        for new in (f"[{section}]", *default, line, ""):
+            edited, place = edited.with_line_behind(place - 1, new), place + 1
+        return edited
+
+    def with_weight_line(self, line: bytes) -> MosesIni:
         """Put a line behind the last of the ``[weight]`` section, which is made where there is none."""
         ending = b"\r" if self.lines[0].endswith(b"\r") else b""
         headers = [number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "weight"]

@@ -1,0 +1,70 @@
+"""A second phrase table in ``moses.ini``: a feature of its own, and a decoding graph of its own.
+
+::
+
+    [feature]
+    PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
+    PhraseDictionaryMemory name=TranslationModel1 num-features=2 path=generated.gz input-factor=0 output-factor=0
+
+    [mapping]
+    0 T 0
+    1 T 1
+
+    [decoding-graph-backoff]
+    0
+    1
+
+The decoder numbers tables in the order of their lines, from 0. Every graph gives translations of its own, so that a
+pair needs to be in one of the tables only. A graph with a back-off of N is asked only about phrases of up to N words
+for which those before it have nothing; with 0 it is asked always. Without ``[mapping]`` the decoder takes ``0 T 0``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count
+
+from smt_bridge.errors import WiringError
+from smt_bridge.formats.ini_lines import section_lines
+from smt_bridge.formats.moses_ini import Feature, MosesIni
+
+
+def with_second_table(
+    ini: MosesIni, first: Feature, *, path: str, weights: Sequence[float], limit: int = 20, backoff: int | None = None
+) -> tuple[MosesIni, str]:
+    """The ini with another table of ``len(weights)`` scores, and the name of the new feature.
+
+    ``first`` is a table of the ini. Raises WiringError for words with factors and a path that the file cannot hold.
+    """
+    if any(first.options.get(key, "0") != "0" for key in ("input-factor", "output-factor")):
+        problem = f"{first.name} is for words with factors, which a generated table does not have"
+        raise WiringError(f"{ini.path}:{first.line}: {problem}")
+    names = {feature.name for feature in ini.features}
+    name = next(name for number in count(1) if (name := f"TranslationModel{number}") not in names)
+    tables = [feature for feature in ini.features if feature.facts.is_table]
+    line = f"PhraseDictionaryMemory name={name} num-features={len(weights)} path= input-factor=0 output-factor=0"
+    edited = ini.with_line_behind(tables[-1].line, f"{line} table-limit={limit}")
+    edited = edited.with_path(tables[-1].line + 1, "path", path)
+    graphs = _graphs(edited)
+    edited = edited.with_setting("mapping", f"{len(graphs)} T {len(tables)}", default=("0 T 0",))
+    backoffs = section_lines(edited.lines, "decoding-graph-backoff")
+    if backoff is not None or backoffs:
+        always = ("0",) * len(graphs)
+        edited = edited.with_setting("decoding-graph-backoff", str(backoff or 0), default=always)
+    numbers = " ".join(f"{weight:.9g}" for weight in weights)
+    return edited.with_weight_line(f"{name}= {numbers}".encode()), name
+
+
+def _graphs(ini: MosesIni) -> list[int]:
+    """The numbers of the decoding graphs; raises WiringError where they are not 0, 1 and so on."""
+    lines = section_lines(ini.lines, "mapping")
+    found = {0} if not lines else set()
+    for number, code in lines:
+        words = code.split()
+        if len(words) != 3 or not words[0].isdigit():
+            problem = "expected `graph T table`, such as `0 T 0`; write the number of the graph in front"
+            raise WiringError(f"{ini.path}:{number}: {problem}")
+        found.add(int(words[0]))
+    if found != set(range(len(found))):
+        raise WiringError(f"{ini.path}:{lines[0][0]}: the graphs of [mapping] are not numbered 0, 1 and so on")
+    return sorted(found)
