@@ -52,18 +52,36 @@ class GenerationOptions(NamedTuple):
         return {**how, **lengths, "forbid_unknown": True}
 
 
+class SurfaceWords(NamedTuple):
+    """From words of a Moses system to what a model reads, and from what it writes to such words."""
+
+    read: Callable[[str], str] = str
+    write: Callable[[str], str] = str
+
+
+def surface_words(models: Sequence[Any]) -> SurfaceWords:
+    """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
+    from nmt_core.inference.predictor import joint_vocabulary
+    from nmt_core.models.raw_text import shared_preparation
+
+    preparation = shared_preparation(models)
+    if preparation is None:
+        return SurfaceWords()
+    reader = preparation.open_surface("source", joint_vocabulary([model.source for model in models]))
+    return SurfaceWords(lambda sentence: reader.read(sentence).text, preparation.open_words("target").undo)
+
+
 class LocalDecoder:
     """A model, or an ensemble, in this process; words are a Moses system's, whatever the model reads."""
 
     def __init__(self, translator: Any) -> None:
-        self._translator = translator
-        self._read, self._write = _words_of(translator)
+        self._translator, self._words = translator, surface_words(translator.models)
 
     def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
         """As ``nmt-core decode --nbest`` writes them; no list for a blank sentence."""
-        found = self._translator.translate([self._read(sentence) for sentence in sentences])
+        found = self._translator.translate([self._words.read(sentence) for sentence in sentences])
         return [
-            _lines(number, translations, self._write) if sentence.strip() else []
+            nbest_lines(number, translations, self._words.write) if sentence.strip() else []
             for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
         ]
 
@@ -78,13 +96,12 @@ class LocalGenerator:
     """A ``PhraseGenerator`` of a model, or an ensemble, in this process; words are a Moses system's."""
 
     def __init__(self, translator: Any) -> None:
-        self._translator = translator
-        self._read, self._write = _words_of(translator)
+        self._translator, self._words = translator, surface_words(translator.models)
 
     def generate(self, sources: Sequence[str]) -> list[list[str]]:
         """As the protocol has it."""
-        found = self._translator.translate([self._read(source) for source in sources])
-        return [[self._write(one.text) for one in translations] for translations in found]
+        found = self._translator.translate([self._words.read(source) for source in sources])
+        return [[self._words.write(one.text) for one in translations] for translations in found]
 
 
 class RemoteGenerator:
@@ -122,7 +139,7 @@ class RemoteDecoder:
         asked = {"beam": options.beam, "nbest": options.nbest, "forbid_unknown": options.forbid_unknown}
         found = self._client.translate(sentences, **asked)
         return [
-            _lines(number, answer.translations, str) if sentence.strip() else []
+            nbest_lines(number, answer.translations, str) if sentence.strip() else []
             for number, (sentence, answer) in enumerate(zip(sentences, found, strict=True))
         ]
 
@@ -182,16 +199,6 @@ def _load(spec: str, options: ScorerOptions) -> list[Any]:
     return [load_model(folder, device=device, dtype=dtype) for folder in folders]
 
 
-def _words_of(translator: Any) -> tuple[Callable[[str], str], Callable[[str], str]]:
-    """What makes of a Moses system's words what the models read, and back."""
-    from nmt_core.models.raw_text import shared_preparation
-
-    preparation = shared_preparation(translator.models)
-    if preparation is None:
-        return str, str
-    reader = preparation.open_surface("source", translator.source)
-    return lambda sentence: reader.read(sentence).text, preparation.open_words("target").undo
-
-
-def _lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:
+def nbest_lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:
+    """The list of the sentence of this number; ``write`` makes words of a text that a model wrote."""
     return [nbest_line(number, write(one.text), f"{FEATURE}= {one.log_prob:.6f}", one.score) for one in translations]

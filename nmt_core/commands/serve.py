@@ -13,9 +13,11 @@ if TYPE_CHECKING:
     import asyncio
 
     from nmt_core.serving.calls import Watchers
+    from nmt_core.serving.further import FurtherModels
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
     from nmt_core.serving.models import ServedModel
     from nmt_core.serving.reload import Reloader
     from nmt_core.serving.server import Address, NmtServer
@@ -40,6 +42,7 @@ SIGHUP reads models, tokens and certificates anew, and opens the access log anew
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    parser.set_defaults(program=f"nmt-core {NAME}")
     parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name")
     parser.add_argument("--models", metavar="DIR", help="all model folders in this folder, by their names")
     parser.add_argument(
@@ -141,8 +144,8 @@ def _add_limits(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def run(args: argparse.Namespace) -> int:
-    """Load the models and serve until told to stop."""
+def run(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
+    """Load the models, and ``further`` ones of another package, and serve until told to stop."""
     import asyncio
     import importlib
     import os
@@ -154,31 +157,37 @@ def run(args: argparse.Namespace) -> int:
         importlib.import_module("nmt_core.serving.server")
     except ImportError as error:
         raise NmtError(f"serving needs gRPC ({error.name} is missing): pip install 'hybridmt[serve]'") from error
+    from nmt_core.serving.further import NoFurtherModels
+
     with ExitStack() as stack:
-        log = stack.enter_context(_server_log())
-        asyncio.run(_serve(args, log, stack))
+        log = stack.enter_context(_server_log(args.program))
+        others = further or NoFurtherModels()
+        stack.callback(others.close)
+        asyncio.run(_serve(args, others, log, stack))
     return 0
 
 
-async def _serve(args: argparse.Namespace, log: LogWriter, stack: ExitStack) -> None:
+async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogWriter, stack: ExitStack) -> None:
     import asyncio
 
-    address, load, devices = _address(args), _loader(args), _devices(args)
+    address, load, devices = _address(args), _loader(args, further), _devices(args)
     metrics = await _metrics(args, log, stack)
+    if metrics is not None:
+        further.watch(metrics.registry)
     watchers = _watchers(args, metrics, stack)
     server = _server(args, address, devices, watchers)  # a port in use shows before anything is loaded
     stop = _stop_signals()
     await server.start()
     try:
-        reloader = _reloader(args, server, address, watchers)
+        reloader = _reloader(args, further, server, address, watchers)
         if not await _unless_stopped(server.load(load), stop):
-            _say(log, "ended while the models were being loaded")
+            _say(args, log, "ended while the models were being loaded")
             return
-        _say(log, f"ready on {args.host}:{server.port}")
+        _say(args, log, f"ready on {args.host}:{server.port}")
         reloading = asyncio.create_task(reloader.run(args.watch_models))
         await stop.wait()
         reloading.cancel()
-        _say(log, "finishing what was accepted; a second signal ends at once")
+        _say(args, log, "finishing what was accepted; a second signal ends at once")
     finally:
         await server.stop(args.grace, delay=args.drain_delay)
 
@@ -198,7 +207,7 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
 
 
 @contextmanager
-def _server_log() -> Iterator[LogWriter]:
+def _server_log(program: str) -> Iterator[LogWriter]:
     """Where the server's own remarks go: to standard error, without ever waiting for it."""
     import logging
 
@@ -206,7 +215,7 @@ def _server_log() -> Iterator[LogWriter]:
 
     log = LogWriter(STANDARD_ERROR)
     handler = LogHandler(log)
-    logging.basicConfig(level=logging.WARNING, format="nmt-core serve: %(message)s", handlers=[handler])
+    logging.basicConfig(level=logging.WARNING, format=f"{program}: %(message)s", handlers=[handler])
     try:
         yield log
     finally:
@@ -248,7 +257,9 @@ def _watchers(args: argparse.Namespace, metrics: Metrics | None, stack: ExitStac
     return watchers
 
 
-def _reloader(args: argparse.Namespace, server: NmtServer, address: Address, watchers: Watchers) -> Reloader:
+def _reloader(
+    args: argparse.Namespace, further: FurtherModels, server: NmtServer, address: Address, watchers: Watchers
+) -> Reloader:
     """What reads all anew, at SIGHUP too."""
     import asyncio
     import signal
@@ -269,7 +280,9 @@ def _reloader(args: argparse.Namespace, server: NmtServer, address: Address, wat
 
     check_certificate()
     steps = (exchange_tokens, reopen_log, check_certificate)
-    reloader = Reloader(server, Sources(lambda: _folders(args), lambda: _loader(args), steps), watchers.metrics)
+    reloader = Reloader(
+        server, Sources(lambda: _folders(args, further), lambda: _loader(args, further), steps), watchers.metrics
+    )
     asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reloader.request)
     return reloader
 
@@ -371,8 +384,8 @@ def _devices(args: argparse.Namespace) -> list[str]:
     return devices
 
 
-def _folders(args: argparse.Namespace) -> dict[str, list[str]]:
-    """The folders of all models. Raises ConfigError."""
+def _folders(args: argparse.Namespace, further: FurtherModels) -> dict[str, list[str]]:
+    """The folders of all models but the ``further`` ones. Raises ConfigError."""
     from nmt_core.errors import ConfigError
     from nmt_core.serving.model_options import model_folders, named_folders
 
@@ -381,19 +394,23 @@ def _folders(args: argparse.Namespace) -> dict[str, list[str]]:
         if name in folders:
             raise ConfigError(f"--models {args.models}: there is a model {name} already")
         folders[name] = parts
-    if not folders:
+    if not folders and not further.names:
         raise ConfigError("no model: give --model NAME=DIR, or --models DIR")
+    if twice := sorted(folders.keys() & set(further.names)):
+        raise ConfigError(f"two models are called {twice[0]}")
     return folders
 
 
-def _loader(args: argparse.Namespace) -> Load:
+def _loader(args: argparse.Namespace, further: FurtherModels) -> Load:
     """What loads the models for a device. Raises ConfigError."""
+    import functools
+
     from nmt_core.errors import ConfigError
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.serving.model_options import named_candidates, named_lexicons
     from nmt_core.serving.models import open_served_model
 
-    folders = _folders(args)
+    folders = _folders(args, further)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)
     defaults = DecodingConfig.from_mapping({"beam": args.beam}, origin="--beam")
 
@@ -403,12 +420,17 @@ def _loader(args: argparse.Namespace) -> Load:
 
     def load(device: str) -> Mapping[str, ServedModel]:
         options: dict[str, Any] = {"device": device, "dtype": args.dtype, "decode_tokens": decode_tokens}
-        return {
-            name: open_served_model(
-                parts, defaults, lexicon=lexicons.get(name), candidates=candidates.get(name), **options
-            )
-            for name, parts in folders.items()
+
+        @functools.cache
+        def of_folders(
+            parts: tuple[str, ...], lexicon: LexiconChoice | None = None, candidates: CandidateChoice | None = None
+        ) -> ServedModel:
+            return open_served_model(parts, defaults, lexicon=lexicon, candidates=candidates, **options)
+
+        models = {
+            name: of_folders(tuple(parts), lexicons.get(name), candidates.get(name)) for name, parts in folders.items()
         }
+        return models | dict(further.load(device, lambda parts: of_folders(tuple(parts), None, None)))
 
     return load
 
@@ -424,7 +446,7 @@ async def _metrics(args: argparse.Namespace, log: LogWriter, stack: ExitStack) -
     await page.start(args.metrics_host, args.metrics_port)
     stack.callback(page.close)
     log.count_dropped(metrics.log_dropped.labels("server").inc)
-    _say(log, f"metrics on http://{args.metrics_host}:{page.port}/metrics")
+    _say(args, log, f"metrics on http://{args.metrics_host}:{page.port}/metrics")
     return metrics
 
 
@@ -446,5 +468,5 @@ def _stop_signals() -> asyncio.Event:
     return stop
 
 
-def _say(log: LogWriter, remark: str) -> None:
-    log.write(show(f"nmt-core {NAME}: {remark}"))
+def _say(args: argparse.Namespace, log: LogWriter, remark: str) -> None:
+    log.write(show(f"{args.program}: {remark}"))

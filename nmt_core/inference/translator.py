@@ -47,7 +47,8 @@ class Translation:
     model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
     ``Hypothesis``, and ``aligns`` says which words the rows of ``attention`` are of. ``source_words`` are
     the tokenised words of the source. ``lm_log_prob`` is what an n-gram model said, if one was asked;
-    ``unknown`` counts the words that were replaced.
+    ``unknown`` counts the words that were replaced. ``systems`` names those that listed it, where several made
+    translations together; ``degraded`` says that one of them was away.
     """
 
     text: str
@@ -60,6 +61,8 @@ class Translation:
     lm_log_prob: float | None = None
     unknown: UnknownCounts = NOTHING_REPLACED
     aligns: Aligns = "written"
+    systems: tuple[str, ...] = ()
+    degraded: bool = False
 
     @property
     def source_labels(self) -> tuple[str, ...]:

@@ -128,6 +128,7 @@ def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.M
         vector_size=model.vector_size,
         default_beam=model.defaults.beam,
         device=device,
+        kind=pb.MODEL_KIND_HYBRID if model.kind == "hybrid" else pb.MODEL_KIND_NEURAL,
     )
 
 
@@ -155,6 +156,8 @@ def _translation(found: Translation, text: str, attention: bool) -> pb.Translati
         word_log_probs=found.word_log_probs,
         words=map(utf8, found.words),
         source_words=found.source_words,
+        systems=found.systems,
+        degraded=found.degraded,
     )
     if attention and found.attention is not None:
         from nmt_core.inference.alignment import hard_points

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from nmt_core.errors import NmtError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import invalid
+from nmt_core.serving.refusal import invalid, not_supported
 from nmt_core.v1 import nmt_pb2 as pb
 
 _Config = TypeVar("_Config", DecodingConfig, SamplingConfig)
@@ -19,13 +19,26 @@ _SHARED = (*_BOTH, "length_penalty", "max_length_extra", "min_length", "forbid_u
 
 
 def decoding_config(
-    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits
+    request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits, *, fixed: bool = False
 ) -> DecodingConfig | SamplingConfig:
-    """The options of the request. Raises Refusal with the field at fault."""
+    """The options of the request. Raises Refusal with the field at fault: of a ``fixed`` search any but ``nbest``."""
+    if fixed:
+        _check_fixed(request, defaults)
     for name in _SEARCH if request.samples else _SAMPLING:
         if request.HasField(name):
             raise invalid(name, f"{name} is for {'search; leave out' if request.samples else 'samples; set'} samples")
     return _sampling(request, defaults, limits) if request.samples else _search(request, defaults, limits)
+
+
+def _check_fixed(request: pb.TranslateRequest, defaults: DecodingConfig) -> None:
+    """Raises Refusal for an option that would make other lists than the weights were tuned with."""
+    if request.samples:
+        raise not_supported("a hybrid draws no samples; its neural model does")
+    given = [name for name in (*_BOTH, "beam") if request.HasField(name)]
+    if request.forbid_unknown and not defaults.forbid_unknown:
+        given.append("forbid_unknown")
+    if given:
+        raise invalid(given[0], f"a hybrid searches as it was tuned to; leave out {', '.join(given)}")
 
 
 def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:

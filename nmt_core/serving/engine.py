@@ -288,7 +288,9 @@ class Engine:
         return None, min(pauses, default=None)
 
     def _pause(self, line: Line) -> float:
-        """For how long the next batch of a line may wait for more."""
+        """For how long the next batch of a line may wait for more, or its work for what is done elsewhere."""
+        if line.running and line.work is not None and line.work.waits and not _is_wanted(line, line.work):
+            return line.work.waits
         if not line.waiting or self._closed or line.work is None or not line.work.patient or line.running:
             return 0.0
         room = line.work.room(_SHORT_TURN)
@@ -429,3 +431,8 @@ class Engine:
     def _note_cancelled(self, items: int) -> None:
         if self._observer is not None and items:
             self._observer.cancelled(self.device, items)
+
+
+def _is_wanted(line: Line, work: Work) -> bool:
+    """Whether something can enter or leave the work of a line."""
+    return bool(line.waiting and work.room(_SHORT_TURN) > 0) or any(one.owner.gone for one in line.running.values())

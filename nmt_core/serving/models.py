@@ -12,7 +12,7 @@ import functools
 import logging
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
@@ -42,6 +42,9 @@ _WEIGHTS = 2_000_000  # of attention, at once
 
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
+
+ModelKind = Literal["neural", "hybrid"]
+"""What makes the translations: the model alone, or with other systems."""
 
 
 class Scoring(NamedTuple):
@@ -87,8 +90,9 @@ class ServedModel:
     phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
     supported); ``attends`` says whether there is attention, ``spells`` whether unknown words are spelled,
     ``unknowns`` what is written for <unk> where a request wants that; ``scorers`` makes the scorer for another form of
-    text than the model reads (None: all
-    are as the model reads them). ``source_factors`` is how many factors it reads beside each source word.
+    text than the model reads (None: all are as the model reads them). ``source_factors`` is how many factors it reads
+    beside each source word. A ``kind`` "hybrid" makes translations of other systems' too, by a search that requests do
+    not change; all else is its neural model's. ``loaded`` are the models that it was made of.
     """
 
     scorer: PairScorer
@@ -109,6 +113,8 @@ class ServedModel:
     version: str = ""
     scorers: Callable[[TextForm], PairScorer] | None = None
     source_factors: int = 0
+    kind: ModelKind = "neural"
+    loaded: Sequence[LoadedModel] = ()
 
     def work(self, key: Hashable) -> Work:
         """The work of a key."""
@@ -194,6 +200,7 @@ def open_served_model(
         spells=loaded[0].model.spells,
         unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),
         vector_size=0 if encoder is None else encoder.config.hidden,
+        loaded=loaded,
     )
 
 

@@ -44,6 +44,8 @@ class RunningSearch:
     Where search is less exact than the pair scorer, translations have the numbers of that one.
     """
 
+    waits = 0.0
+
     def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
         self._models, self._unknown = tuple(models), unknown
         self._rescores, self._speller = search_is_coarse(models), speller_of(models)

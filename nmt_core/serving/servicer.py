@@ -215,7 +215,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def _translate(self, request: pb.TranslateRequest, deadline: float | None) -> pb.TranslateResponse:
         place = self._find(request.model)
-        config = decoding_config(request, place.model.defaults, self.limits)
+        config = decoding_config(request, place.model.defaults, self.limits, fixed=place.model.kind == "hybrid")
         attention = request.with_attention or request.replace_unknown
         if request.replace_unknown and not place.model.attends:
             raise not_supported(f"replace_unknown needs a model with attention; {place.name!r} has none")

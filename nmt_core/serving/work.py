@@ -37,6 +37,11 @@ class Work(Protocol):
     patient: bool
     """A batch that is not full may wait a moment for more."""
 
+    @property
+    def waits(self) -> float:
+        """Seconds for which a turn would have nothing to do, but wait for something else than the device."""
+        ...
+
     def room(self, seconds: float) -> int:
         """Tokens that may be admitted now, for a turn to take about ``seconds``."""
         ...
@@ -72,6 +77,7 @@ class BatchWork:
     """
 
     patient = True
+    waits = 0.0
     spare = 0
     _PATIENCE = 20
 
@@ -144,6 +150,11 @@ class StepDecoder(Protocol):
         """The size of the batch now; what is nearly finished may count less than when it entered."""
         ...
 
+    @property
+    def waits(self) -> float:
+        """Seconds after which to look again, where a step would find nothing to do now; 0 where it would."""
+        ...
+
 
 class StepWork:
     """A decoder's running batch: finished and cancelled items leave it, and others take their place, at every step."""
@@ -168,6 +179,11 @@ class StepWork:
         quick = int(seconds / self._pace) if self._pace else self._most
         most = min(self._most, max(quick, self._most // _SMALLEST))
         return most - used if used <= _REFILL * most else 0
+
+    @property
+    def waits(self) -> float:
+        """As the decoder says."""
+        return self._decoder.waits
 
     @property
     def spare(self) -> int:

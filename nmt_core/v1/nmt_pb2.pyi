@@ -1,4 +1,4 @@
-# nmt.proto sha256 d9bead09d0e4349ff1d4f12a8d05327e21c0fc8839ae369408adac31454be7cd
+# nmt.proto sha256 5a6ac1ebfca05e61d61e9f0a165ef8f9ee985e0fd0dee957f8c8096d4659cd8c
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -22,12 +22,21 @@ class TextForm(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     TEXT_FORM_UNSPECIFIED: _ClassVar[TextForm]
     TEXT_FORM_SURFACE: _ClassVar[TextForm]
     TEXT_FORM_RAW: _ClassVar[TextForm]
+
+class ModelKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    MODEL_KIND_UNSPECIFIED: _ClassVar[ModelKind]
+    MODEL_KIND_NEURAL: _ClassVar[ModelKind]
+    MODEL_KIND_HYBRID: _ClassVar[ModelKind]
 PRIORITY_UNSPECIFIED: Priority
 PRIORITY_INTERACTIVE: Priority
 PRIORITY_BULK: Priority
 TEXT_FORM_UNSPECIFIED: TextForm
 TEXT_FORM_SURFACE: TextForm
 TEXT_FORM_RAW: TextForm
+MODEL_KIND_UNSPECIFIED: ModelKind
+MODEL_KIND_NEURAL: ModelKind
+MODEL_KIND_HYBRID: ModelKind
 
 class Error(_message.Message):
     __slots__ = ("code", "reason", "message", "retry_delay")
@@ -74,7 +83,7 @@ class TranslateRequest(_message.Message):
     def __init__(self, model: _Optional[str] = ..., texts: _Optional[_Iterable[str]] = ..., raw: bool = ..., beam: _Optional[int] = ..., nbest: _Optional[int] = ..., length_normalization: _Optional[float] = ..., max_length_ratio: _Optional[float] = ..., forbid_unknown: bool = ..., with_attention: bool = ..., priority: _Optional[_Union[Priority, str]] = ..., replace_unknown: bool = ..., samples: _Optional[int] = ..., temperature: _Optional[float] = ..., seed: _Optional[int] = ...) -> None: ...
 
 class Translation(_message.Message):
-    __slots__ = ("text", "log_prob", "score", "word_log_probs", "words", "source_words", "alignment", "attention")
+    __slots__ = ("text", "log_prob", "score", "word_log_probs", "words", "source_words", "alignment", "attention", "systems", "degraded")
     TEXT_FIELD_NUMBER: _ClassVar[int]
     LOG_PROB_FIELD_NUMBER: _ClassVar[int]
     SCORE_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +92,8 @@ class Translation(_message.Message):
     SOURCE_WORDS_FIELD_NUMBER: _ClassVar[int]
     ALIGNMENT_FIELD_NUMBER: _ClassVar[int]
     ATTENTION_FIELD_NUMBER: _ClassVar[int]
+    SYSTEMS_FIELD_NUMBER: _ClassVar[int]
+    DEGRADED_FIELD_NUMBER: _ClassVar[int]
     text: str
     log_prob: float
     score: float
@@ -91,7 +102,9 @@ class Translation(_message.Message):
     source_words: _containers.RepeatedScalarFieldContainer[str]
     alignment: _containers.RepeatedCompositeFieldContainer[AlignmentPoint]
     attention: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, text: _Optional[str] = ..., log_prob: _Optional[float] = ..., score: _Optional[float] = ..., word_log_probs: _Optional[_Iterable[float]] = ..., words: _Optional[_Iterable[str]] = ..., source_words: _Optional[_Iterable[str]] = ..., alignment: _Optional[_Iterable[_Union[AlignmentPoint, _Mapping]]] = ..., attention: _Optional[_Iterable[float]] = ...) -> None: ...
+    systems: _containers.RepeatedScalarFieldContainer[str]
+    degraded: bool
+    def __init__(self, text: _Optional[str] = ..., log_prob: _Optional[float] = ..., score: _Optional[float] = ..., word_log_probs: _Optional[_Iterable[float]] = ..., words: _Optional[_Iterable[str]] = ..., source_words: _Optional[_Iterable[str]] = ..., alignment: _Optional[_Iterable[_Union[AlignmentPoint, _Mapping]]] = ..., attention: _Optional[_Iterable[float]] = ..., systems: _Optional[_Iterable[str]] = ..., degraded: bool = ...) -> None: ...
 
 class AlignmentPoint(_message.Message):
     __slots__ = ("source", "target")
@@ -334,7 +347,7 @@ class GetModelResponse(_message.Message):
     def __init__(self, model: _Optional[_Union[Model, _Mapping]] = ...) -> None: ...
 
 class Model(_message.Message):
-    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device", "surface_signature", "version")
+    __slots__ = ("name", "signature", "source_language", "target_language", "source_words", "target_words", "limits", "attends", "vector_size", "default_beam", "device", "surface_signature", "version", "kind")
     NAME_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     SOURCE_LANGUAGE_FIELD_NUMBER: _ClassVar[int]
@@ -348,6 +361,7 @@ class Model(_message.Message):
     DEVICE_FIELD_NUMBER: _ClassVar[int]
     SURFACE_SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
+    KIND_FIELD_NUMBER: _ClassVar[int]
     name: str
     signature: str
     source_language: str
@@ -361,7 +375,8 @@ class Model(_message.Message):
     device: str
     surface_signature: str
     version: str
-    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+    kind: ModelKind
+    def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ..., kind: _Optional[_Union[ModelKind, str]] = ...) -> None: ...
 
 class Limits(_message.Message):
     __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams")

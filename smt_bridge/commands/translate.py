@@ -23,10 +23,10 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smt_bridge.decoder.hybrid import Choice, HybridTranslator
+    from smt_bridge.decoder.chooser import Choice
+    from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.decoder.recipe import Recipe
-    from smt_bridge.features.interface import Feature
 
 NAME = "translate"
 HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
@@ -42,9 +42,6 @@ _EXAMPLE = """example:
 
 The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
 moses.ini must be right. A Moses that dies is started again; a sentence it dies of is left to the neural model."""
-
-_HARMFUL = re.compile(r"[<>|\[\]]")  # Moses takes them for markup, factors and non-terminals
-_ESCAPES = {"<": "&lt;", ">": "&gt;", "|": "&#124;", "[": "&#91;", "]": "&#93;"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -93,15 +90,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     from nmt_core.files import open_output
+    from smt_bridge.decoder.hybrid import HybridTranslator
+    from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
+    from smt_bridge.scorers import open_scorer
 
     recipe = _recipe(args)
     record = _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_orderly_end())
-        features, signatures = _features(args, recipe)
+        features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0)))
         decoder = _decoder(args, recipe)
         moses = _moses(args, recipe, stack)
-        hybrid = _hybrid(recipe, moses, decoder, features)
+        chooser = open_chooser(recipe, features)
+        hybrid = HybridTranslator(moses, decoder, chooser)
         text = decoder.raw_text() if args.raw else None
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
@@ -119,7 +120,9 @@ def run(args: argparse.Namespace) -> int:
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
     if record is not None:
-        _write_record(args, record, replace(recipe, columns=hybrid.columns, signatures=signatures), counts)
+        _write_record(
+            args, record, replace(recipe, columns=chooser.columns, signatures=signatures_of(features)), counts
+        )
     return 0
 
 
@@ -185,18 +188,6 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _features(args: argparse.Namespace, recipe: Recipe) -> tuple[Sequence[Feature], dict[str, str]]:
-    from smt_bridge import catalogue
-    from smt_bridge.decoder.recipe import check_signatures
-    from smt_bridge.scorers import open_scorer
-
-    scorers = catalogue.SharedScorers(lambda spec: open_scorer(spec, scorer_options(args, 0)))
-    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
-    signatures = {name: feature.signature for feature in features for name in feature.names}
-    check_signatures(recipe, signatures)
-    return features, signatures
-
-
 def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
     from smt_bridge.translators import SearchOptions, open_decoder
 
@@ -220,21 +211,6 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
             raise
         _say(f"warning: {error}; going on with the neural model alone")
         return None
-
-
-def _hybrid(recipe: Recipe, moses: MosesProcess | None, decoder: Any, features: Sequence[Feature]) -> HybridTranslator:
-    from smt_bridge.decoder.hybrid import HybridTranslator
-    from smt_bridge.exact_values import exact_values
-
-    return HybridTranslator(
-        moses,
-        decoder,
-        features,
-        columns=recipe.columns,
-        fill=recipe.fill,
-        exact=lambda columns: exact_values(recipe.exact, columns),
-        weights=recipe.weights,
-    )
 
 
 def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Sequence[str]) -> list[Choice]:
@@ -277,10 +253,11 @@ class _Counts:
 
     def safe(self, line: str) -> str:
         """The sentence without characters that mean something to Moses."""
-        if not _HARMFUL.search(line):
-            return line
-        self.escaped += 1
-        return _HARMFUL.sub(lambda found: _ESCAPES[found[0]], line)
+        from smt_bridge.decoder.markup import without_markup
+
+        safe = without_markup(line)
+        self.escaped += safe != line
+        return safe
 
     def add(self, sentence: str, choice: Choice) -> None:
         self.sentences += 1

@@ -20,8 +20,10 @@ ROOT = Path(__file__).parents[3]
 class ServerProcess:
     """``nmt-core serve`` in its own process. ``lines`` is what it wrote to stderr so far."""
 
+    package = "nmt_core"
+
     def __init__(self, *arguments: str, **environment: str) -> None:
-        command = [sys.executable, "-m", "nmt_core", "serve", "--device", "cpu", "--port", "0", *arguments]
+        command = [sys.executable, "-m", self.package, "serve", "--device", "cpu", "--port", "0", *arguments]
         variables = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment}
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables)
         self.lines: list[str] = []

@@ -22,6 +22,8 @@ def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object],
 class Countdown:
     """A decoder whose items are numbers of steps; one that starts with ``bad`` breaks the step it begins in."""
 
+    waits = 0.0
+
     def __init__(self, pause: float = 0.0) -> None:
         self.live: dict[int, int] = {}
         self.pause, self.sizes, self.gone = pause, [], []
@@ -368,3 +370,49 @@ def test_many_random_callers_are_all_answered_or_gone() -> None:
     assert answered + cancelled == 400
     assert answered >= 100
     assert not any(decoder.live for decoder in decoders)
+
+
+class Elsewhere(Countdown):
+    """A decoder whose items are done by somebody else, at a time of his own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ready = False
+
+    @property
+    def waits(self) -> float:
+        return 0.0 if self.ready else 0.01
+
+    def step(self):
+        if self.ready:
+            return super().step()
+        self.sizes.append(len(self.live))
+        return []
+
+
+def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None:
+    decoder, run = Elsewhere(), []
+
+    def open_work(key: object) -> BatchWork | StepWork:
+        if key == "hybrid":
+            return StepWork("test", decoder, most=100)
+        return BatchWork("test", lambda items: run.append(len(items)) or items)
+
+    async def scenario() -> list:
+        engine = Engine(open_work)
+        waiting = asyncio.create_task(engine.submit("hybrid", [1], tokens=[1]))
+        await until(lambda: decoder.sizes)
+        for item in range(5):
+            assert await engine.submit("x", [item], tokens=[1]) == [item]
+        assert len(decoder.sizes) == 1
+        gone = asyncio.create_task(engine.submit("hybrid", [3], tokens=[1]))
+        await until(lambda: len(decoder.live) == 2)  # somebody new is let in
+        gone.cancel()
+        await until(lambda: decoder.gone)  # and who has gone let out
+        assert not waiting.done()
+        decoder.ready = True
+        answer = await waiting
+        await engine.close()
+        return answer
+
+    assert asyncio.run(scenario()) == ["done"]

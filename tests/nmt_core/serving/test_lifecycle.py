@@ -50,7 +50,7 @@ class Gate:
 class Echo:
     """A decoder that has nothing to say."""
 
-    tokens = 0.0
+    tokens = waits = 0.0
 
     def admit(self, requests) -> None:
         self.keys = [key for key, _ in requests]

@@ -107,7 +107,7 @@ def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:
 import time
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
-serve._loader = lambda args: lambda device: time.sleep(60)
+serve._loader = lambda args, further: lambda device: time.sleep(60)
 raise SystemExit(main(["serve", "--model", "m=x", "--device", "cpu", "--port", "0", "--metrics-port", "0"]))
 """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}

@@ -1,22 +1,25 @@
-"""A program that behaves like Moses."""
+"""A program that behaves like Moses, and a folder for a hybrid."""
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from smt_bridge.decoder import moses_process
-
-FAKE = Path(__file__).parents[2] / "fake_moses.py"
+from tests.smt_bridge.decoder.small_hybrid import fake_moses, files
 
 
 @pytest.fixture
 def moses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Its path; restarts do not wait."""
     monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
-    program = tmp_path / "moses"
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
-    program.chmod(0o755)
-    return str(program)
+    return fake_moses(tmp_path)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a model and a development set."""
+    monkeypatch.chdir(tmp_path)
+    files(tmp_path)
+    return tmp_path

@@ -16,43 +16,10 @@ from typing import Any
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, save_model
-from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.moses_process import MosesOptions, MosesProcess
 from smt_bridge.formats.nbest import read_entries
-
-SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
-    source = Vocabulary([*SPECIAL_WORDS, "ab", "cd", "ef"])
-    target = Vocabulary([*SPECIAL_WORDS, "ba", "dc", "fe", "ab", "cd"])
-    model = new_model(config, len(source.words), len(target.words), seed=5)
-    save_model(str(tmp_path / "model"), model, source, target, FolderConfig(model=config))
-    Path("dev").write_text("".join(f"{line}\n" for line in SOURCE))
-    Path("reference").write_text("dc ba\n\nba fe dc\nfe\nfe dc ba ba\n")
-    return tmp_path
-
-
-LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
-COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
-
-
-def translate(moses: str, *options: str) -> int:
-    return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
-
-
-def recipe(moses: str) -> None:
-    """Lists of the development set, and weights."""
-    assert translate(moses, *LISTS, *COLUMNS, "--input", "dev", "--output", "out", "--nbest-output", "dev.nbest") == 0
-    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
-    assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
+from tests.smt_bridge.decoder.small_hybrid import LISTS, SOURCE, recipe, translate
 
 
 @pytest.mark.parametrize("window", ["1", "3", "100"])

@@ -1,0 +1,123 @@
+"""The lists of several systems for a sentence as one list, scored, and the hypothesis that weights choose from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from smt_bridge.errors import WiringError
+from smt_bridge.features.annotate import annotate
+from smt_bridge.features.interface import Feature
+from smt_bridge.formats.nbest import NbestEntry, NbestList, parse_entry
+from smt_bridge.merging import Columns, ExactValue, Fill, Merger, layout
+from smt_bridge.reranking import Reranker
+
+MOSES, NEURAL = "moses", "nmt"
+
+Lists = Mapping[str, NbestList]
+"""The list of each system that has one for a sentence."""
+
+
+class Choice(NamedTuple):
+    """The merged list of a sentence, the hypothesis that was chosen from it, and the systems that listed none.
+
+    ``best`` is None, and the list empty, for a blank sentence.
+    """
+
+    entries: list[NbestEntry]
+    best: NbestEntry | None
+    silent: tuple[str, ...]
+
+
+class Chooser:
+    """Merges, scores and chooses.
+
+    ``columns`` are those of the merged lists; None: as the first sentences have them, so that both systems must
+    translate one of these. ``exact`` gives the functions for columns that can be computed. Without ``weights`` the
+    first hypothesis of the list is chosen, which is Moses' own choice.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        *,
+        columns: Sequence[Columns] | None = None,
+        fill: Fill = "last",
+        exact: Callable[[Sequence[Columns]], Mapping[str, ExactValue]] = lambda columns: {},
+        weights: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        self._features, self._fill, self._exact = features, fill, exact
+        self._merger: Merger | None = None
+        self.columns: tuple[Columns, ...] = ()
+        if columns:
+            self._know(columns)
+        self._reranker = (
+            None if weights is None else Reranker(weights, path="the merged list", weights_path="the recipe")
+        )
+
+    def _know(self, columns: Sequence[Columns]) -> Merger:
+        self.columns = tuple(columns)
+        paths = {part.system: f"the {part.system} list" for part in columns}
+        self._merger = Merger(columns, paths, fill=self._fill, exact=self._exact(columns))
+        return self._merger
+
+    def choose(self, sentences: Sequence[str], groups: Sequence[Lists]) -> list[Choice]:
+        """One choice per sentence, given its lists. Raises WiringError."""
+        merger = self._merger or self._know(_layout(groups))
+        entries = [
+            parse_entry(line.rstrip(b"\n"), path="the merged list", number=sentence + 1)
+            for sentence, found in enumerate(groups)
+            for line in merger.merge(sentence, found)
+        ]
+        merged: list[list[NbestEntry]] = [[] for _ in sentences]
+        for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
+            merged[entry.sentence].append(entry)
+        return [self._choice(rows, found) for rows, found in zip(merged, groups, strict=True)]
+
+    def _choice(self, entries: list[NbestEntry], groups: Lists) -> Choice:
+        silent = tuple(part.system for part in self.columns if entries and part.system not in groups)
+        if not entries or self._reranker is None:
+            return Choice(entries, entries[0] if entries else None, silent)
+        return Choice(entries, self._reranker.best(NbestList(entries[0].sentence, entries)), silent)
+
+    def order(self, choice: Choice) -> list[tuple[float, NbestEntry]]:
+        """The list with its totals, best first; needs weights."""
+        assert self._reranker is not None
+        return self._reranker.order(NbestList(0, choice.entries))
+
+    def systems(self, entry: NbestEntry) -> tuple[str, ...]:
+        """The systems that listed a hypothesis."""
+        return tuple(part.system for part in self.columns if entry.features[part.own[0]] == (1.0,))
+
+
+def lists_of(sentence: int, moses: Sequence[bytes] | None, neural: Sequence[str]) -> dict[str, NbestList]:
+    """The lists of the sentence of this number: ``moses`` are lines without their ids, ``neural`` with it."""
+    numbered = [b"%d ||| %s" % (sentence, line) for line in moses or []]
+    lines = {MOSES: numbered, NEURAL: [line.encode() for line in neural]}
+    return {system: _list_of(sentence, found, system) for system, found in lines.items() if found}
+
+
+def as_read(sentence: str) -> str:
+    """The sentence with bytes that are not UTF-8 replaced, as models and features read it."""
+    return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:
+    path = f"the {system} list of sentence {sentence + 1}"
+    return NbestList(sentence, [parse_entry(line, path=path, number=number) for number, line in enumerate(lines, 1)])
+
+
+def _layout(groups: Sequence[Lists]) -> tuple[Columns, ...]:
+    """The columns as the first lists of each system have them."""
+    firsts = {}
+    for system in (MOSES, NEURAL):
+        found = next((group[system].entries[0] for group in groups if system in group), None)
+        if found is not None:
+            firsts[system] = found
+    if len(firsts) < 2:
+        missing = " and ".join(system for system in (MOSES, NEURAL) if system not in firsts)
+        raise WiringError(
+            f"no list of {missing} in the first {len(groups)} sentences, so its columns are not known; give text that"
+            " it can translate, or a recipe"
+        )
+    return layout(list(firsts.items()))

@@ -1,0 +1,39 @@
+"""From a recipe to what it names: features, and what chooses by its weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nmt_core.interfaces import PairScorer
+from smt_bridge import catalogue
+from smt_bridge.decoder.chooser import Chooser
+from smt_bridge.decoder.recipe import Recipe, check_signatures
+from smt_bridge.exact_values import exact_values
+from smt_bridge.features.interface import Feature
+
+
+def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
+    """The features, with the scorers that are opened for their specs.
+
+    Raises ConfigError for one that the weights were not tuned with, and as ``catalogue.open_feature``.
+    """
+    scorers = catalogue.SharedScorers(open_scorer)
+    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
+    check_signatures(recipe, signatures_of(features))
+    return features
+
+
+def signatures_of(features: Sequence[Feature]) -> dict[str, str]:
+    """What each column depends on."""
+    return {name: feature.signature for feature in features for name in feature.names}
+
+
+def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:
+    """What merges, scores and chooses as the recipe says; raises as ``exact_values``."""
+    return Chooser(
+        features,
+        columns=recipe.columns,
+        fill=recipe.fill,
+        exact=lambda columns: exact_values(recipe.exact, columns),
+        weights=recipe.weights,
+    )

@@ -1,0 +1,1 @@
+"""Moses and a neural model as one more model of the gRPC service."""

@@ -1,0 +1,158 @@
+"""The hybrids of a server: recipes by name, each with its own Moses, beside the neural models they are made of."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import threading
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from nmt_core.errors import ConfigError
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.interfaces import PairScorer
+from nmt_core.serving.further import OpenModel
+from nmt_core.serving.models import ServedModel
+from nmt_core.text.processing import TextProcessor
+from smt_bridge.decoder.moses_process import MosesOptions
+from smt_bridge.decoder.recipe import Recipe, read_recipe
+from smt_bridge.recipe_parts import open_chooser, open_features
+from smt_bridge.scorers import REMOTE, model_folders, open_scorer
+from smt_bridge.serving.hybrid_metrics import HybridMetrics
+from smt_bridge.serving.hybrid_search import HybridSearch, Parts
+from smt_bridge.serving.moses_queue import MosesQueue
+from smt_bridge.translators import SearchOptions, surface_words
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+_FIRST = b"a"  # what a Moses translates to show that it has loaded
+
+
+class MosesChoice(NamedTuple):
+    """How every Moses is run, whatever the recipe; ``degrade``: without one the neural model answers alone."""
+
+    program: str
+    threads: int
+    timeout: float
+    degrade: bool
+
+
+class _Running(NamedTuple):
+    """A Moses, and what it was started from."""
+
+    made_of: object
+    queue: MosesQueue
+
+
+class HybridModels:
+    """``FurtherModels`` made of recipes, by name and path."""
+
+    def __init__(self, recipes: Mapping[str, str], choice: MosesChoice) -> None:
+        self._recipes, self._choice = recipes, choice
+        self._running: dict[str, _Running] = {}
+        self._queues: list[MosesQueue] = []  # those of earlier loads, too
+        self._loading = threading.Lock()
+        self._closed = False
+        self._degraded: dict[str, Counter[str]] = {name: Counter() for name in recipes}
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names of all hybrids."""
+        return tuple(self._recipes)
+
+    def load(self, device: str, open_model: OpenModel) -> Mapping[str, ServedModel]:
+        """Open each recipe's models on the device, and wait until its Moses has loaded.
+
+        Raises ConfigError and InputError for a recipe that cannot be served, MosesFailed for a Moses that cannot be
+        used, unless the neural model may go on alone.
+        """
+        return {name: self._open(name, read_recipe(path), path, open_model) for name, path in self._recipes.items()}
+
+    def _open(self, name: str, recipe: Recipe, path: str, open_model: OpenModel) -> ServedModel:
+        if recipe.weights is None:
+            raise ConfigError(f"{path} has no weights; `smt-bridge tune --recipe` writes them")
+        if recipe.model.startswith(REMOTE):
+            raise ConfigError(
+                f"{path}: its neural model is that of a server; a hybrid is served with a model in a folder"
+            )
+        neural = open_model(model_folders(recipe.model))
+
+        def scorer_of(spec: str) -> PairScorer:
+            if spec.startswith(REMOTE):
+                return open_scorer(spec)
+            return open_model(model_folders(spec)).scorer_of("surface")
+
+        features = open_features(recipe, scorer_of)
+        search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
+        config = DecodingConfig.from_mapping(search._asdict(), origin=path)
+        parts = Parts(
+            search=lambda: neural.decoder(False),
+            config=config,
+            scorer=neural.scorer_of("surface"),
+            words=surface_words(neural.loaded),
+            chooser=open_chooser(recipe, features),
+            moses=self._moses(name, recipe),
+            degrade=self._choice.degrade,
+            degraded=self._degraded[name],
+        )
+        return dataclasses.replace(
+            neural,
+            kind="hybrid",
+            decoder=lambda attention: HybridSearch(parts),
+            sampler=None,
+            defaults=DecodingConfig.from_mapping({**search._asdict(), "nbest": 1}, origin=path),
+            processor=lambda: TextProcessor(neural.loaded[0].text),
+            attends=False,
+            version=f"{neural.version}+{hashlib.sha256(repr(recipe).encode()).hexdigest()[:12]}",
+        )
+
+    def _moses(self, name: str, recipe: Recipe) -> MosesQueue:
+        """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed."""
+        choice = self._choice
+        options = MosesOptions(
+            choice.program, recipe.moses_ini, recipe.moses_nbest, choice.threads, recipe.moses_factor, choice.timeout
+        )
+        made_of = options, _stamp(recipe.moses_ini)
+        with self._loading:  # devices share it
+            before = self._running.get(name)
+            if before is not None and before.made_of == made_of:
+                return before.queue
+            queue = self._started(options)
+            self._running[name] = _Running(made_of, queue)
+            if before is not None:
+                before.queue.retire()
+            return queue
+
+    def _started(self, options: MosesOptions) -> MosesQueue:
+        """Raises MosesFailed where it cannot be used, unless the neural model may go on alone."""
+        queue = MosesQueue(options)
+        self._queues.append(queue)
+        if self._closed:
+            queue.close()
+        error = queue.ask("", _FIRST).wait().error
+        if error is not None and not self._choice.degrade:
+            queue.close()
+            raise error
+        return queue
+
+    def watch(self, registry: CollectorRegistry) -> None:
+        """Add what each Moses and each hybrid counts."""
+        registry.register(HybridMetrics(self._queues, self._degraded))
+
+    def close(self) -> None:
+        """End every Moses."""
+        self._closed = True
+        for queue in self._queues:
+            queue.close()
+
+
+def _stamp(path: str) -> object:
+    """What changes with a file; None where there is none."""
+    try:
+        facts = os.stat(path)
+    except OSError:
+        return None
+    return facts.st_mtime_ns, facts.st_size

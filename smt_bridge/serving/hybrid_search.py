@@ -1,0 +1,143 @@
+"""A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
+
+A sentence has its answer when both are done: their lists are merged, scored and put in order, one sentence a step, so
+that steps stay short. While only Moses works there is nothing for a step to do, and the device is others'.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.translator import Translation
+from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.serving.refusal import unavailable
+from nmt_core.serving.running_search import SearchItem
+from nmt_core.serving.work import StepDecoder
+from smt_bridge.decoder.chooser import MOSES, Choice, Chooser, lists_of
+from smt_bridge.decoder.markup import without_markup
+from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
+from smt_bridge.translators import SurfaceWords, nbest_lines
+
+_LOOK_AGAIN = 0.003  # seconds
+_callers = itertools.count()
+
+
+class Parts(NamedTuple):
+    """What a hybrid is made of, on one device.
+
+    ``config`` is how its neural search was tuned, ``scorer`` gives the numbers of what is answered; ``degrade`` says
+    that the neural model answers alone where Moses cannot be used, ``degraded`` counts the sentences it had to.
+    """
+
+    search: Callable[[], StepDecoder]
+    config: DecodingConfig
+    scorer: PairScorer
+    words: SurfaceWords
+    chooser: Chooser
+    moses: MosesQueue
+    degrade: bool
+    degraded: Counter[str]
+
+
+@dataclass(eq=False)
+class _Sentence:
+    """One that is being translated; ``neural`` is the answer of the search, which may be an exception."""
+
+    text: str
+    nbest: int
+    ticket: Ticket | None
+    neural: Any = None
+
+    @property
+    def ready(self) -> bool:
+        return self.neural is not None and (self.ticket is None or self.ticket.done)
+
+
+class HybridSearch:
+    """A ``StepDecoder`` whose answers are the best of the merged list of each sentence."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts, self._search = parts, parts.search()
+        self._caller = str(next(_callers))
+        self._live: dict[int, _Sentence] = {}
+        self._searching: set[int] = set()
+
+    @property
+    def tokens(self) -> float:
+        """What the neural search has, and as much for what waits for Moses."""
+        beam = self._parts.config.beam
+        waiting = (one for key, one in self._live.items() if key not in self._searching)
+        return self._search.tokens + sum(beam * (one.text.count(" ") + 2) for one in waiting)
+
+    @property
+    def waits(self) -> float:
+        """Until Moses answers."""
+        return 0.0 if self._searching or any(one.ready for one in self._live.values()) else _LOOK_AGAIN
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        """Let sentences into both systems."""
+        entering = []
+        for key, item in requests:
+            text = without_markup(item.text)
+            ticket = self._parts.moses.ask(self._caller, text.encode("utf-8", "replace")) if text.strip() else None
+            self._live[key] = _Sentence(text, item.config.nbest, ticket)
+            entering.append((key, SearchItem(self._parts.words.read(text), self._parts.config)))
+        self._searching.update(key for key, _ in entering)
+        self._search.admit(entering)
+
+    def step(self) -> list[tuple[int, Any]]:
+        """One step of the neural search, and the answer to one sentence that both systems have translated."""
+        if self._searching:
+            for key, found in self._search.step():
+                self._live[key].neural = found
+                self._searching.discard(key)
+        ready = next((key for key, one in self._live.items() if one.ready), None)
+        return [] if ready is None else [(ready, self._answer(self._live.pop(ready)))]
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        """Drop sentences; Moses is not told of those that it has already."""
+        self._search.cancel([key for key in keys if key in self._searching])
+        self._searching.difference_update(keys)
+        for key in keys:
+            ticket = self._live.pop(key).ticket
+            if ticket is not None:
+                self._parts.moses.forget(ticket)
+
+    def _answer(self, sentence: _Sentence) -> Any:
+        if isinstance(sentence.neural, Exception) or sentence.ticket is None:
+            return sentence.neural
+        try:
+            return self._translations(sentence, sentence.ticket)
+        except Exception as error:  # belongs to this sentence: the others of the batch go on
+            return error
+
+    def _translations(self, sentence: _Sentence, ticket: Ticket) -> Any:
+        """The best of the merged list, or why there are none."""
+        parts = self._parts
+        if ticket.error is not None and not parts.degrade:
+            problem = f"{parts.moses.options.program} cannot be used now; the neural model alone can"
+            return unavailable(problem, reason="MOSES_FAILED", retry_after=REST)
+        lists = lists_of(0, ticket.lines, nbest_lines(0, sentence.neural, parts.words.write))
+        choice = parts.chooser.choose([sentence.text], [lists])[0]
+        degraded = MOSES in choice.silent
+        if degraded:
+            parts.degraded["failed" if ticket.error is not None else "given_up"] += 1
+        return list(self._shown(sentence, choice, degraded=degraded))
+
+    def _shown(self, sentence: _Sentence, choice: Choice, *, degraded: bool) -> Iterator[Translation]:
+        """As many as were asked for, with the neural model's numbers."""
+        ordered = self._parts.chooser.order(choice)[: sentence.nbest]
+        pairs = [SentencePair(sentence.text, entry.text) for _, entry in ordered]
+        scores = self._parts.scorer.score(pairs, per_word=True)
+        for (total, entry), score in zip(ordered, scores, strict=True):
+            words = tuple(entry.text.split(" ")) if entry.text else ()
+            source, numbers = tuple(sentence.text.split()), tuple(score.word_log_probs or ())
+            systems = self._parts.chooser.systems(entry)
+            yield Translation(
+                entry.text, words, score.log_prob, total, numbers, source, systems=systems, degraded=degraded
+            )

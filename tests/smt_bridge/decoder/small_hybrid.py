@@ -1,0 +1,47 @@
+"""A small neural model, a program that behaves like Moses, and a recipe of both."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from smt_bridge.commands.main import main
+
+FAKE = Path(__file__).parents[2] / "fake_moses.py"
+SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
+LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
+COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
+
+
+def fake_moses(folder: Path) -> str:
+    """The path of a program."""
+    program = folder / "moses"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} {FAKE} "$@"\n')
+    program.chmod(0o755)
+    return str(program)
+
+
+def files(folder: Path) -> None:
+    """A model and a development set."""
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
+    source = Vocabulary([*SPECIAL_WORDS, "ab", "cd", "ef"])
+    target = Vocabulary([*SPECIAL_WORDS, "ba", "dc", "fe", "ab", "cd"])
+    model = new_model(config, len(source.words), len(target.words), seed=5)
+    save_model(str(folder / "model"), model, source, target, FolderConfig(model=config))
+    (folder / "dev").write_text("".join(f"{line}\n" for line in SOURCE))
+    (folder / "reference").write_text("dc ba\n\nba fe dc\nfe\nfe dc ba ba\n")
+
+
+def translate(moses: str, *options: str) -> int:
+    return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
+
+
+def recipe(moses: str) -> None:
+    """Lists of the development set, and weights, in the current folder."""
+    assert translate(moses, *LISTS, *COLUMNS, "--input", "dev", "--output", "out", "--nbest-output", "dev.nbest") == 0
+    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
+    assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0

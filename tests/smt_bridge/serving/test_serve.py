@@ -1,0 +1,290 @@
+"""`smt-bridge serve`: the hybrid as one more model of the service, whatever happens to its Moses."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import grpc
+import pytest
+
+from nmt_core.errors import ServiceError
+from nmt_core.serving.client import NmtClient
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from smt_bridge.commands.main import main
+from tests.nmt_core.serving.conftest import ServerProcess
+from tests.smt_bridge.decoder.small_hybrid import SOURCE, fake_moses, files, recipe
+
+UNAVAILABLE = 14
+
+
+class HybridServer(ServerProcess):
+    """``smt-bridge serve`` in its own process."""
+
+    package = "smt_bridge"
+
+
+class Place(NamedTuple):
+    """A folder with a recipe, and what starts servers there."""
+
+    folder: Path
+    moses: str
+    serve: Callable[..., HybridServer]
+
+
+def make(folder: Path) -> tuple[Path, str]:
+    moses = fake_moses(folder)
+    with contextlib.chdir(folder):
+        files(folder)
+        recipe(moses)
+    return folder, moses
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    folder, moses = make(tmp_path_factory.mktemp("hybrid"))
+    started: list[HybridServer] = []
+
+    def serve(*options: str, ready: bool = True, program: str = moses) -> HybridServer:
+        with contextlib.chdir(folder):
+            common = ["--hybrid", "h=recipe.json", "--model", "n=model", "--moses", program, "--metrics-port", "0"]
+            started.append(HybridServer(*common, *options))
+        return started[-1].wait_ready() if ready else started[-1]
+
+    yield Place(folder, moses, serve)
+    for server in started:
+        server.stop()
+
+
+@pytest.fixture(scope="module")
+def server(place: Place) -> HybridServer:
+    """One that is long-suffering."""
+    return place.serve("--moses-timeout", "2")
+
+
+@pytest.fixture
+def hybrid(server: HybridServer) -> Iterator[NmtClient]:
+    with NmtClient(server.address, model="h") as client:
+        yield client
+
+
+@pytest.fixture
+def neural(server: HybridServer) -> Iterator[NmtClient]:
+    with NmtClient(server.address, model="n") as client:
+        yield client
+
+
+def best(sentences: list[pb.Translations]) -> list[str]:
+    return [sentence.translations[0].text for sentence in sentences]
+
+
+def metric(server: HybridServer, name: str) -> float:
+    page = urllib.request.urlopen(server.metrics, timeout=20).read().decode()
+    return float(next(line.split()[-1] for line in page.splitlines() if line.startswith(name)))
+
+
+def test_translations_are_those_of_the_command(place: Place, hybrid: NmtClient) -> None:
+    with contextlib.chdir(place.folder):
+        options = ["--recipe", "recipe.json", "--moses", place.moses, "--device", "cpu", "--quiet"]
+        assert main(["translate", *options, "--input", "dev", "--output", "expected"]) == 0
+    found = hybrid.translate(SOURCE)
+    assert best(found) == (place.folder / "expected").read_text().splitlines()
+    for source, sentence in zip(SOURCE, found, strict=True):
+        (one,) = sentence.translations
+        assert not one.degraded
+        assert bool(one.systems) == bool(source) and set(one.systems) <= {"moses", "nmt"}
+
+
+def test_a_list_is_ordered_by_the_totals_and_has_the_numbers_of_the_neural_model(
+    hybrid: NmtClient, neural: NmtClient
+) -> None:
+    (found,) = hybrid.translate(["cd ef ab"], nbest=20)
+    totals = [one.score for one in found.translations]
+    assert totals == sorted(totals, reverse=True) and len(totals) > 3
+    assert {system for one in found.translations for system in one.systems} == {"moses", "nmt"}
+    for one in found.translations:
+        (score,) = neural.score([("cd ef ab", one.text)])
+        assert one.log_prob == pytest.approx(score.log_prob, abs=1e-5)
+        assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-9)
+        assert len(one.word_log_probs) == len(one.words) + 1
+
+
+def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, neural: NmtClient) -> None:
+    pairs = [("ab cd", "ba dc"), ("ef", "fe fe")]
+    expected = neural.score(pairs, per_word=True)
+    assert [score.log_prob for score in hybrid.score(pairs, per_word=True)] == [one.log_prob for one in expected]
+    described = {model.name: model for model in hybrid.models()}
+    assert described["h"].kind == pb.MODEL_KIND_HYBRID and described["n"].kind == pb.MODEL_KIND_NEURAL
+    assert described["h"].signature == described["n"].signature
+    assert described["h"].version != described["n"].version
+    assert not described["h"].attends and described["n"].attends
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        ({"beam": 3}, grpc.StatusCode.INVALID_ARGUMENT, "leave out beam"),
+        ({"length_normalization": 0.5}, grpc.StatusCode.INVALID_ARGUMENT, "leave out length_normalization"),
+        ({"samples": 2}, grpc.StatusCode.FAILED_PRECONDITION, "draws no samples"),
+        ({"replace_unknown": True}, grpc.StatusCode.FAILED_PRECONDITION, "needs a model with attention"),
+    ],
+)
+def test_what_a_hybrid_cannot_do_is_refused(hybrid: NmtClient, options, code, problem: str) -> None:
+    with pytest.raises(ServiceError, match=problem):
+        hybrid.translate(["ab"], **options)
+    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(hybrid.connection.addresses[0]))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Translate(pb.TranslateRequest(model="h", texts=["ab"], **options))
+    assert caught.value.code() == code
+
+
+def test_raw_text_and_markup(hybrid: NmtClient, neural: NmtClient) -> None:
+    (raw,) = hybrid.translate(["AB cd, ef|x"], raw=True)
+    assert raw.translations[0].text and not raw.translations[0].degraded
+    (marked,) = hybrid.translate(["ab [cd] <x>"], nbest=9)
+    assert not any(set("[]<>|") & set(one.text.replace("<unk>", "")) for one in marked.translations)
+
+
+def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: HybridServer, hybrid: NmtClient) -> None:
+    before = metric(server, "moses_given_up_sentences_total")
+    found = hybrid.translate(["ab cd", "ab DIE", "ef"])
+    assert [one.translations[0].degraded for one in found] == [False, True, False]
+    assert found[1].translations[0].systems == ["nmt"]
+    assert metric(server, "moses_given_up_sentences_total") == before + 1
+    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="given_up"}') >= 1
+
+
+def test_the_device_is_others_while_moses_hangs(server: HybridServer, hybrid: NmtClient, neural: NmtClient) -> None:
+    with ThreadPoolExecutor() as threads:
+        hangs = threads.submit(hybrid.translate, ["HANG ab"])
+        for _ in range(5):
+            assert neural.translate(["ab cd"])[0].translations
+        assert not hangs.done()
+        assert hangs.result()[0].translations[0].degraded
+    assert not hybrid.translate(["ab"])[0].translations[0].degraded
+
+
+def test_who_has_gone_is_not_translated(server: HybridServer, hybrid: NmtClient) -> None:
+    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Translate(pb.TranslateRequest(model="h", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    assert best(hybrid.translate(["ef"]))
+    assert metric(server, "moses_waiting_sentences") == 0
+    assert metric(server, "nmt_cancelled_items_total") >= 50
+
+
+def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(place: Place) -> None:
+    program = Path(fake_moses_of_its_own(place))
+    server = place.serve("--grace", "1", program=str(program))
+    break_moses(server, program)
+    with NmtClient(server.address, model="h") as hybrid, NmtClient(server.address, model="n") as neural:
+        (found,) = hybrid.translate(["ab cd"])
+        assert (found.error.code, found.error.reason) == (UNAVAILABLE, "MOSES_FAILED")
+        assert found.error.HasField("retry_delay")
+        assert neural.translate(["ab cd"])[0].translations
+        assert hybrid.score([("ab", "ba")])[0].log_prob < 0
+    assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
+    assert "no memory" not in found.error.message
+    ends_and_leaves_nothing(server, program)
+
+
+def test_with_degrade_the_neural_model_goes_on_alone(place: Place) -> None:
+    program = Path(fake_moses_of_its_own(place))
+    server = place.serve("--degrade", program=str(program))
+    break_moses(server, program)
+    with NmtClient(server.address, model="h") as hybrid:
+        for sentence in hybrid.translate(["ab cd", "ef"]):
+            assert sentence.translations[0].degraded and sentence.translations[0].systems == ["nmt"]
+    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="failed"}') == 2
+    assert metric(server, "moses_failures_total") >= 1
+    ends_and_leaves_nothing(server, program)
+
+
+def fake_moses_of_its_own(place: Place) -> str:
+    folder = place.folder / f"moses{len(list(place.folder.iterdir()))}"
+    folder.mkdir()
+    return fake_moses(folder)
+
+
+def children(process: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(process)], capture_output=True, check=False)
+    return [int(number) for number in found.stdout.split()]
+
+
+def break_moses(server: HybridServer, program: Path) -> None:
+    """It ends, and cannot be started any more."""
+    program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    for child in children(server.process.pid):
+        os.kill(child, signal.SIGKILL)
+
+
+def ends_and_leaves_nothing(server: HybridServer, program: Path) -> None:
+    started = children(server.process.pid)
+    server.terminate()
+    assert server.wait() == 0
+    assert not any(Path(f"/proc/{number}").exists() for number in started)
+
+
+def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
+    server = place.serve("--moses-timeout", "600", "--grace", "1")
+    (moses,) = children(server.process.pid)
+    with NmtClient(server.address, model="h") as hybrid, ThreadPoolExecutor() as threads:
+        hangs = threads.submit(hybrid.translate, ["HANG"])
+        with NmtClient(server.address, model="n") as neural:
+            assert neural.translate(["ab"])
+        server.terminate()
+        assert server.wait() == 0
+        with pytest.raises(ServiceError):
+            hangs.result()
+    assert not Path(f"/proc/{moses}").exists()
+
+
+def test_a_moses_that_does_not_load_is_one_line(place: Place, tmp_path: Path) -> None:
+    program = tmp_path / "moses"
+    program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    program.chmod(0o755)
+    server = place.serve(ready=False, program=str(program))
+    assert server.wait() == 2
+    assert server.lines[-1].endswith(f"{program} ended while it loaded: no memory")
+    degraded = place.serve("--degrade", program=str(program))
+    with NmtClient(degraded.address, model="h") as hybrid:
+        assert hybrid.translate(["ab cd"])[0].translations[0].degraded
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([], "give --hybrid NAME=RECIPE"),
+        (["--hybrid", "recipe.json"], "expected NAME=RECIPE"),
+        (["--hybrid", "h=recipe.json", "--moses-threads", "0"], "must be above 0"),
+        (["--hybrid", "h=recipe.json", "--model", "h=model"], "two models are called h"),
+    ],
+)
+def test_options_that_do_not_go_together(
+    place: Place, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with contextlib.chdir(place.folder):
+        assert main(["serve", "--port", "0", *options]) == 2
+    assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_recipe_that_cannot_be_served_is_one_line(place: Place, tmp_path: Path) -> None:
+    text = (place.folder / "recipe.json").read_text()
+    for content, problem in (
+        (text.replace('"model": "model"', '"model": "grpc:localhost:1"'), "served with a model in a folder"),
+        (text.replace("model:", "model:0"), "tuned with another model"),
+    ):
+        (tmp_path / "recipe.json").write_text(content)
+        with contextlib.chdir(place.folder):
+            server = HybridServer("--hybrid", f"h={tmp_path / 'recipe.json'}", "--moses", place.moses)
+        assert server.wait() == 2
+        assert problem in server.lines[-1], server.lines
