@@ -194,19 +194,26 @@ def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(
         assert hybrid.score([("ab", "ba")])[0].log_prob < 0
     assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
     assert "no memory" not in found.error.message
-    ends_and_leaves_nothing(server, program)
+    ends_and_leaves_nothing(server)
 
 
-def test_with_degrade_the_neural_model_goes_on_alone(place: Place) -> None:
-    program = Path(fake_moses_of_its_own(place))
-    server = place.serve("--degrade", program=str(program))
-    break_moses(server, program)
+def test_with_degrade_the_neural_model_goes_on_alone(place: Place, broken: Path) -> None:
+    server = place.serve("--degrade", program=str(broken))
     with NmtClient(server.address, model="h") as hybrid:
         for sentence in hybrid.translate(["ab cd", "ef"]):
             assert sentence.translations[0].degraded and sentence.translations[0].systems == ["nmt"]
-    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="failed"}') == 2
+    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="failed"}') >= 2
     assert metric(server, "moses_failures_total") >= 1
-    ends_and_leaves_nothing(server, program)
+    ends_and_leaves_nothing(server)
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    """A Moses that does not load."""
+    program = tmp_path / "moses"
+    program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    program.chmod(0o755)
+    return program
 
 
 def fake_moses_of_its_own(place: Place) -> str:
@@ -227,7 +234,7 @@ def break_moses(server: HybridServer, program: Path) -> None:
         os.kill(child, signal.SIGKILL)
 
 
-def ends_and_leaves_nothing(server: HybridServer, program: Path) -> None:
+def ends_and_leaves_nothing(server: HybridServer) -> None:
     started = children(server.process.pid)
     server.terminate()
     assert server.wait() == 0
@@ -248,16 +255,15 @@ def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
     assert not Path(f"/proc/{moses}").exists()
 
 
-def test_a_moses_that_does_not_load_is_one_line(place: Place, tmp_path: Path) -> None:
-    program = tmp_path / "moses"
-    program.write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
-    program.chmod(0o755)
-    server = place.serve(ready=False, program=str(program))
-    assert server.wait() == 2
-    assert server.lines[-1].endswith(f"{program} ended while it loaded: no memory")
-    degraded = place.serve("--degrade", program=str(program))
-    with NmtClient(degraded.address, model="h") as hybrid:
-        assert hybrid.translate(["ab cd"])[0].translations[0].degraded
+def serve_here(place: Place, *options: str) -> int:
+    """The exit code of a server that cannot begin."""
+    with contextlib.chdir(place.folder):
+        return main(["serve", "--port", "0", "--device", "cpu", *options])
+
+
+def test_a_moses_that_does_not_load_is_one_line(place: Place, broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert serve_here(place, "--hybrid", "h=recipe.json", "--moses", str(broken)) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith(f"{broken} ended while it loaded: no memory")
 
 
 @pytest.mark.parametrize(
@@ -272,19 +278,18 @@ def test_a_moses_that_does_not_load_is_one_line(place: Place, tmp_path: Path) ->
 def test_options_that_do_not_go_together(
     place: Place, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with contextlib.chdir(place.folder):
-        assert main(["serve", "--port", "0", *options]) == 2
+    assert serve_here(place, *options) == 2
     assert problem in capsys.readouterr().err.splitlines()[-1]
 
 
-def test_a_recipe_that_cannot_be_served_is_one_line(place: Place, tmp_path: Path) -> None:
+def test_a_recipe_that_cannot_be_served_is_one_line(
+    place: Place, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     text = (place.folder / "recipe.json").read_text()
     for content, problem in (
         (text.replace('"model": "model"', '"model": "grpc:localhost:1"'), "served with a model in a folder"),
         (text.replace("model:", "model:0"), "tuned with another model"),
     ):
         (tmp_path / "recipe.json").write_text(content)
-        with contextlib.chdir(place.folder):
-            server = HybridServer("--hybrid", f"h={tmp_path / 'recipe.json'}", "--moses", place.moses)
-        assert server.wait() == 2
-        assert problem in server.lines[-1], server.lines
+        assert serve_here(place, "--hybrid", f"h={tmp_path / 'recipe.json'}", "--moses", place.moses) == 2
+        assert problem in capsys.readouterr().err.splitlines()[-1]
