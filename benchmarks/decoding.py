@@ -35,7 +35,7 @@ from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.text.vocabulary import split_words
 
-COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", "GFLOP/s", "of the floor", "peak GiB")
+COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", "GFLOP/s", "of the limit", "peak GiB")
 
 
 class Task(NamedTuple):

@@ -4,7 +4,7 @@
     python benchmarks/pair_scoring.py --device cuda --cores 4 --table 400000 --lists 1000
 
 One process per core for us, as many threads for the peer (``benchmarks/make_peer``), the same pairs, one
-after the other in one run. *of the floor*: the time that the matrix products alone take, made again with
+after the other in one run. *of the limit*: the time that the matrix products alone take, made again with
 nothing between them and by all processes at once, over ours; *left out*: how many times more operations
 scoring each pair alone needs. With ``--device cuda`` all processes share the GPU, the peer stays on the CPU,
 and *of the roofline* compares with every product at the GPU's highest rate of operations or of bytes.
@@ -32,7 +32,7 @@ from nmt_core.memory import keep_freed_memory
 from nmt_core.models.build import preset
 
 Scores = list[float]
-COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the floor", "of the roofline", "left out",
+COLUMNS = ("scorer", "pairs/s", "times the peer", "GFLOP/s", "of the limit", "of the roofline", "left out",
            "peak GiB", "mean error", "largest", "rank correlation")  # fmt: skip
 
 

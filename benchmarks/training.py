@@ -86,7 +86,7 @@ def main() -> None:
         speed, alone = updates(args.batches, precision=precision, device=args.device)
         rows.append([precision, speed, speed / rate, alone, peak_memory()])
     print(machine())
-    columns = ("trainer", "target words/s", "times the peer", "of the floor", "peak GiB")
+    columns = ("trainer", "target words/s", "times the peer", "of the limit", "peak GiB")
     table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads, {args.device}", columns, rows)
 
 
