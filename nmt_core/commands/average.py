@@ -45,8 +45,8 @@ def run(args: argparse.Namespace) -> int:
     for other in models[1:]:
         if not _alike(first, other):
             raise ModelError(
-                f"{other.folder} and {first.folder} differ in settings, vocabularies, target order or preparation "
-                "and cannot be averaged"
+                f"{other.folder} and {first.folder} differ in settings, vocabularies, target order, copying or "
+                "preparation and cannot be averaged"
             )
     average_into(first.model, args.models)
     first.save(args.output)
@@ -57,7 +57,12 @@ def run(args: argparse.Namespace) -> int:
 def _alike(first: LoadedModel, other: LoadedModel) -> bool:
     """Whether parameters of the same names mean the same."""
     mine, theirs = (
-        (one.config.model, one.target_order, *(words.fingerprint for words in one.vocabularies))
+        (
+            one.config.model,
+            one.target_order,
+            one.config.copying,
+            *(words.fingerprint for words in one.vocabularies),
+        )
         for one in (first, other)
     )
     return mine == theirs and other.prepared_as(first)

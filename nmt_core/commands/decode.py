@@ -120,7 +120,7 @@ def run(args: argparse.Namespace) -> int:
             stream = reranker.rerank_stream(stream, keep=keep, warn=_warn)
         if args.distinct:
             stream = (_distinct(found)[: args.sample or args.nbest] for found in stream)
-        stream = with_counts_reported(stream, asked=args.replace_unk is not None)
+        stream = with_counts_reported(stream, asked=args.replace_unk is not None or translator.copying is not None)
         for number, found in enumerate(stream):
             for sink in sinks:
                 sink.put(number, found)

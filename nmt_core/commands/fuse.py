@@ -62,7 +62,11 @@ def run(args: argparse.Namespace) -> int:
     fused = fuse(translation.model, language.model, ids, trained=args.trained)
     origin = {"fused": {"translation": translation.fingerprint, "language": language.fingerprint}}
     config = FolderConfig(
-        model=fused.fusion, text=translation.text, target_order=translation.target_order, trained_with=origin
+        model=fused.fusion,
+        text=translation.text,
+        target_order=translation.target_order,
+        copying=translation.config.copying,
+        trained_with=origin,
     )
     dataclasses.replace(translation, model=fused, config=config).save(args.output)
     size = sum(parameter.numel() for parameter in fused.trained())

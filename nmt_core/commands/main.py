@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from nmt_core.commands import (
     aer,
+    annotate,
     average,
     client,
     decode,
@@ -44,6 +45,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     shuffle,
     vocab,
     lexicon,
+    annotate,
     init,
     train,
     train_lm,

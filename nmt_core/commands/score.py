@@ -7,13 +7,14 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.interfaces import PairScore, SentencePair
+    from nmt_core.inference.text_forms import TextForm
+    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 
 NAME = "score"
 HELP = "score sentence or phrase pairs"
@@ -28,6 +29,9 @@ examples:
 
 The natural logarithm of the probability of the whole target, its end counted, not normalised by
 length. --per-word writes one number per target word and one for the end, separated by spaces.
+
+A model of annotated text ('nmt-core annotate') scores plain pairs: unknown words come from the source word that
+its lexicon says, or an equal one, or as --word-alignment says.
 
 Text is as the model reads it, unless --raw or --surface say otherwise; a model trained on text of 'nmt-core prepare'
 carries what makes of raw text, or of the words of a Moses system, what it reads.
@@ -56,6 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=OutputFile,
         metavar="F",
         help="source-target points, a line per pair, from the attention to the given target; F.jsonl: the weights",
+    )
+    parser.add_argument(
+        "--word-alignment",
+        type=InputFile,
+        metavar="F",
+        help="word alignment of the text, lines such as 0-0 1-2, for models of annotated text ('nmt-core annotate')",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
@@ -97,16 +107,16 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_freed_memory()
     device = choose_device(args.device)
-    scorer = open_scorer_of_form(
-        args.model,
-        "raw" if args.raw else "surface" if args.surface else "prepared",
-        device=device,
-        dtype=choose_dtype(args.dtype, device),
-        softmax=choose_softmax(args.softmax),
-    )
+    options: dict[str, Any] = {"device": device, "dtype": choose_dtype(args.dtype, device)}
+    options["softmax"] = choose_softmax(args.softmax)
+    pairs: Iterator[SentencePair]
+    if args.word_alignment:
+        scorer, pairs = _open_aligned(args, options)
+    else:
+        scorer = open_scorer_of_form(args.model, _form(args), **options)
+        pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
     share = UnknownShare(" + ".join(args.model), _warn, hint="" if args.raw else "Raw text needs --raw")
-    factors = 0 if args.raw else factors_read(scorer.signature)
-    pairs, line_of = iter(_pairs(args, factors)), line_writer(args.alignments or "")
+    line_of = line_writer(args.alignments or "")
     with (
         open_output("-") as stream,
         open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
@@ -123,6 +133,51 @@ def run(args: argparse.Namespace) -> int:
                 share.add(words=words, unknown=score.unknown_source + score.unknown_target)
     share.finish()
     return 0
+
+
+def _form(args: argparse.Namespace) -> TextForm:
+    return "raw" if args.raw else "surface" if args.surface else "prepared"
+
+
+def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
+    """The scorer, and the pairs annotated by the word alignment of their text."""
+    from nmt_core.data.aligned_corpus import points_between
+    from nmt_core.errors import ConfigError
+    from nmt_core.files import read_text_lines
+    from nmt_core.inference.copies import annotated
+    from nmt_core.inference.pair_scorer import open_pair_scorer
+    from nmt_core.text.vocabulary import split_words
+
+    if _form(args) != "prepared":
+        raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
+    scorer = open_pair_scorer(args.model, **options)
+    copying = scorer.copying
+    if copying is None:
+        raise ConfigError(f"--word-alignment is for models of annotated text; {', '.join(args.model)} is none")
+
+    def pairs() -> Iterator[SentencePair]:
+        lines = enumerate(read_text_lines(args.word_alignment), start=1)
+        for pair, (number, line) in _together(args, _read_pairs(args), lines):
+            sizes = len(split_words(pair.source)), len(split_words(pair.target))
+            yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
+
+    return scorer, pairs()
+
+
+def _together(
+    args: argparse.Namespace, pairs: Iterator[SentencePair], lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[SentencePair, tuple[int, str]]]:
+    """Every pair with its line. Raises InputError where one of them ends earlier."""
+    from nmt_core.errors import InputError
+
+    for number, (pair, line) in enumerate(itertools.zip_longest(pairs, lines)):
+        if pair is None or line is None:
+            short, other = args.word_alignment, args.source
+            if pair is None:
+                short, other = other, short
+            problem = f"has {number} lines but {other} has more; parallel files must match line by line"
+            raise InputError(short, problem)
+        yield pair, line
 
 
 def _line(score: PairScore, *, per_word: bool) -> str:

@@ -23,7 +23,8 @@ def add_unknown_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--replace-unk",
         choices=_RULES,
-        help="write the source word looked at most instead of <unk>, or its lexicon entry (needs attention)",
+        help="write the source word looked at most instead of <unk>, or its lexicon entry (needs attention, or a"
+        " model of annotated text)",
     )
     group.add_argument(
         "--lexicon", type=InputFile, metavar="F", help="target-source-probability lines; see 'nmt-core lexicon'"
@@ -41,6 +42,8 @@ def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Un
         return None
     if args.forbid_unk:
         raise ConfigError("--forbid-unk leaves no <unk> for --replace-unk; leave out one of them")
+    if args.replace_unk != "copy" and not args.lexicon and models[0].lexicon is not None:
+        return UnknownReplacement(args.replace_unk, models[0].lexicon.lexicon)
     if not args.lexicon or args.replace_unk == "copy":
         return UnknownReplacement(args.replace_unk)
     return UnknownReplacement(args.replace_unk, open_lexicon(args.lexicon, models, top=1))

@@ -17,6 +17,7 @@ from nmt_core.data.batching import group_by_tokens, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
+from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
 from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
@@ -50,6 +51,7 @@ class ModelPairScorer:
     section 3.2), as in the beam search. Members share the target vocabulary and its order; sources may differ.
     Pairs and their numbers are in the order of the text, whatever the order in which the models write.
     ``softmax`` other than ``full`` makes scores that are not the exact ones; the signature says so.
+    Models of annotated text (``nmt_core.text.copying``) score the annotation of a pair.
     """
 
     def __init__(self, models: Sequence[LoadedModel], *, softmax: Softmax = "full") -> None:
@@ -57,7 +59,7 @@ class ModelPairScorer:
         if isinstance(softmax, int) and softmax < 1:
             raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
         self.models = tuple(models)
-        self.order = models[0].target_order
+        self.order, self.copying = models[0].target_order, models[0].copying
         self.softmax: Softmax = softmax
 
     @property
@@ -65,7 +67,7 @@ class ModelPairScorer:
         """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions.
 
         ``order`` is there for models that write from right to left, ``factors`` for those that read so many beside
-        each source word.
+        each source word, ``copy`` for those of annotated text.
         """
         names = "+".join(loaded.config.model.type for loaded in self.models)
         prints = "+".join(loaded.fingerprint for loaded in self.models)
@@ -78,13 +80,28 @@ class ModelPairScorer:
         order = "" if self.order is TargetOrder.LEFT_TO_RIGHT else f"|order:{self.order}"
         if self.models[0].factors:
             order += f"|factors:{len(self.models[0].factors)}"
-        return f"nmt:{names}|model:{prints}{order}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
+        copying = "" if self.copying is None else f"|copy:{self.copying.scheme}"
+        return f"nmt:{names}|model:{prints}{order}{copying}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
 
-    @torch.inference_mode()
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
     ) -> list[PairScore]:
-        """Score every pair; one answer per pair, in order."""
+        """Score every pair; one answer per pair, in order.
+
+        Raises ConfigError for pairs whose annotation has to be given (scheme ``posall``).
+        """
+        copying = self.copying
+        if copying is None:
+            return self.score_as_read(pairs, per_word=per_word, attention=attention)
+        read = {pair: as_read(copying, pair) for pair in pairs}
+        scores = self.score_as_read([read[pair] for pair in pairs], per_word=per_word, attention=attention)
+        return [of_text(copying, pair, score) for pair, score in zip(pairs, scores, strict=True)]
+
+    @torch.inference_mode()
+    def score_as_read(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """The same of targets as the models read them, annotated where their text is."""
         distinct = sorted(set(pairs))
         lengths = [pair.target.count(" ") + 2 for pair in distinct]
         answers: dict[SentencePair, PairScore] = {}

@@ -39,7 +39,7 @@ def score_again(models: Sequence[LoadedModel], sentences: Sequence[Searched]) ->
         for one in sentences
         for hypothesis in one.hypotheses
     ]
-    scores = iter(ModelPairScorer(models).score(pairs, per_word=True))
+    scores = iter(ModelPairScorer(models).score_as_read(pairs, per_word=True))
     return [[_with_score(hypothesis, next(scores), one.ranking) for hypothesis in one.hypotheses] for one in sentences]
 
 

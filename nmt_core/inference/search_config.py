@@ -6,7 +6,7 @@ overflows, runs without end or asks for memory without limit because of its opti
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pydantic import Field, ValidationInfo, field_validator
 
@@ -63,6 +63,13 @@ class _OutputConfig(Config):
         if self.length_penalty is None:
             return LengthNormalization(self.length_normalization)
         return LengthNormalization(self.length_penalty, _GNMT_OFFSET)
+
+    def lengthened(self, times: int) -> Self:
+        """The same for a model that writes so many tokens for every word."""
+        if times == 1:
+            return self
+        fields = ("max_length_ratio", "max_length_extra", "min_length")
+        return self.model_copy(update={name: times * getattr(self, name) for name in fields})
 
     def length_limit(self, source_words: int) -> int:
         """The most words of a translation of so many source words."""

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import torch
 
+from nmt_core.inference.copies import check_scores_text
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -123,8 +124,9 @@ class FormScorer:
 def scorer_of_form(models: Sequence[LoadedModel], scorer: ModelPairScorer, form: TextForm) -> PairScorer:
     """The scorer for text of a form. Raises ConfigError where members of an ensemble were prepared differently.
 
-    Surface words are what a model without a preparation reads.
+    Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
     """
+    check_scores_text(models)
     if form == "prepared":
         return scorer
     if form == "raw":

@@ -18,6 +18,7 @@ from nmt_core.data.batching import group_by_tokens
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
 from nmt_core.inference.hypothesis import Hypothesis, Matrix
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, joint_vocabulary
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
@@ -33,6 +34,7 @@ from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.ensembles import check_members
 from nmt_core.models.raw_text import open_raw_text
+from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.processing import RawText
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
@@ -83,8 +85,9 @@ class Translator:
     empty translation, log-probability 0, without asking the models. With ``fusion`` a language model
     has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
-    says what is written instead of ``<unk>``, which takes models with attention (else ConfigError). Models that spell
-    words write none (``nmt_core.inference.spelling``).
+    says what is written instead of ``<unk>``, which takes models with attention or of annotated text (else
+    ConfigError); the latter write words of the text whatever it says. Models that spell words write none
+    (``nmt_core.inference.spelling``).
 
     Lines are text, or ``SourceLine``s, whose translations have a prefix or contain phrases. One that cannot be
     translated so is a ConfigError that names its number.
@@ -108,16 +111,20 @@ class Translator:
         if isinstance(self.config, DecodingConfig) and self.config.nbest > self.config.beam:
             raise ConfigError(f"{self.config.nbest} best translations need a beam of at least {self.config.nbest}")
         self.batch_tokens, self.window = batch_tokens, window
-        self.attention, self.unknowns = attention or unknowns is not None, unknowns
         self.source = joint_vocabulary([loaded.source for loaded in models])
         self.predictor = make_predictor(models, average=average)
         self.target, self.order = models[0].target, models[0].target_order
+        self.copying, self.unknowns = models[0].copying, unknowns
+        self._rule = unknowns or rule_of(models[0])
+        self.attention = attention or (unknowns is not None and self.copying is None)
+        if self.copying is not None:
+            self.config = self._of_annotated_text(self.copying)
         self._fused, self._average = fusion is not None, average
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
         self._speller = speller_of(models)
-        if unknowns is not None:
+        if unknowns is not None and self.copying is None:
             self._check_attends("replacing <unk>")
         if self._speller is not None:
             self._check_spells(unknowns is not None, average)
@@ -127,6 +134,11 @@ class Translator:
 
     def __repr__(self) -> str:
         return f"Translator({self.predictor!r}, {self.config!r})"
+
+    def _of_annotated_text(self, copying: Copying) -> DecodingConfig | SamplingConfig:
+        if self.config.forbid_unknown:
+            check_unknowns_allowed(self.models)
+        return self.config.lengthened(copying.scheme.tokens_of_a_word)
 
     def _check_attends(self, purpose: str) -> None:
         if self.predictor.aligns is None:
@@ -204,6 +216,8 @@ class Translator:
         where = f"line {first + number + 1}"
         if not isinstance(config, DecodingConfig):
             raise ConfigError(f"{where}: a prefix and constraints are for search, not for sampling")
+        if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
+            raise ConfigError(f"{where}: {self._folders} (copying: posall) takes no prefix and no constraints")
         if not source:
             raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
@@ -282,19 +296,25 @@ class Translator:
         self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...], *, raw: bool
     ) -> Translation:
         counts = NOTHING_REPLACED
-        if self.unknowns is not None and hypothesis.attention is not None:
-            words, counts = self.unknowns.replace(words, source, hypothesis.attention, self._aligns)
+        numbers, attention, aligns = hypothesis.word_log_probs, hypothesis.attention, self._aligns
+        if self.copying is not None:
+            words, numbers, attention, counts = restore(
+                self.copying, self._rule, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
+            )
+            aligns = "written"
+        elif self.unknowns is not None and attention is not None:
+            words, counts = self.unknowns.replace(words, source, attention, aligns)
         text = " ".join(words)
         return Translation(
             text=self.processor.detokenize(text) if raw else text,
             words=words,
             log_prob=hypothesis.log_prob,
             score=hypothesis.score,
-            word_log_probs=hypothesis.word_log_probs,
+            word_log_probs=numbers,
             source_words=source,
-            attention=hypothesis.attention,
+            attention=attention,
             unknown=counts,
-            aligns=self._aligns,
+            aligns=aligns,
         )
 
     @property

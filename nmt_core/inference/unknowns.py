@@ -93,11 +93,12 @@ class UnknownReplacement:
         replaced, counts = list(words), NOTHING_REPLACED
         for place, word in enumerate(words):
             if word == UNKNOWN:
-                replaced[place], count = self._word_for(looked[place])
+                replaced[place], count = self.word_for(looked[place])
                 counts += count
         return tuple(replaced), counts
 
-    def _word_for(self, source_word: str) -> tuple[str, UnknownCounts]:
+    def word_for(self, source_word: str) -> tuple[str, UnknownCounts]:
+        """What is written for a source word."""
         if self.lexicon is not None and RULES[self.rule](unescape(source_word)):
             translation = self.lexicon.best(source_word)
             if translation is not None:

@@ -6,6 +6,7 @@
     target.vocab
     source.factor1.vocab source.factor2.vocab and so on: factors beside the source words, for models that read them
     preparation/         how raw text becomes what the model reads, for models trained on text of ``nmt-core prepare``
+    lexicon.gz           for models trained on text of ``nmt-core annotate``, where one was given
 
 Nothing in it is executable and nothing is pickled.
 """
@@ -13,6 +14,7 @@ Nothing in it is executable and nothing is pickled.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import os
 import time
@@ -28,6 +30,7 @@ from torch import Tensor, nn
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.models.build import AnyConfig, ModelConfig, build_model, source_factors
+from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import TranslationModel
@@ -35,13 +38,15 @@ from nmt_core.models.sparse import described, packed, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
+from nmt_core.text.copying import Copying, CopyScheme, no_weight, weight_of
 from nmt_core.text.factors import MOST_FACTORS, split_factors
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import Vocabulary
+from nmt_core.text.vocabulary import Vocabulary, split_words
 
-FORMAT_VERSION = 5
+FORMAT_VERSION = 6
+COPYING_VERSION = 6  # of models of annotated text
 FACTORED_VERSION = 5  # of models that read factors beside the source words
 SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
 REVERSED_VERSION = 3  # of models that write from right to left
@@ -53,7 +58,8 @@ SOURCE_VOCABULARY = "source.vocab"
 TARGET_VOCABULARY = "target.vocab"
 PREPARATION = "preparation"
 FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
-_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION)
+LEXICON = "lexicon.gz"
+_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION, LEXICON)
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
 
 
@@ -61,6 +67,7 @@ class FolderConfig(Config):
     """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder.
 
     ``target_order`` is the order in which the model writes; a change of it makes another model of the same weights.
+    ``copying`` is how its text is annotated, ``lexicon`` the SHA-256 of the lexicon that it carries for that.
     """
 
     format_version: int = PLAIN_VERSION
@@ -68,6 +75,8 @@ class FolderConfig(Config):
     text: TextConfig = TextConfig()
     target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
     preparation: dict[str, str] | None = None
+    copying: CopyScheme | None = None
+    lexicon: str | None = None
     trained_with: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -75,8 +84,9 @@ class FolderConfig(Config):
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter, a word, a character or the order of the target changes. ``factors`` are
-    the vocabularies of the factors that it reads beside each source word.
+    ``fingerprint`` changes when a parameter, a word, a character, the order of the target or the annotation of text
+    changes. ``factors`` are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for
+    models of annotated text.
     """
 
     model: TranslationModel
@@ -87,6 +97,7 @@ class LoadedModel:
     folder: str
     preparation: CarriedPreparation | None = None
     factors: tuple[Vocabulary, ...] = ()
+    lexicon: CarriedLexicon | None = None
 
     @property
     def vocabularies(self) -> tuple[Vocabulary, ...]:
@@ -103,6 +114,8 @@ class LoadedModel:
 
         Raises ConfigError for words that do not have the factors that the model reads.
         """
+        if self.copying is not None:
+            return Sentence(self.source.encode_words(self.copying.read_source(split_words(text))), text)
         if not self.factors:
             return Sentence(self.source.encode(text), text)
         words, *factors = split_factors(text, len(self.factors))
@@ -113,6 +126,14 @@ class LoadedModel:
         """Tokenised target text as the model reads it, in the order in which it writes."""
         return self.target_order.sentence(Sentence(self.target.encode(text), text))
 
+    @functools.cached_property
+    def copying(self) -> Copying | None:
+        """How its text is annotated, None where it is not."""
+        if self.config.copying is None:
+            return None
+        weight = no_weight if self.lexicon is None else weight_of(self.lexicon.lexicon)
+        return Copying(self.config.copying, self.source, self.target, weight)
+
     @property
     def target_order(self) -> TargetOrder:
         """The order in which the model writes targets."""
@@ -120,7 +141,9 @@ class LoadedModel:
 
     def save(self, folder: str) -> None:
         """Write a model folder; see ``save_model``."""
-        save_model(folder, self.model, self.source, self.target, self.config, self.preparation, self.factors)
+        save_model(
+            folder, self.model, self.source, self.target, self.config, self.preparation, self.factors, self.lexicon
+        )
 
     def prepared_as(self, other: LoadedModel) -> bool:
         """Whether both carry the same preparation, or none: its steps and what these learned are the same."""
@@ -137,9 +160,10 @@ def save_model(
     config: FolderConfig,
     preparation: CarriedPreparation | None = None,
     factors: Sequence[Vocabulary] = (),
+    lexicon: CarriedLexicon | None = None,
 ) -> None:
     """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
-    config = _completed(config, preparation)
+    config = _completed(config, preparation, lexicon)
     tensors = stored_tensors(model)
     if config.format_version >= SPARSE_VERSION:
         tensors = packed(tensors)
@@ -152,7 +176,11 @@ def save_model(
         TARGET_VOCABULARY: target.save,
         **further,
     }
-    replace_files(folder, writers if preparation is None else {**writers, PREPARATION: preparation.write})
+    if preparation is not None:
+        writers[PREPARATION] = preparation.write
+    if lexicon is not None:
+        writers[LEXICON] = lexicon.write
+    replace_files(folder, writers)
 
 
 def _write(path: str, content: bytes) -> None:
@@ -160,8 +188,10 @@ def _write(path: str, content: bytes) -> None:
         stream.write(content)
 
 
-def _completed(config: FolderConfig, preparation: CarriedPreparation | None) -> FolderConfig:
-    """With the hashes of the preparation, and the lowest format version that has what the folder has.
+def _completed(
+    config: FolderConfig, preparation: CarriedPreparation | None, lexicon: CarriedLexicon | None
+) -> FolderConfig:
+    """With the hashes of preparation and lexicon, and the lowest format version that has what the folder has.
 
     A folder that was sparse stays so.
     """
@@ -172,8 +202,13 @@ def _completed(config: FolderConfig, preparation: CarriedPreparation | None) -> 
         version = SPARSE_VERSION
     if source_factors(config.model):
         version = FACTORED_VERSION
-    hashes = None if preparation is None else preparation.hashes
-    return config.model_copy(update={"format_version": version, "preparation": hashes})
+    if config.copying is not None:
+        version = COPYING_VERSION
+    hashes = {
+        "preparation": None if preparation is None else preparation.hashes,
+        "lexicon": None if lexicon is None else lexicon.fingerprint,
+    }
+    return config.model_copy(update={"format_version": version, **hashes})
 
 
 def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation | None:
@@ -181,6 +216,15 @@ def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation |
         return None
     try:
         return CarriedPreparation.load(current(os.path.join(folder, PREPARATION)), config.preparation)
+    except InputError as error:
+        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
+
+
+def _load_lexicon(folder: str, config: FolderConfig) -> CarriedLexicon | None:
+    if config.lexicon is None:
+        return None
+    try:
+        return CarriedLexicon.load(current(os.path.join(folder, LEXICON)), config.lexicon)
     except InputError as error:
         raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
 
@@ -224,7 +268,7 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
 
 def _load(folder: str) -> LoadedModel:
     config = read_settings(folder)
-    preparation = _load_preparation(folder, config)
+    preparation, lexicon = _load_preparation(folder, config), _load_lexicon(folder, config)
     path = os.path.join(folder, PARAMETERS)
     with open_tensors(path) as found:
         rows = found.most_rows
@@ -237,7 +281,13 @@ def _load(folder: str) -> LoadedModel:
         for name, tensor in _all_tensors(model).items():
             tensor.copy_(tensors[name])
     fingerprint = _fingerprint(current(path), vocabularies, config)
-    return LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors))
+    loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
+    if loaded.copying is not None:
+        try:
+            loaded.copying.check()
+        except ConfigError as error:
+            raise ModelError(f"{folder}: {error}") from error
+    return loaded
 
 
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
@@ -315,6 +365,8 @@ def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], config: FolderCo
         digest.update(config.target_order.encode())
     if isinstance(config.model, HybridConfig):
         digest.update(f"{config.model.source_characters} {config.model.target_characters} ".encode())
+    if config.copying is not None:
+        digest.update(f"{config.copying} {config.lexicon}".encode())
     with open(path, "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from nmt_core.errors import ConfigError
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.interface import SpellingModel
+from nmt_core.text.copying import CopyScheme
 
 
 def check_members(models: Sequence[LoadedModel]) -> None:
@@ -27,6 +28,7 @@ def check_members(models: Sequence[LoadedModel]) -> None:
             )
         check_same_order(first, other)
         _check_same_spelling(first, other)
+        _check_same_copying(first, other)
 
 
 def check_same_order(first: LoadedModel, other: LoadedModel) -> None:
@@ -54,3 +56,20 @@ def _check_same_spelling(first: LoadedModel, other: LoadedModel) -> None:
                 f"{first.folder} and {other.folder} spell with other characters, or words of another length; train the "
                 "members of an ensemble with one model.target_characters and one model.longest_spelling"
             )
+
+
+def _check_same_copying(first: LoadedModel, other: LoadedModel) -> None:
+    """Raises ConfigError where unknown words of the same text become different words."""
+    if first.config.copying != other.config.copying:
+        schemes = (one.config.copying or "none" for one in (first, other))
+        raise ConfigError(
+            "{} and {} were trained on text annotated in different ways (copying: {} and {}); "
+            "use each of them by itself, such as two features for reranking".format(
+                first.folder, other.folder, *schemes
+            )
+        )
+    if first.config.copying is CopyScheme.COPYABLE and first.source.words != other.source.words:
+        raise ConfigError(
+            f"{first.folder} and {other.folder} number unknown words by different source vocabularies "
+            "(copying: copyable); train the models of an ensemble with one source vocabulary"
+        )

@@ -173,7 +173,7 @@ def with_unknown_replaced(found: Translation, unknowns: UnknownReplacement) -> t
     if found.attention is None:
         return found.text, found.unknown
     words, counts = unknowns.replace(found.words, found.source_words, found.attention, found.aligns)
-    return " ".join(words), counts
+    return " ".join(words), counts + found.unknown
 
 
 def words_in(text: str) -> int:

@@ -86,6 +86,7 @@ class ServedModel:
 
     ``decoder(attention)`` starts a search, ``sampler(config, attention)`` makes what draws (None: nothing does);
     ``proportions`` say what it costs, and how large its batch may be.
+    ``copies`` says that it is of annotated text and writes words of the source.
     ``version`` changes with the model's files. ``encode`` is None for models without a vector of a
     phrase, ``vector_size`` its length; ``processor`` tokenises and detokenises (None: raw text is not
     supported); ``attends`` says whether there is attention, ``spells`` whether unknown words are spelled,
@@ -107,6 +108,7 @@ class ServedModel:
     target_words: int = 0
     attends: bool = False
     spells: bool = False
+    copies: bool = False
     unknowns: UnknownReplacement = dataclasses.field(default_factory=UnknownReplacement)
     vector_size: int = 0
     proportions: Proportions = dataclasses.field(default_factory=Proportions)
@@ -132,7 +134,7 @@ class ServedModel:
 
     def scorer_of(self, form: TextForm) -> PairScorer:
         """The scorer for pairs of a form. Raises ConfigError where the models cannot read it."""
-        return self.scorer if form == "prepared" or self.scorers is None else self.scorers(form)
+        return self.scorer if self.scorers is None else self.scorers(form)
 
     def reader_of(self, form: TextForm) -> FormReader | None:
         """What reads text of a form; None where the model reads it as it is. Raises ConfigError as ``scorer_of``."""
@@ -145,7 +147,8 @@ class ServedModel:
             with contextlib.suppress(NmtError):  # whoever asks for it is told
                 self.scorer_of(form)
         source = SEPARATOR.join(["a"] * (1 + self.source_factors))
-        self.scorer.score([SentencePair(source, "a")])
+        with contextlib.suppress(ConfigError):  # whoever asks for scores is told
+            self.scorer.score([SentencePair(source, "a")])
         decoder = self.decoder(False)
         decoder.admit([(0, SearchItem(source, self.defaults))])
         while not decoder.step():
@@ -173,10 +176,11 @@ def open_served_model(
 
     place = choose_device(device)
     loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
-    has_attention = make_predictor(loaded).aligns is not None
-    if lexicon is not None and not has_attention and candidates is None:
+    has_attention, copies = make_predictor(loaded).aligns is not None, loaded[0].copying is not None
+    if lexicon is not None and not (has_attention or copies) and candidates is None:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
+    rule = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
     only = loaded[0].model if len(loaded) == 1 else None
     encoder = only if isinstance(only, RNNencdec) else None
 
@@ -184,8 +188,10 @@ def open_served_model(
     return ServedModel(
         scorer=scorer,
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
-        decoder=_searches(loaded, candidates, read),
-        sampler=lambda config, attention: Translator(loaded, config=config, attention=attention).translate,
+        decoder=_searches(loaded, candidates, read, rule),
+        sampler=lambda config, attention: (
+            Translator(loaded, config=config, attention=attention, unknowns=rule if copies else None).translate
+        ),
         encode=None if encoder is None else lambda phrases: _vectors(loaded[0], phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
@@ -198,7 +204,8 @@ def open_served_model(
         target_words=len(loaded[0].target),
         attends=has_attention,
         spells=loaded[0].model.spells,
-        unknowns=UnknownReplacement() if lexicon is None else UnknownReplacement(lexicon.rule, read),
+        copies=copies,
+        unknowns=UnknownReplacement() if rule is None else rule,
         vector_size=0 if encoder is None else encoder.config.hidden,
         loaded=loaded,
     )
@@ -243,17 +250,20 @@ def _groups_by_weights(sizes: Sequence[tuple[int, int]]) -> Iterator[range]:
 
 
 def _searches(
-    models: Sequence[LoadedModel], candidates: CandidateChoice | None, lexicon: Lexicon | None
+    models: Sequence[LoadedModel],
+    candidates: CandidateChoice | None,
+    lexicon: Lexicon | None,
+    rule: UnknownReplacement | None,
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
     name = " + ".join(loaded.folder for loaded in models)
     unknown = UnknownShare(name, logging.getLogger(__name__).warning, hint="Raw text needs 'raw' in the request")
     if candidates is None:
-        return lambda attention: RunningSearch(models, attention=attention, unknown=unknown)
+        return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)
     lists = CandidateLists(
         models[0].target, frequent=candidates.frequent, lexicon=lexicon, per_word=candidates.per_word
     )
-    return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown)
+    return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown, rule=rule)
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.copies import restore, rule_of
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
@@ -19,6 +20,7 @@ from nmt_core.text.unknown_share import UnknownShare
 
 if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
+    from nmt_core.inference.unknowns import UnknownReplacement
     from nmt_core.models.checkpoint import LoadedModel
 
 _EMPTY = Translation("", (), 0.0, 0.0, (), ())
@@ -41,15 +43,24 @@ class _Admitted(NamedTuple):
 class RunningSearch:
     """A beam search that ``SearchItem``s, with their own options, enter and leave at every step.
 
-    Where search is less exact than the pair scorer, translations have the numbers of that one.
+    Where search is less exact than the pair scorer, translations have the numbers of that one. ``rule`` is what is
+    written for the places that models of annotated text write; None is their own.
     """
 
     waits = 0.0
 
-    def __init__(self, models: Sequence[LoadedModel], *, attention: bool, unknown: UnknownShare | None = None) -> None:
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        *,
+        attention: bool,
+        unknown: UnknownShare | None = None,
+        rule: UnknownReplacement | None = None,
+    ) -> None:
         self._models, self._unknown = tuple(models), unknown
         self._rescores, self._speller = search_is_coarse(models), speller_of(models)
         self._target, self._order = models[0].target, models[0].target_order
+        self._copying, self._rule = models[0].copying, rule or rule_of(models[0])
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
@@ -66,7 +77,8 @@ class RunningSearch:
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
         entering = []
-        for key, (text, config) in requests:
+        for key, (text, asked) in requests:
+            config = asked if self._copying is None else asked.lengthened(self._copying.scheme.tokens_of_a_word)
             source = self._models[0].encode_text(text)
             if source:
                 self._admitted[key] = _Admitted(source, config)
@@ -135,8 +147,24 @@ class RunningSearch:
             yield key, sentence, spelled
 
     def _translation(self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...]) -> Translation:
-        numbers = hypothesis.log_prob, hypothesis.score, hypothesis.word_log_probs
-        return Translation(" ".join(words), words, *numbers, source, hypothesis.attention, aligns=self._aligns)
+        totals, numbers = (hypothesis.log_prob, hypothesis.score), hypothesis.word_log_probs
+        if self._copying is None:
+            return Translation(
+                " ".join(words), words, *totals, numbers, source, hypothesis.attention, aligns=self._aligns
+            )
+        found = restore(
+            self._copying,
+            self._rule,
+            words,
+            source,
+            word_log_probs=numbers,
+            attention=hypothesis.attention,
+            aligns=self._aligns,
+        )
+        text = " ".join(found.words)
+        return Translation(
+            text, found.words, *totals, found.word_log_probs, source, found.attention, unknown=found.counts
+        )
 
 
 class CandidateSearch(RunningSearch):
@@ -149,8 +177,9 @@ class CandidateSearch(RunningSearch):
         *,
         attention: bool,
         unknown: UnknownShare | None = None,
+        rule: UnknownReplacement | None = None,
     ) -> None:
-        super().__init__(models, attention=attention, unknown=unknown)
+        super().__init__(models, attention=attention, unknown=unknown, rule=rule)
         self._lists, self._rescores = lists, False  # the pair scorer has another distribution
         self._ids: list[int] = []  # of the words of the list
         self._waiting: list[Request[int]] = []

@@ -216,8 +216,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _translate(self, request: pb.TranslateRequest, deadline: float | None) -> pb.TranslateResponse:
         place = self._find(request.model)
         config = decoding_config(request, place.model.defaults, self.limits, fixed=place.model.kind == "hybrid")
-        attention = request.with_attention or request.replace_unknown
-        if request.replace_unknown and not place.model.attends:
+        replaced = request.replace_unknown and not place.model.copies  # these do it in any case
+        attention = request.with_attention or replaced
+        if place.model.copies and config.forbid_unknown:
+            raise not_supported(f"forbid_unknown: {place.name!r} writes unknown words as places of the source")
+        if replaced and not place.model.attends:
             raise not_supported(f"replace_unknown needs a model with attention; {place.name!r} has none")
         if request.replace_unknown and place.model.spells:
             raise not_supported(f"replace_unknown is for models that write <unk>; {place.name!r} spells unknown words")
@@ -231,7 +234,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         key, items = _work(place, config, attention, texts)
         ask = self._ask(key, request.priority, len(texts), deadline)
         found = await self._do(place, ask, items, [(count + 2) * size.beam for count in words])
-        shown = await self._shown(place, found, replaced=request.replace_unknown, raw=request.raw)
+        shown = await self._shown(place, found, replaced=replaced, raw=request.raw)
         self._count_words(place.name, "read", words)
         self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
         return self._checked(await self._aside(request, convert.translate_response, found, shown, answered))

@@ -12,7 +12,15 @@ from pydantic import BeforeValidator, Field, model_validator
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
 from nmt_core.models.build import ModelConfig, source_factors, with_preset
-from nmt_core.models.checkpoint import FACTOR_VOCABULARIES, SOURCE_VOCABULARY, TARGET_VOCABULARY, read_settings
+from nmt_core.models.checkpoint import (
+    FACTOR_VOCABULARIES,
+    LEXICON,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    read_settings,
+)
+from nmt_core.models.hybrid import HybridConfig
+from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
 
@@ -41,6 +49,9 @@ class DataConfig(Config):
     every word; words seen less than ``minimum_count`` times are left out of a vocabulary that is made here.
     ``source_factor_vocabularies`` has one for each of ``model.source_factors`` (None: all have every factor seen).
 
+    With ``copying`` text is what ``nmt-core annotate`` wrote, and development sets are plain, with ``dev_alignment``
+    annotated by that; ``lexicon`` is for the model to carry.
+
     ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
     the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
     """
@@ -54,6 +65,8 @@ class DataConfig(Config):
     dev_source: OneOrMore | None = None
     dev_target: OneOrMore | None = None
     dev_text: OneOrMore | None = None
+    dev_alignment: OneOrMore | None = None
+    lexicon: str | None = None
     hold_out: int = Field(default=1000, ge=1)
     raw: bool = False
     preparation: str | None = AUTOMATIC
@@ -83,6 +96,8 @@ class DataConfig(Config):
         ]
         if self.alignment is not None:
             pairs.append(("source", self.source, "alignment", self.alignment))
+        if self.dev_alignment is not None:
+            pairs.append(("dev_source", self.dev_source, "dev_alignment", self.dev_alignment))
         if self.weights is not None:
             texts = self.text or self.source or (self.phrase_table,)
             pairs.append(("text" if self.text else "source", texts, "weights", self.weights))
@@ -215,12 +230,14 @@ class RunConfig(Config):
     """The whole file: ``folder`` is the model folder to be made.
 
     With ``target_order: right-to-left`` the model learns to write targets from their last word to the first.
+    ``copying`` is the scheme of annotated text.
     """
 
     folder: str
     model: ModelConfig
     text: TextConfig = TextConfig()
     target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
+    copying: CopyScheme | None = None
     data: DataConfig
     training: TrainingConfig = TrainingConfig()
 
@@ -244,6 +261,25 @@ class RunConfig(Config):
             raise ValueError(
                 "data.raw: raw text has no factors, of which model.source_factors speaks; give tokenised text"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _annotated_text_is_there(self) -> RunConfig:
+        data = self.data
+        if self.copying is None:
+            for key in ("dev_alignment", "lexicon"):
+                if getattr(data, key) is not None:
+                    raise ValueError(f"data.{key} is for annotated text; say which scheme it has: copying: posunk")
+        elif data.source is None or data.raw:
+            raise ValueError("copying is of text that nmt-core annotate wrote: give it as data.source and data.target")
+        elif source_factors(self.model):
+            raise ValueError("copying is of words without factors; leave it out, or model.source_factors")
+        elif isinstance(self.model, HybridConfig):
+            raise ValueError("copying: a model of type hybrid spells unknown words; leave copying out")
+        elif data.dev_source is None:
+            raise ValueError("copying: give a development set of plain text as data.dev_source and data.dev_target")
+        elif self.copying is CopyScheme.POSALL and data.dev_alignment is None:
+            raise ValueError("copying: posall: give data.dev_alignment, the word alignment of the development set")
         return self
 
 
@@ -307,10 +343,12 @@ def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
         "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
         "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
     }
+    if found["lexicon"] is not None:
+        vocabularies["lexicon"] = os.path.join(folder, LEXICON)
     if factors := source_factors(start.model):
         names = FACTOR_VOCABULARIES[:factors]
         vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
-    kept = {key: found[key] for key in ("model", "text", "target_order")}
+    kept = {key: found[key] for key in ("model", "text", "target_order", "copying")}
     model = settings.get("model")
     if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
         del kept["model"]

@@ -69,6 +69,8 @@ def _difference(run: RunConfig, vocabularies: Sequence[Vocabulary], other: Loade
     for what, mine, theirs in zip(names, vocabularies, other.vocabularies, strict=True):
         if mine.words != theirs.words:
             return what
+    if run.copying != other.config.copying:
+        return "copying"
     return "target_order" if run.target_order != other.target_order else None
 
 

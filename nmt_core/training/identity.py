@@ -74,8 +74,9 @@ class RunIdentity:
 def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
     """The identity of a run whose texts, vocabularies and first parameters have these hashes."""
     given = run.to_mapping()
-    settings = _flat({key: given[key] for key in ("model", "training", "target_order")})
+    settings = _flat({key: given[key] for key in ("model", "training", "target_order", "copying")})
     defaults = _flat({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
+    defaults["copying"] = None
     defaults["target_order"] = RunConfig.model_fields["target_order"].default.value
     effective = {
         key: value

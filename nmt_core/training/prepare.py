@@ -20,6 +20,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import build_model, is_language_model, source_factors
+from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
@@ -29,6 +30,9 @@ from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.characters import words_by_frequency
 from nmt_core.text.factors import check_factors, split_factors
+from nmt_core.text.lexicon import read_lexicon
+from nmt_core.text.lexicon_fit import fit_lexicon
+from nmt_core.text.pharaoh import pharaoh
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
 from nmt_core.training.carried import Found, find_preparation
@@ -83,11 +87,17 @@ def prepare(run: RunConfig) -> Prepared:
         model=run.model,
         text=run.text,
         target_order=run.target_order,
+        copying=run.copying,
         trained_with=run.to_mapping(),
     )
-    loaded = LoadedModel(model, source, target, config, "untrained", run.folder, carried.preparation, tuple(factors))
+    lexicon, remark = _lexicon(run, source, target)
+    loaded = LoadedModel(
+        model, source, target, config, "untrained", run.folder, carried.preparation, tuple(factors), lexicon
+    )
+    if loaded.copying is not None:
+        loaded.copying.check()
     tasks = _tasks(run, texts, dev, loaded)
-    notes = tuple(note for note in (carried.note, *reader.notes) if note is not None)
+    notes = tuple(note for note in (carried.note, remark, *reader.notes) if note is not None)
     return Prepared(tasks, identity(run, _content(run, tasks, masked)), notes, zeros)
 
 
@@ -116,6 +126,15 @@ def _tasks(
         )
         for place, (name, pairs) in enumerate(texts.items())
     )
+
+
+def _lexicon(run: RunConfig, source: Vocabulary, target: Vocabulary) -> tuple[CarriedLexicon | None, str | None]:
+    """That of ``data.lexicon`` in the words of the model, and what was changed for that."""
+    path = run.data.lexicon
+    if path is None:
+        return None, None
+    fitted = fit_lexicon(read_lexicon(path), source, target, path=path)
+    return CarriedLexicon.of(fitted.lexicon), fitted.remark
 
 
 def _zeros(run: RunConfig, masked: LoadedModel | None) -> Mapping[str, Tensor]:
@@ -228,7 +247,12 @@ class _Reader:
         files += zip(data.dev_source or (), data.dev_target or (), strict=True)
         found = []
         for place, paths in enumerate(files):
-            pairs = list(self._sentences(*paths) if data.dev_text else self._pairs(paths))
+            if data.dev_text:
+                pairs = list(self._sentences(*paths))
+            elif data.dev_alignment is None:
+                pairs = list(self._pairs(paths))
+            else:
+                pairs = list(self._aligned(paths, data.dev_alignment[place]))
             found.append(self.development_set(pairs, _name([path for path, *_ in files], place)))
         return tuple(found)
 
@@ -237,7 +261,8 @@ class _Reader:
         if not any(target.strip() and (self.data.text or source.strip()) for source, target, *_ in pairs):
             what = "sentence" if self.data.text else "pair of sentences"
             raise ConfigError(f"{name}: has no {what} that is not empty; there is nothing to validate on")
-        return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name)
+        points = [pair[2] for pair in pairs if len(pair) == 3] or None
+        return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name, points)
 
     def _sentences(self, path: str) -> Iterator[TextPair]:
         return (self._read("", line) for line in self._monolingual[path])
@@ -345,8 +370,12 @@ def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -
         "the target vocabulary": loaded.target.fingerprint,
         **{f"the vocabulary of source factor {n}": one.fingerprint for n, one in enumerate(loaded.factors, start=1)},
         "the training text": " ".join(f"{task.weight} {hash_of_corpus(task.corpus)}" for task in tasks),
-        "the development set": " ".join(hash_of_text([*dev.sources, *dev.references]) for dev in tasks[0].dev),
+        "the development set": " ".join(
+            hash_of_text([*dev.sources, *dev.references, *map(pharaoh, dev.points or ())]) for dev in tasks[0].dev
+        ),
     }
+    if loaded.lexicon is not None:
+        found["the lexicon"] = loaded.lexicon.fingerprint
     if start is not None:
         key = "start_from" if run.training.mask_of is None else "mask_of"
         found[f"the model of training.{key}"] = start.fingerprint

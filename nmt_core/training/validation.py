@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import sacrebleu
 
 from nmt_core.data.corpus import batches_in_order, encode_corpus
+from nmt_core.inference.copies import annotated
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
+from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.text.pharaoh import Points
 from nmt_core.training.losses import NOTHING, negative_log_likelihood
 
 
@@ -51,17 +54,19 @@ class Validation:
 class DevelopmentSet:
     """Tokenised sources and references; sources of monolingual text are empty.
 
-    ``words`` makes words again of subwords, so that BLEU compares words.
+    ``words`` makes words again of subwords, so that BLEU compares words. ``points`` are the alignments of the pairs,
+    for models of annotated text.
     """
 
     sources: Sequence[str]
     references: Sequence[str]
     words: Callable[[str], str] | None = None
     name: str = "dev"
+    points: Sequence[Points] | None = None
 
     def measure(self, loaded: LoadedModel, *, beam: int | None) -> Measured:
         """Measure a model; BLEU only if a ``beam`` is given."""
-        pairs = zip(self.sources, self.references, strict=True)
+        pairs = zip(self.sources, self._targets(loaded), strict=True)
         model = loaded.model
         corpus = encode_corpus(
             pairs,
@@ -76,6 +81,15 @@ class DevelopmentSet:
         batches = batches_in_order(corpus, tokens=2000, **collate)
         loss = sum((negative_log_likelihood(model, batch.to(model.device)) for batch in batches), NOTHING)
         return Measured(self.name, loss.per_word, None if beam is None else self._bleu(loaded, beam))
+
+    def _targets(self, loaded: LoadedModel) -> Sequence[str]:
+        """The references as the model reads them."""
+        copying = loaded.copying
+        if copying is None:
+            return self.references
+        points: Sequence[Points | None] = self.points or [None] * len(self.sources)
+        pairs = (SentencePair(*pair) for pair in zip(self.sources, self.references, strict=True))
+        return [annotated(copying, pair, links).target for pair, links in zip(pairs, points, strict=True)]
 
     def _bleu(self, loaded: LoadedModel, beam: int) -> float:
         translator = Translator([loaded], config=DecodingConfig(beam=beam))

@@ -11,7 +11,7 @@ from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.errors import InputError, ModelError
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model
+from nmt_core.models.checkpoint import FORMAT_VERSION, load_model
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
@@ -89,8 +89,9 @@ def test_a_vocabulary_that_does_not_fit_is_refused(folder: Path) -> None:
 
 def test_a_newer_format_is_refused(folder: Path) -> None:
     settings = folder / "config.yaml"
-    settings.write_text(settings.read_text().replace("format_version: 1", "format_version: 6"))
-    with pytest.raises(ModelError, match="format version 6 but this program knows 5; update"):
+    settings.write_text(settings.read_text().replace("format_version: 1", f"format_version: {FORMAT_VERSION + 1}"))
+    problem = f"format version {FORMAT_VERSION + 1} but this program knows {FORMAT_VERSION}; update"
+    with pytest.raises(ModelError, match=problem):
         load_model(str(folder))
 
 

@@ -1,0 +1,60 @@
+"""Models of annotated text behind the service: words of the text and scores of plain pairs, as in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.errors import ServiceError
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.translator import open_translator
+from nmt_core.interfaces import SentencePair
+from nmt_core.serving.client import NmtClient, RemotePairScorer
+from tests.annotated_models import make_annotated
+
+SOURCES = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]
+PAIRS = [SentencePair("w1 Rot w2", target) for target in ("w1 Rouge Deux Neu", "Rot", "")]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    place: Path = tmp_path_factory.mktemp("models")
+    return {scheme: make_annotated(place, scheme, scheme)[0] for scheme in ("posunk", "posall")}
+
+
+@pytest.fixture(scope="module")
+def server(start: Callable[..., Any], folders: dict[str, str]) -> Any:
+    options = [argument for name, folder in folders.items() for argument in ("--model", f"{name}={folder}")]
+    return start(*options, "--beam", "3")
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_translations(server: Any, folders: dict[str, str], replaced: bool) -> None:
+    for name, folder in folders.items():
+        own = open_translator([folder], config=DecodingConfig(beam=3)).translate(SOURCES)
+        with NmtClient(server.address, model=name) as client:
+            answers = client.translate(SOURCES, replace_unknown=replaced)
+        for answer, (one, *_) in zip(answers, own, strict=True):
+            found = answer.translations[0]
+            assert (found.text, tuple(found.words)) == (one.text, one.words)
+            assert found.log_prob == pytest.approx(one.log_prob, abs=1e-5)
+            assert tuple(found.word_log_probs) == pytest.approx(one.word_log_probs, abs=1e-5)
+
+
+def test_scores(server: Any, folders: dict[str, str]) -> None:
+    remote, local = RemotePairScorer(server.address, model="posunk"), open_pair_scorer([folders["posunk"]])
+    assert remote.signature == local.signature
+    for one, other in zip(remote.score(PAIRS, per_word=True), local.score(PAIRS, per_word=True), strict=True):
+        assert one.word_log_probs == pytest.approx(other.word_log_probs, abs=1e-5)
+        assert one[1:3] == other[1:3]
+
+
+def test_what_these_models_cannot_do_is_said(server: Any) -> None:
+    with pytest.raises(ServiceError, match="without its word alignment"):
+        RemotePairScorer(server.address, model="posall").score(PAIRS)
+    with NmtClient(server.address, model="posunk") as client, pytest.raises(ServiceError, match="forbid_unknown"):
+        client.translate(SOURCES, forbid_unknown=True)

@@ -1,0 +1,100 @@
+"""Training on annotated text: exact resumption, development sets of plain text, the lexicon in the folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.translator import open_translator
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.checkpoint import load_model
+
+DEEP = {"type": "deep-lstm", "depth": 1, "hidden": 8, "embedding": 6, "dropout": 0.1, "alignment": None}
+
+
+@pytest.fixture(params=["posunk", "posall"])
+def settings(request: pytest.FixtureRequest, runs) -> dict[str, object]:
+    """What a run of the scheme says beyond the usual."""
+    words = "".join(f"{word}\n" for word in ["</s>", "<unk>", *(f"w{number}" for number in range(7))])
+    Path(runs.file("words")).write_text(words)
+    Path(runs.file("lex")).write_text("".join(f"w{number} w{number} 1.0\n" for number in range(12)))
+    sides = ("source", "s"), ("target", "t"), ("alignment", "align")
+    files = [part for key, name in sides for part in (f"--{key}", runs.file(f"train.{name}"))]
+    vocabularies = ["--source-vocabulary", runs.file("words"), "--target-vocabulary", runs.file("words")]
+    assert main(["annotate", "--scheme", request.param, *files, *vocabularies, "--output", runs.file("read")]) == 0
+    data = {
+        **{side: runs.file(f"read.{side}") for side in ("source", "target")},
+        **{f"{side}_vocabulary": runs.file(f"read.{side}.vocab") for side in ("source", "target")},
+        "dev_alignment": runs.file("dev.align"),
+        "lexicon": runs.file("lex"),
+    }
+    return {"scheme": request.param, "data": data}
+
+
+def write(runs, folder: str, settings: dict[str, object], **training: object) -> str:
+    path = runs.write(folder, data=settings["data"], **training)
+    with open(path, "a") as stream:
+        stream.write(f"copying: {settings['scheme']}\n")
+    return path
+
+
+def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str, object]) -> None:
+    for folder in ("whole", "parts"):
+        write(runs, folder, settings, max_updates=18)
+    assert runs.go_on("whole") == 0
+    for stop in (5, 11, 18):
+        assert runs.go_on("parts", f"training.max_updates={stop}") == 0
+    whole, parts = runs.state("whole"), runs.state("parts")
+    assert all((tensor == parts[name]).all() for name, tensor in whole.items())
+    loaded = load_model(runs.file("whole"))
+    assert loaded.copying is not None
+    assert loaded.lexicon is not None
+    kept = json.loads(Path(runs.file("whole/training.json")).read_text())["kept"]
+    lines = [Path(runs.file(f"dev.{side}")).read_text().splitlines() for side in ("s", "t", "align")]
+    pairs = [
+        SentencePair(source, " ".join(loaded.copying.read_target(source.split(), target.split(), _points(links))))
+        for source, target, links in zip(*lines, strict=True)
+    ]
+    scores = open_pair_scorer([runs.file("whole")]).score_as_read(pairs)
+    words = sum(len(pair.target.split()) + 1 for pair in pairs)
+    assert -sum(score.log_prob for score in scores) / words == pytest.approx(kept["nats_per_word"], abs=1e-5)
+    (found, *_) = open_translator([runs.file("whole")]).translate([lines[0][0]])
+    assert not any("<" in word for word in found[0].words)
+
+
+def _points(line: str) -> list[tuple[int, int]]:
+    return [tuple(map(int, point.split("-"))) for point in line.split()]  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["copying=null"], "data.dev_alignment is for annotated text"),
+        (
+            ["data.dev_source=null", "data.dev_target=null", "data.dev_alignment=null"],
+            "copying: give a development set",
+        ),
+        (["data.raw=true"], "copying is of text that nmt-core annotate wrote"),
+        (["data.target_vocabulary={words}"], "the target vocabulary lacks <"),
+        (["copying=unkpos"], "'copying': "),
+    ],
+)
+def test_what_a_run_cannot_do_is_one_line(runs, settings, options: list[str], message: str, capsys) -> None:
+    write(runs, "run", settings, max_updates=2)
+    capsys.readouterr()
+    assert runs.go_on("run", *(option.format(words=runs.file("words")) for option in options)) == 2
+    told = capsys.readouterr().err.splitlines()
+    assert len(told) == 1
+    assert message in told[0]
+
+
+def test_posall_wants_the_alignment_of_its_development_set(runs, settings, capsys) -> None:
+    if settings["scheme"] == "posall":
+        write(runs, "run", settings, max_updates=2)
+        capsys.readouterr()
+        assert runs.go_on("run", "data.dev_alignment=null") == 2
+        assert "posall: give data.dev_alignment" in capsys.readouterr().err
