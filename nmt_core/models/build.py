@@ -50,7 +50,7 @@ PRESETS: dict[str, AnyConfig] = {
     # Luong et al. 2015a (ACL), the models of annotated text, of 4 and of 6 layers
     "luong2015-copy4": DeepLSTMConfig(dropout=0.0, init_range=0.08),
     "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),
-    # Luong and Manning 2016, 50,000 words, 200 characters: the best of their Table 2
+    # Luong and Manning 2016, 50,000 words, 200 characters: the best of Table 5.2 of the thesis
     "luong2016-hybrid": HybridConfig(character_depth=2),
     # Cho et al. 2014, section 4.1.2: 7-grams, 15,000 words
     "cslm-cho2014": CSLMConfig(initialisation="uniform"),

@@ -179,6 +179,8 @@ def open_served_model(
     has_attention, copies = make_predictor(loaded).aligns is not None, loaded[0].copying is not None
     if lexicon is not None and not (has_attention or copies) and candidates is None:
         raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
+    if lexicon is not None and loaded[0].model.spells and candidates is None:
+        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which spells unknown words")
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
     rule = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
     only = loaded[0].model if len(loaded) == 1 else None

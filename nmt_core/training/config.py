@@ -307,7 +307,7 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
     # Luong et al. 2015a, section 4.2
     **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
-    # Luong and Manning 2016, section 5.1
+    # Luong and Manning 2016 (thesis, 5.3.2)
     "luong2016-hybrid": {**_LUONG, **_HALF_EPOCHS},
     # Cho et al. 2014, section 4.1.2: 512 n-grams an update
     "cslm-cho2014": {"batch_tokens": 512},

@@ -269,7 +269,7 @@ def test_settings_that_do_not_go_together_are_refused(settings: dict, problem: s
 
 
 def test_the_preset_is_the_best_of_the_paper() -> None:
-    """Luong and Manning 2016, section 5.1 and Table 2: 4 layers of 1,024, characters in 2 layers, separate path."""
+    """Luong and Manning 2016 (thesis, 5.3.2, Table 5.2): 4 layers of 1,024, characters in 2 layers, separate path."""
     config = PRESETS["luong2016-hybrid"]
     assert isinstance(config, HybridConfig)
     assert (config.depth, config.hidden, config.embedding, config.character_depth) == (4, 1024, 1024, 2)

@@ -40,7 +40,7 @@ def test_what_the_file_says_stays() -> None:
     ],
 )
 def test_models_of_luong_are_trained_with_sgd_and_rates_that_halve(name: str, rates: list[float]) -> None:
-    """Luong et al. 2015b, section 4.1 (with dropout), and 2015a, section 4.2; Luong and Manning 2016, section 5.1."""
+    """Luong et al. 2015b, section 4.1 (with dropout), 2015a, section 4.2, Luong and Manning 2016 (thesis, 5.3.2)."""
     training = _run(model={"preset": name}).training
     assert (training.optimizer, training.gradient, training.clip) == ("sgd", "sentence", 5.0)
     assert (training.batch_sentences, training.max_epochs) == (128, len(rates))
