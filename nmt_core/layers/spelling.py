@@ -113,7 +113,9 @@ class SpellingDecoder(nn.Module):
 def _with_end(spellings_MC: Tensor) -> tuple[Tensor, Tensor]:
     """The spellings and the ends of the words, as wide as the longest of them, and which places are no padding."""
     lengths_M = (spellings_MC != 0).sum(dim=1)
-    longest = int(lengths_M.max()) if len(lengths_M) else 0
+    longest = spellings_MC.shape[1]
+    if len(lengths_M) and not lengths_M.is_cuda:  # a GPU is not waited for
+        longest = int(lengths_M.max())
     places_C = torch.arange(longest + 1, device=spellings_MC.device)
     return F.pad(spellings_MC[:, :longest], (0, 1)), places_C <= lengths_M.unsqueeze(1)
 

@@ -33,6 +33,7 @@ from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.pretended_gpu import PretendedGPU
+from tests.spelling_models import spelling_model
 
 Place = Callable[[LoadedModel], LoadedModel]
 
@@ -200,3 +201,15 @@ def test_a_tensor_left_on_the_cpu_is_an_error() -> None:
             there_N + here_N
         with pytest.raises(RuntimeError, match="two devices"):
             there_N[here_N.long()]
+
+
+def test_words_are_spelled_there(gpu: PretendedGPU | None) -> None:
+    one = spelling_model(dtype=torch.float64)
+    texts = [("the axolotl is", "la abba de"), ("the quokka", "dad dad"), ("of", "la")]
+    pairs = [SentencePair(*text) for text in texts]
+    mine, theirs = (ModelPairScorer([model]).score(pairs) for model in (one, there(one)))
+    assert [score.log_prob for score in theirs] == pytest.approx([score.log_prob for score in mine], abs=1e-9)
+    for config in (DecodingConfig(beam=3, nbest=2), SamplingConfig(samples=2)):
+        found = [Translator([model], config=config).translate(["the axolotl is", "tux"]) for model in (one, there(one))]
+        here, beside = ([[translation.text for translation in nbest] for nbest in one] for one in found)
+        assert here == beside

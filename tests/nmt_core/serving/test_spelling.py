@@ -75,3 +75,11 @@ def test_tables_have_the_score_of_the_text(folder: str, tmp_path: Path) -> None:
     expected = scores(folder, [SentencePair(source, target) for source, target, *_ in lines])
     assert len({round(score, 5) for score in expected}) == len(expected)
     assert [math.log(float(line[2].split()[-1])) for line in lines] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_lexicon_is_of_no_use_to_it(folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "lexicon").write_text("la the 0.9\n")
+    assert (
+        main(["serve", "--model", f"m={folder}", "--lexicon", f"m={tmp_path / 'lexicon'},lexicon", "--port", "0"]) == 2
+    )
+    assert "spells unknown words" in capsys.readouterr().err
