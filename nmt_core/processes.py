@@ -26,14 +26,14 @@ def open_pool(jobs: int, begin: Callable[..., None], *arguments: Any) -> Process
     """``jobs`` processes, each of which calls ``begin`` (picklable, as its arguments are) before anything else."""
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(begin, *arguments))
-    with _interrupts_held_back():
+    with interrupts_held_back():
         for _ in range(jobs):
             pool.submit(_nothing)  # a pool starts a process only when there is work for it, and models load slowly
     return pool
 
 
 @contextlib.contextmanager
-def _interrupts_held_back() -> Iterator[None]:
+def interrupts_held_back() -> Iterator[None]:
     """Ctrl-C waits until the end of the block; processes started in it do not get it, from their beginning on."""
     noted: list[int] = []
     main = threading.current_thread() is threading.main_thread()
@@ -65,9 +65,14 @@ def _nothing() -> None:
     pass
 
 
-def _begin(begin: Callable[..., None], *arguments: Any) -> None:
+def begin_process() -> None:
+    """For a process that the program has started: it leaves Ctrl-C to the program, and ends with it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_the_program, daemon=True).start()
+
+
+def _begin(begin: Callable[..., None], *arguments: Any) -> None:
+    begin_process()
     begin(*arguments)
 
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import functools
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.training.config import RunConfig
+    import torch
+
+    from nmt_core.training.config import RunConfig, TrainingConfig
+    from nmt_core.training.ranks import Ranks
 
 NAME = "train"
 HELP = "train a model"
@@ -19,6 +25,7 @@ examples:
   nmt-core train en-fr.yaml
   nmt-core train en-fr.yaml --set training.max_epochs=5 --set folder=runs/short
   nmt-core train en-fr.yaml --resume      (goes on after Ctrl-C, SIGTERM or kill -9)
+  nmt-core train en-fr.yaml --set training.microbatches=4 --processes 2
 
 A small file:
   folder: runs/en-fr
@@ -36,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("config", metavar="CONFIG.yaml", help="settings of the run")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one setting")
     parser.add_argument("--resume", action="store_true", help="go on with an interrupted run (or start it)")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        metavar="N",
+        help="share training.microbatches among N processes: a GPU, or a core, each (default: 1, or those of torchrun)",
+    )
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
@@ -48,42 +61,80 @@ def run(args: argparse.Namespace) -> int:
 def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Train with the settings of the file and the command line, as ``complete`` completes them."""
     from nmt_core.config import read_yaml, with_overrides
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.device import choose_device
+    from nmt_core.errors import ConfigError
     from nmt_core.training.config import RunConfig, begun, with_recipe
     from nmt_core.training.folder import run_folder
+    from nmt_core.training.launch import is_restarted, ranks_of_torchrun, started
+    from nmt_core.training.ranks import Ranks, check_divisible, joined
+    from nmt_core.training.state import has_state
 
-    keep_freed_memory()
     settings = with_recipe(begun(complete(with_overrides(read_yaml(args.config), args.set))))
     config = RunConfig.from_mapping(settings, origin=args.config)
-    with run_folder(config.folder):
-        return _train(config, args)
+    given = ranks_of_torchrun()
+    ranks = given or Ranks(size=args.processes or 1)
+    _check_processes(config, args, started=given is not None)
+    check_divisible(config.training.microbatches, ranks.size)
+    with contextlib.ExitStack() as stack:
+        if ranks.first:
+            stack.enter_context(run_folder(config.folder))
+            if has_state(config.folder) and not (args.resume or is_restarted()):
+                raise ConfigError(
+                    f"{config.folder}: a run was begun here; --resume goes on with it, another folder starts anew"
+                )
+        if ranks.size > 1:
+            cuda = choose_device(args.device).type == "cuda"
+            follow = functools.partial(_train, config, args.device, True)
+            others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
+            stack.enter_context(others)
+        return _train(config, args.device, args.quiet, ranks)
 
 
-def _train(config: RunConfig, args: argparse.Namespace) -> int:
-    """Train in a folder that is ours."""
-    from nmt_core.device import allow_tf32, choose_device
+def _check_processes(config: RunConfig, args: argparse.Namespace, *, started: bool) -> None:
+    """Raise ConfigError for options that contradict one another."""
     from nmt_core.errors import ConfigError
+
+    if args.processes is None:
+        return
+    if started:
+        raise ConfigError("--processes: torchrun has started the processes; leave it out")
+    if args.processes < 1:
+        raise ConfigError(f"--processes {args.processes}: expected a number from 1 on")
+    if args.processes > 1 and ":" in args.device:
+        raise ConfigError(f"--device {args.device}: every process takes a GPU of its own; give --device cuda")
+
+
+def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> int:
+    """Train in a folder that is ours, as one of the processes; the exit code."""
+    from nmt_core.device import allow_tf32, choose_device
+    from nmt_core.memory import keep_freed_memory
     from nmt_core.training.folder import check_room
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state, size_of_state
     from nmt_core.training.trainer import Interrupted, Trainer
 
-    if has_state(config.folder) and not args.resume:
-        raise ConfigError(
-            f"{config.folder}: a run was begun here; --resume goes on with it, another folder starts anew"
-        )
+    keep_freed_memory()
+    training = config.training
+    if not ranks.first:
+        training, quiet = training.model_copy(update={"tensorboard": False}), True
     prepared = prepare(config)
-    for note in prepared.notes:
+    for note in prepared.notes if ranks.first else ():
         say(note)
-    device = choose_device(args.device)
-    if config.training.precision == "tf32":
+    device = choose_device(device_name)
+    if ranks.size > 1 and device.type == "cuda":
+        device = choose_device(f"cuda:{ranks.local}")
+    _one_thread_each(training, device)
+    if training.precision == "tf32":
         allow_tf32(device)
     prepared.loaded.model.to(device)
-    reporter = Reporter(config.training, folder=config.folder, quiet=args.quiet)
+    reporter = Reporter(training, folder=config.folder, quiet=quiet)
     reporter.begin(prepared.tasks)
-    trainer = Trainer(prepared.tasks, config.training, run=prepared.identity, reporter=reporter, zeros=prepared.zeros)
-    check_room(config.folder, size_of_state(trainer.trained))
+    trainer = Trainer(
+        prepared.tasks, training, run=prepared.identity, reporter=reporter, zeros=prepared.zeros, ranks=ranks
+    )
+    if ranks.first:
+        check_room(config.folder, size_of_state(trainer.trained))
     if has_state(config.folder):
         trainer.resume()
     try:
@@ -92,3 +143,11 @@ def _train(config: RunConfig, args: argparse.Namespace) -> int:
         return 130
     reporter.end(config.folder, best)
     return 0
+
+
+def _one_thread_each(training: TrainingConfig, device: torch.device) -> None:
+    """Have the bits of microbatches not depend on how many cores a process may take, unless the user says how many."""
+    import torch
+
+    if training.microbatches > 1 and device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)

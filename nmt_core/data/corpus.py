@@ -50,6 +50,10 @@ class Sentences:
         """Words per sentence, without ``</s>``."""
         return np.diff(self.starts)
 
+    def words_of(self, indices: NDArray[np.int64]) -> int:
+        """The number of words of some sentences, without their ``</s>``."""
+        return int((self.starts[indices + 1] - self.starts[indices]).sum())
+
 
 @dataclass(frozen=True)
 class ParallelCorpus:

@@ -138,7 +138,8 @@ class TrainingConfig(Config):
     With ``keep_zeros`` the weights of its matrices that are 0 stay 0 (See et al. 2016); with ``mask_of`` those of
     that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs (see
     ``schedule.py``),
-    ``update_every`` minibatches make an update, ``ema`` is the decay of an average of the parameters over
+    ``update_every`` minibatches make an update, or as many for each of ``microbatches``, whose gradients are computed
+    apart so that processes can share them. ``ema`` is the decay of an average of the parameters over
     updates, which is what is validated and kept.
     """
 
@@ -150,6 +151,7 @@ class TrainingConfig(Config):
     decay_every: float = Field(default=1.0, gt=0)
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
+    microbatches: int = Field(default=1, ge=1)
     ema: float | None = Field(default=None, gt=0, lt=1)
     minimum_risk: MinimumRiskConfig | None = None
     guided_alignment: GuidedAlignmentConfig | None = None
@@ -192,7 +194,7 @@ class TrainingConfig(Config):
             self.window,
             self.batch_tokens,
             self.seed,
-            group=self.update_every,
+            group=self.update_every * self.microbatches,
             once=self.shuffle == "once",
         )
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt_core.data.batching import Batch
 from nmt_core.errors import ConfigError
 from nmt_core.layers.word_loss import Losses
 from nmt_core.messages import say
@@ -50,10 +49,10 @@ class Reporter:
         """Say what came out."""
         self._say(f"{folder}: update {best.update:,}, dev: {_describe(best)}")
 
-    def update(self, progress: Progress, losses: Sequence[Losses], batches: Sequence[Batch], norm: Tensor) -> None:
-        """Take note of one update."""
+    def update(self, progress: Progress, losses: Sequence[Losses], words: int, norm: Tensor) -> None:
+        """Take note of one update; ``losses`` are of this process, ``words`` of all."""
         self._losses += losses
-        self._words += sum(int(batch.target.mask_BL.sum()) for batch in batches)
+        self._words += words
         now = time.monotonic()
         if now - self._since < self.interval:
             return

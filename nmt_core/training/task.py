@@ -51,31 +51,41 @@ class Task:
 
 
 class Work(NamedTuple):
-    """The minibatches of one update, what is to be in the model for them (None: all), and where it leads.
+    """Minibatches of one update, what is to be in the model for them (None: all), and where it leads.
 
-    ``epochs`` are those that are over before it, with the part of the present one.
+    ``batches`` are those of this process; ``sentences`` and ``words`` (with ``</s>``) are of all. ``epochs`` are those
+    that are over before it, with the part of the present one.
     """
 
     batches: list[Batch]
+    sentences: int
+    words: int
     partition: Partition | None
     epochs: float
     after: Cursor
 
 
-def work_from(task: Task, cursor: Cursor) -> Iterator[Work]:
-    """The updates of a task, epoch after epoch without end, from where its cursor stands."""
+def work_from(task: Task, cursor: Cursor, own: range) -> Iterator[Work]:
+    """The updates of a task, epoch after epoch without end, from where its cursor stands.
+
+    ``own`` are the places of this process's minibatches among those of an update.
+    """
     while True:
         groups = task.plan.epoch(task.corpus, cursor.epoch)
         for place, partition in _places(task, groups, cursor.groups):
             last = place + 1 == len(groups)
             after = Cursor(cursor.epoch + 1) if last else Cursor(cursor.epoch, place + 1)
             collate = (task.loaded.model.collate, task.loaded.model.collate_targets)
-            batches = [make_batch(task.corpus, indices.tolist(), *collate) for indices in groups[place]]
+            batches = [
+                make_batch(task.corpus, indices.tolist(), *collate) for indices in groups[place][own.start : own.stop]
+            ]
             if partition is not None:
                 batches = [partition.local(batch) for batch in batches]
             device = task.loaded.model.device
             epochs = cursor.epoch + place / len(groups)
-            yield Work([batch.to(device) for batch in batches], partition, epochs, after)
+            whole = np.concatenate(groups[place])
+            words = task.corpus.target.words_of(whole) + len(whole)
+            yield Work([batch.to(device) for batch in batches], len(whole), words, partition, epochs, after)
         cursor = Cursor(cursor.epoch + 1)
 
 

@@ -2,12 +2,13 @@
 
 The order of the minibatches depends on seed and epoch alone and every random number comes from a
 saved generator, so a run that was interrupted and resumed ends with the same parameters as one that
-was not.
+was not. All processes of a run do the same here; the first one measures, saves and speaks.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 import signal
 import time
@@ -21,15 +22,14 @@ from torch import Tensor, nn
 
 from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
-from nmt_core.layers.word_loss import Losses, LossOptions
 from nmt_core.messages import say
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.identity import RunIdentity
+from nmt_core.training.gradient import Gradients
+from nmt_core.training.identity import RunIdentity, hash_of_bytes
 from nmt_core.training.kept_zeros import KeptZeros
-from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.ranks import Ranks
 from nmt_core.training.report import Reporter
-from nmt_core.training.risk import backpropagate_risk
 from nmt_core.training.schedule import rate_factor
 from nmt_core.training.snapshots import Snapshots, average_into
 from nmt_core.training.state import Progress, restore_state, save_state
@@ -61,6 +61,7 @@ class Trainer:
         run: RunIdentity,
         reporter: Reporter,
         zeros: Mapping[str, Tensor] | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.tasks, self.config, self.run, self.reporter = tuple(tasks), config, run, reporter
         self.loaded = tasks[0].loaded
@@ -71,6 +72,8 @@ class Trainer:
         self.tables = WordTables(self.model, self.optimizer)
         self.average = None if config.ema is None else WeightAverage(self.optimizer, self.tables, config.ema)
         self.snapshots = Snapshots(self.folder, config)
+        self.ranks = ranks or Ranks()
+        self.gradients = Gradients(config, self.ranks)
         cursors = {task.name: Cursor() for task in tasks}
         self.progress = Progress(learning_rate=config.learning_rate, cursors=cursors)
         self._partition: Partition | None = None
@@ -92,8 +95,11 @@ class Trainer:
         """Run to the end; what the model in the folder reached. Raises Interrupted after Ctrl-C or SIGTERM."""
         if self.progress.update == 0:
             torch.manual_seed(self.config.seed)
-        work = [work_from(task, self.progress.cursors[task.name]) for task in self.tasks]
-        saved = time.monotonic()
+        self.ranks.check_alike(self.run.to_json(), "has read other settings, text or vocabularies than the first")
+        self._check_alike()
+        own = self.gradients.own
+        work = [work_from(task, self.progress.cursors[task.name], own) for task in self.tasks]
+        saved = self.progress.seconds
         with _signals(self._ask_to_stop):
             while not self._finished():
                 number = self.progress.update + 1
@@ -101,14 +107,16 @@ class Trainer:
                 self._update(place, next(work[place]))
                 if number % self.config.validate_every == 0:
                     self._validate()
-                    saved = time.monotonic()
+                    saved = self.progress.seconds
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
-                        self.loaded.save(self.snapshots.path(number))
-                if self._stop_asked or time.monotonic() - saved >= 60 * self.config.save_every:
+                        self._save_model(self.snapshots.path(number))
+                stops, seconds = self.ranks.most(self._stop_asked, self.progress.seconds)
+                self.progress = dataclasses.replace(self.progress, seconds=seconds)
+                if stops or seconds - saved >= 60 * self.config.save_every:
                     self._save_state()
-                    saved = time.monotonic()
-                if self._stop_asked:
+                    saved = seconds
+                if stops:
                     raise Interrupted
             self._take_words(None)
             history = self.progress.history
@@ -130,8 +138,7 @@ class Trainer:
         self._set_learning_rate(before.learning_rate * rate_factor(self.config, update=number, epochs=epochs))
         task.loaded.model.train()
         self.optimizer.zero_grad()
-        losses = self._gradient(task, work, epochs)
-        loss = torch.stack([each.objective.detach() for each in losses]).sum()
+        loss, losses = self.gradients.compute(task, work, update=number, epochs=epochs)
         norm = rescale_gradient(self.trained.values(), self.config.clip)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
         if skipped:
@@ -149,27 +156,7 @@ class Trainer:
             seconds=before.seconds + time.monotonic() - started,
             skipped=skipped,
         )
-        self.reporter.update(self.progress, losses, work.batches, norm)
-
-    def _gradient(self, task: Task, work: Work, epochs: float) -> list[Losses]:
-        """Add the gradient of all minibatches; their losses."""
-        divisor = {
-            "sum": 1,
-            "sentence": sum(batch.target.rows for batch in work.batches),
-            "word": sum(int(batch.target.mask_BL.sum()) for batch in work.batches),
-        }[self.config.gradient]
-        config, model = self.config, task.loaded.model
-        common: dict[str, Any] = {"scale": 1.0 / divisor, "autocast": config.precision == "bfloat16"}
-        if config.minimum_risk is not None:
-            first = self.progress.update * config.update_every
-            return [
-                backpropagate_risk(model, batch, config.minimum_risk, seed=config.seed, number=first + place, **common)
-                for place, batch in enumerate(work.batches)
-            ]
-        guided = config.guided_alignment
-        alignment = 0.0 if guided is None else guided.weight_after(epochs)
-        options = LossOptions(config.label_smoothing, config.self_normalization, alignment)
-        return [backpropagate(model, batch, options, **common) for batch in work.batches]
+        self.reporter.update(self.progress, losses, work.words, norm)
 
     def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
@@ -178,7 +165,7 @@ class Trainer:
                 f"{self.folder}: update {number:,}: {found}, the {skipped}th time in a row; "
                 "lower training.learning_rate, or resume from the last good state with --resume"
             )
-        if skipped == 1:
+        if skipped == 1 and self.ranks.first:
             say(f"update {number:,}: {found}; it is left out")
 
     def _validate(self, *, scheduled: bool = True) -> tuple[Validation, ...]:
@@ -189,6 +176,7 @@ class Trainer:
         """
         started = time.monotonic()
         by, before = self.config.select_by, self.progress
+        self._check_alike()
         with self._measured_parameters():
             validation = self._measure()
             history = (*before.history, validation)
@@ -198,8 +186,9 @@ class Trainer:
             kept = before.kept
             if validation.better_than(kept, by):
                 kept = validation
-                self.loaded.save(self.folder)
-            self.snapshots.keep(before.update, (before.history, history), self.loaded.save)
+                self._save_model(self.folder)
+            if self.ranks.first:
+                self.snapshots.keep(before.update, (before.history, history), self._save_model)
         rate = before.learning_rate
         if self.config.decay_patience and since_decay >= self.config.decay_patience:
             since_decay, rate = 0, rate * self.config.decay
@@ -236,11 +225,12 @@ class Trainer:
         updates = self.snapshots.last(history)
         if len(updates) > 1:
             with self._measured_parameters(), _unchanged(self.model):
-                average_into(self.model, [self.snapshots.path(update) for update in updates])
+                if self.ranks.first:
+                    average_into(self.model, [self.snapshots.path(update) for update in updates])
                 validation = self._measure()
                 self.reporter.average(len(updates), validation)
                 if validation.better_than(self.progress.kept, self.config.select_by):
-                    self.loaded.save(self.folder)
+                    self._save_model(self.folder)
                     self.progress = dataclasses.replace(self.progress, kept=validation)
             self._save_state()
         if self.progress.kept is None:
@@ -256,7 +246,7 @@ class Trainer:
             task.loaded.model.eval()
         beam = self.config.dev_beam if self.config.select_by == "bleu" else None
         sets = [(task.loaded, dev) for task in self.tasks for dev in task.dev]
-        return validate(sets, update=self.progress.update, beam=beam)
+        return self.ranks.from_first(lambda: validate(sets, update=self.progress.update, beam=beam))
 
     def _measured_parameters(self) -> ExitStack:
         """All words are in the model inside the block, and with ``ema`` the averages are its parameters."""
@@ -266,9 +256,24 @@ class Trainer:
             stack.enter_context(self.average.applied())
         return stack
 
+    def _save_model(self, folder: str) -> None:
+        if self.ranks.first:
+            self.loaded.save(folder)
+
     def _save_state(self) -> None:
+        self._check_alike()
         with self.tables.whole():
-            save_state(self.folder, self.trained, self.optimizer, self.progress, self.run)
+            if self.ranks.first:
+                save_state(self.folder, self.trained, self.optimizer, self.progress, self.run)
+
+    def _check_alike(self) -> None:
+        """Raises ModelError where the processes stand at different places: nothing of it is saved."""
+        if self.ranks.size == 1:
+            return
+        numbers = (parameter.detach().cpu().numpy().tobytes() for parameter in self.trained.values())
+        found = hash_of_bytes(itertools.chain([str(self.progress.update).encode()], numbers))
+        problem = "has other parameters than the first; are folder and hardware the same?"
+        self.ranks.check_alike(found, f"{problem} --resume goes on from the last saved state")
 
     def _take_words(self, partition: Partition | None) -> None:
         if partition is self._partition:
@@ -287,7 +292,8 @@ class Trainer:
         if self._stop_asked:
             raise KeyboardInterrupt
         self._stop_asked = True
-        say("stopping after this update; --resume will go on from it")
+        if self.ranks.first:
+            say("stopping after this update; --resume will go on from it")
 
 
 def parameters_of(tasks: Sequence[Task]) -> dict[str, nn.Parameter]:
@@ -330,6 +336,8 @@ class _signals:
     def __enter__(self) -> None:
         self.old: dict[signal.Signals, Any] = {}
         for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is signal.SIG_IGN:  # another process of the run has it
+                continue
             try:
                 self.old[number] = signal.signal(number, self.handler)
             except ValueError:  # not in the main thread

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Mapping
 from pathlib import Path
@@ -66,6 +67,10 @@ class Runs:
 
     def state(self, folder: str) -> dict[str, torch.Tensor]:
         return load_tensors(self.file(f"{folder}/training.safetensors"))
+
+    def progress(self, folder: str) -> dict[str, Any]:
+        counters: dict[str, Any] = json.loads(Path(self.file(f"{folder}/training.json")).read_text())
+        return counters
 
     def model(self, folder: str) -> dict[str, torch.Tensor]:
         return load_tensors(self.file(f"{folder}/model.safetensors"))

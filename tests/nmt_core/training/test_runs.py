@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
-import json
 import math
 import os
 import resource
@@ -23,10 +22,6 @@ from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress
 from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
 from nmt_core.training.validation import Validation
-
-
-def counters(folder: str) -> dict:
-    return json.loads(Path(folder, "training.json").read_text())
 
 
 def scripted(runs, monkeypatch: pytest.MonkeyPatch, scores: dict[str, list[float]]) -> None:
@@ -49,14 +44,14 @@ def test_a_worse_model_does_not_replace_an_average_after_resuming(runs, monkeypa
     averaged = runs.model("run")
     assert runs.go_on("run", "training.max_updates=18") == 0
     assert all(torch.equal(tensor, averaged[name]) for name, tensor in runs.model("run").items())
-    assert counters(runs.file("run"))["kept"]["nats_per_word"] == 1.0
-    assert counters(runs.file("run"))["best"]["nats_per_word"] == 2.0
+    assert runs.progress("run")["kept"]["nats_per_word"] == 1.0
+    assert runs.progress("run")["best"]["nats_per_word"] == 2.0
 
 
 def test_stopping_between_validations_counts_for_nothing(runs) -> None:
     state = runs.assert_resumes_exactly(decay_patience=1, decay=0.7, select_by="nll", average=2, learning_rate=1e-9)
     assert state  # with learning rates that differ the moments of Adadelta would, too
-    whole, parts = (counters(runs.file(name)) for name in ("whole", "parts"))
+    whole, parts = (runs.progress(name) for name in ("whole", "parts"))
     assert [entry["update"] for entry in parts["history"]] == [6, 12, 18, 24, 30]
     for key in ("learning_rate", "since_best", "since_decay", "best", "history", "cursors"):
         assert whole[key] == parts[key], key
@@ -67,7 +62,7 @@ def test_a_first_validation_that_is_no_number_is_never_the_best(runs, monkeypatc
     runs.write("run", select_by="nll", max_updates=18)
     assert runs.go_on("run", "training.max_updates=12") == 0
     assert runs.go_on("run") == 0
-    assert counters(runs.file("run"))["best"]["update"] == 12
+    assert runs.progress("run")["best"]["update"] == 12
 
 
 @pytest.mark.parametrize("by", ["bleu", "nll"])
@@ -180,7 +175,7 @@ def test_what_cannot_change_weights_does_not_count(runs) -> None:
     files = [f"data.source={runs.file('copy.train.s')}", f"data.dev_target={runs.file('copy.dev.t')}"]
     languages = ["text.source_language=de"]
     assert runs.go_on("run", *(f"training.{change}" for change in changes), *files, *languages) == 0
-    assert counters(runs.file("run"))["update"] == 5
+    assert runs.progress("run")["update"] == 5
 
 
 # --- the folder
@@ -310,7 +305,7 @@ def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[
 def test_progress_is_remembered(runs) -> None:
     runs.write("run", max_updates=7)
     assert runs.go_on("run") == 0
-    found = counters(runs.file("run"))
+    found = runs.progress("run")
     assert found.keys() == {field.name for field in dataclasses.fields(Progress)}
     assert found["update"] == 7
     assert TrainingConfig().save_every == 10.0

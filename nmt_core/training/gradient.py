@@ -1,0 +1,99 @@
+"""The gradient of an update: of its minibatches one after the other, or of microbatches that processes share.
+
+Without ``microbatches`` every minibatch adds to the gradient. With G of them each is computed for itself, with random
+numbers that depend on seed, update and its own number alone, and they are added in a fixed order (``ranks.py``): one
+process that computes all and G that compute one each end with the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from nmt_core.data.batching import Batch
+from nmt_core.layers.word_loss import Losses, LossOptions
+from nmt_core.training.config import TrainingConfig
+from nmt_core.training.losses import backpropagate
+from nmt_core.training.ranks import OrderedSum, Ranks, flat
+from nmt_core.training.risk import backpropagate_risk
+from nmt_core.training.task import Task, Work
+
+_DRAWS = 2  # sets these random numbers apart from others of the same seed
+
+
+class Gradients:
+    """Computes gradients into the parameters of a task's model."""
+
+    def __init__(self, config: TrainingConfig, ranks: Ranks) -> None:
+        self._config, self._ranks = config, ranks
+        self._microbatches = ranks.share(config.microbatches)
+
+    @property
+    def own(self) -> range:
+        """The places of this process's minibatches among those of an update."""
+        each = self._config.update_every
+        return range(self._microbatches.start * each, self._microbatches.stop * each)
+
+    def compute(self, task: Task, work: Work, *, update: int, epochs: float) -> tuple[Tensor, list[Losses]]:
+        """The objective of the whole update, and the losses of this process's minibatches.
+
+        Parameters are expected to have no gradient.
+        """
+        if self._config.microbatches == 1:
+            losses = self._add(task, work, work.batches, first=0, update=update, epochs=epochs)
+            return torch.stack([each.objective.detach() for each in losses]).sum(), losses
+        parameters = [parameter for parameter in task.loaded.model.parameters() if parameter.requires_grad]
+        each, losses = self._config.update_every, list[Losses]()
+        added = OrderedSum(len(self._microbatches))
+        for place, number in enumerate(self._microbatches):
+            self._seed(update, number)
+            batches = work.batches[place * each : (place + 1) * each]
+            found = self._add(task, work, batches, first=number * each, update=update, epochs=epochs)
+            losses += found
+            added.add(_taken_out(parameters, sum((one.objective.detach() for one in found), torch.zeros(()))))
+        self._seed(update, self._config.microbatches)  # what is saved does not depend on who computed what
+        total = self._ranks.total(added.total)
+        _put_back(parameters, total)
+        return total[-1], losses
+
+    def _add(
+        self, task: Task, work: Work, batches: Sequence[Batch], *, first: int, update: int, epochs: float
+    ) -> list[Losses]:
+        """Add the gradient of minibatches, the ``first`` of which has this place in the update; their losses."""
+        config, model = self._config, task.loaded.model
+        divisor = {"sum": 1, "sentence": work.sentences, "word": work.words}[config.gradient]
+        common: dict[str, Any] = {"scale": 1.0 / divisor, "autocast": config.precision == "bfloat16"}
+        if config.minimum_risk is not None:
+            first += (update - 1) * config.plan.group
+            return [
+                backpropagate_risk(model, batch, config.minimum_risk, seed=config.seed, number=first + place, **common)
+                for place, batch in enumerate(batches)
+            ]
+        guided = config.guided_alignment
+        alignment = 0.0 if guided is None else guided.weight_after(epochs)
+        options = LossOptions(config.label_smoothing, config.self_normalization, alignment)
+        return [backpropagate(model, batch, options, **common) for batch in batches]
+
+    def _seed(self, update: int, microbatch: int) -> None:
+        numbers = np.random.default_rng((self._config.seed, _DRAWS, update, microbatch))
+        torch.manual_seed(int(numbers.integers(1 << 62)))
+
+
+def _taken_out(parameters: Sequence[nn.Parameter], objective: Tensor) -> Tensor:
+    """The gradients and the objective as one vector; the parameters have no gradient then."""
+    gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
+    vector = flat([*gradients, objective.to(gradients[0])])
+    for parameter in parameters:
+        parameter.grad = None
+    return vector
+
+
+def _put_back(parameters: Sequence[nn.Parameter], vector: Tensor) -> None:
+    sizes = [parameter.numel() for parameter in parameters]
+    *parts, _ = vector.split([*sizes, 1])
+    for parameter, part in zip(parameters, parts, strict=True):
+        parameter.grad = part.view_as(parameter)

@@ -1,0 +1,175 @@
+"""The processes of a data-parallel training run, which all make the same updates.
+
+Each has a *rank*, computes the gradients of its share of an update's microbatches, and gets the sum of all. Sums are
+added in an order that is fixed by the numbers of the microbatches, whatever process has which: neighbours in pairs
+as often as their number is even, then from left to right. So the bits depend on the number of microbatches, not on
+that of processes, and on no algorithm of the library that carries them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
+
+from nmt_core.errors import ConfigError, ModelError, NmtError
+
+Value = TypeVar("Value")
+_LONGEST_WAIT = datetime.timedelta(days=7)  # the others wait while one validates; a lost process is noticed otherwise
+_LONGEST_MEETING = datetime.timedelta(minutes=10)
+
+
+class LostProcess(NmtError):
+    """Another process of the run has ended."""
+
+
+class OrderedSum:
+    """The sum of ``count`` vectors, added one after the other, in the fixed order; few of them are kept."""
+
+    def __init__(self, count: int) -> None:
+        self._most = (count & -count).bit_length() - 1  # how often the number is even
+        self._parts: list[tuple[int, Tensor]] = []  # how often each was paired, and what it is
+
+    def add(self, vector: Tensor) -> None:
+        """The next vector, which may be changed from now on."""
+        pairings = 0
+        while self._parts and self._parts[-1][0] == pairings < self._most:
+            vector = self._parts.pop()[1].add_(vector)
+            pairings += 1
+        self._parts.append((pairings, vector))
+
+    @property
+    def total(self) -> Tensor:
+        """The sum of all."""
+        (_, total), *others = self._parts
+        for _, part in others:
+            total = total.add_(part)
+        return total
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """This process is number ``rank`` (from 0) of ``size``, and ``local`` of those on its machine."""
+
+    rank: int = 0
+    size: int = 1
+    local: int = 0
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the process that measures, saves and speaks."""
+        return self.rank == 0
+
+    def share(self, count: int) -> range:
+        """Which of ``count`` things are of this process."""
+        return range(self.rank * count // self.size, (self.rank + 1) * count // self.size)
+
+    def total(self, vector: Tensor) -> Tensor:
+        """The sum of the vectors of all processes, with the same bits in each. Raises LostProcess."""
+        if self.size == 1:
+            return vector
+        part = -(-len(vector) // self.size)
+        sent = torch.nn.functional.pad(vector, (0, part * self.size - len(vector)))
+        received = torch.empty_like(sent)
+        added = OrderedSum(self.size)
+        with _together():
+            dist.all_to_all_single(received, sent)
+            for one in received.split(part):
+                added.add(one)
+            _gather(sent, added.total)
+        return sent[: len(vector)]
+
+    def most(self, *values: float) -> tuple[float, ...]:
+        """The largest of each value over the processes. Raises LostProcess."""
+        if self.size == 1:
+            return values
+        found = torch.tensor(values, dtype=torch.float64)
+        with _together():
+            dist.all_reduce(found, dist.ReduceOp.MAX)
+        return tuple(found.tolist())
+
+    def from_first(self, make: Callable[[], Value]) -> Value:
+        """What ``make`` gives in the first process; the others wait for it. Raises LostProcess."""
+        if self.size == 1:
+            return make()
+        made: list[Any] = [make() if self.first else None]
+        with _together():
+            dist.broadcast_object_list(made, src=0, device=torch.device("cpu"))
+        value: Value = made[0]
+        return value
+
+    def check_alike(self, fingerprint: str, problem: str) -> None:
+        """Raise ModelError, in all processes, where one has another fingerprint than the first."""
+        if self.size == 1:
+            return
+        found: list[Any] = [None] * self.size
+        with _together():
+            dist.all_gather_object(found, fingerprint)
+        for rank, other in enumerate(found):
+            if other != found[0]:
+                raise ModelError(f"process {rank + 1} of {self.size} {problem}")
+
+
+def check_divisible(microbatches: int, processes: int) -> None:
+    """Raise ConfigError where so many processes cannot add up microbatches in the order that one would."""
+    able = [size for size in range(1, microbatches + 1) if _can_share(microbatches, size)]
+    if processes not in able:
+        raise ConfigError(
+            f"training.microbatches {microbatches} cannot be shared by {processes} processes; "
+            f"take {' or '.join(map(str, able))}, or other microbatches"
+        )
+
+
+def _can_share(microbatches: int, processes: int) -> bool:
+    each, rest = divmod(microbatches, processes)
+    return processes == 1 or (not rest and each & (each - 1) == 0)
+
+
+@contextlib.contextmanager
+def joined(ranks: Ranks, *, cuda: bool, meeting: str) -> Iterator[Ranks]:
+    """The processes can exchange what they have inside the block; ``meeting`` is PyTorch's URL of where they meet.
+
+    Raises LostProcess where the others do not come.
+    """
+    backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
+    try:
+        store, rank, size = next(rendezvous(meeting, ranks.rank, ranks.size, timeout=_LONGEST_MEETING))
+        store.set_timeout(_LONGEST_MEETING)
+        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
+    except (RuntimeError, ValueError) as error:
+        raise LostProcess(f"the {ranks.size} processes did not meet at {meeting} ({_first_line(error)})") from error
+    try:
+        yield ranks
+    finally:
+        dist.destroy_process_group()
+
+
+@contextlib.contextmanager
+def _together() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        problem = "another process of this run has ended"
+        raise LostProcess(f"{problem}; --resume goes on from the last saved state ({_first_line(error)})") from error
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0][:200]
+
+
+def _gather(whole: Tensor, part: Tensor) -> None:
+    """Put the parts of all processes one behind the other."""
+    gather: Callable[[Tensor, Tensor], Any] = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
+    gather(whole, part)
+
+
+def flat(tensors: Sequence[Tensor]) -> Tensor:
+    """All numbers in one vector."""
+    return torch.cat([tensor.flatten() for tensor in tensors])

@@ -1,0 +1,156 @@
+"""Training that several processes share: the same numbers for any of them, and what is told when one is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from nmt_core.commands.main import main
+from nmt_core.errors import ModelError
+from nmt_core.training.ranks import OrderedSum, Ranks
+
+
+def ordered_sum(vectors: list[np.ndarray]) -> np.ndarray:
+    """Neighbours in pairs as often as their number is even, then from left to right."""
+    while len(vectors) > 1 and len(vectors) % 2 == 0:
+        vectors = [one + other for one, other in zip(vectors[::2], vectors[1::2], strict=True)]
+    total = vectors[0]
+    for vector in vectors[1:]:
+        total = total + vector
+    return total
+
+
+def added(vectors: list[torch.Tensor]) -> torch.Tensor:
+    total = OrderedSum(len(vectors))
+    for vector in vectors:
+        total.add(vector.clone())
+    return total.total
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8, 12])
+def test_sums_have_the_same_bits_however_they_are_shared(count: int) -> None:
+    vectors = list(torch.randn(count, 1000, generator=torch.Generator().manual_seed(count)))
+    expected = ordered_sum([vector.numpy() for vector in vectors])
+    assert np.array_equal(added(vectors).numpy(), expected)
+    for size in range(1, count + 1):
+        each = count // size
+        if count % size == 0 and each & (each - 1) == 0:
+            shares = [vectors[share.start : share.stop] for share in (Ranks(r, size).share(count) for r in range(size))]
+            assert np.array_equal(added([added(share) for share in shares]).numpy(), expected), size
+
+
+def train(runs: Any, folder: str, processes: int, *options: str) -> int:
+    settings = [part for option in options for part in ("--set", option)]
+    command = ["train", runs.file(f"{folder}.yaml"), "--device", "cpu", "--resume", "--quiet"]
+    return main([*command, "--processes", str(processes), *settings])
+
+
+def assert_same_state(runs: Any, one: str, other: str) -> None:
+    states = runs.state(one), runs.state(other)
+    assert states[0].keys() == states[1].keys()
+    for name, tensor in states[0].items():
+        assert torch.equal(tensor, states[1][name]), name
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+def test_one_two_and_four_processes_train_the_same_model(runs: Any) -> None:
+    settings = {
+        "microbatches": 4,
+        "update_every": 2,
+        "window": 9,  # so that an epoch ends in an update of which some processes have nothing
+        "batch_sentences": 4,
+        "optimizer": "adam",
+        "learning_rate": 0.01,
+        "gradient": "word",
+        "partition_words": 14,
+        "freeze_embeddings_after": 12,
+        "ema": 0.9,
+        "select_by": "nll",
+    }
+    for name in ("whole", "parts"):
+        runs.write(name, max_updates=18, **settings)
+    assert train(runs, "whole", 1) == 0
+    assert train(runs, "parts", 2, "training.max_updates=5") == 0
+    assert train(runs, "parts", 1, "training.max_updates=11") == 0
+    assert train(runs, "parts", 4) == 0
+    assert_same_state(runs, "whole", "parts")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("whole", "lost"):
+        runs.write(name, microbatches=2, max_updates=30, validate_every=5, select_by="nll")
+    assert train(runs, "whole", 1) == 0
+    assert capsys.readouterr().err == ""
+
+    def kill() -> None:
+        while not os.path.exists(runs.file("lost/training.safetensors")):
+            time.sleep(0.005)
+        (follower,) = multiprocessing.active_children()
+        assert follower.pid is not None
+        os.kill(follower.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    assert train(runs, "lost", 2, "training.max_updates=100000", "training.max_minutes=5") == 2
+    killer.join()
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert "process 2 of 2 was ended by signal 9 (out of memory?); --resume goes on from the last saved state" in told
+    assert not multiprocessing.active_children()
+    saved = int(runs.progress("lost")["update"])
+    assert saved > 0
+    assert train(runs, "lost", 1, f"training.max_updates={max(saved, 30)}") == 0
+    assert train(runs, "whole", 1, f"training.max_updates={max(saved, 30)}") == 0
+    assert_same_state(runs, "whole", "lost")
+
+
+@pytest.mark.parametrize(
+    ("processes", "microbatches", "told"),
+    [
+        ("3", 4, "training.microbatches 4 cannot be shared by 3 processes; take 1 or 2 or 4"),
+        ("2", 1, "training.microbatches 1 cannot be shared by 2 processes; take 1, or other microbatches"),
+        ("4", 12, "take 1 or 3 or 6 or 12"),
+        ("0", 1, "--processes 0: expected a number from 1 on"),
+    ],
+)
+def test_processes_that_cannot_share_are_refused(
+    runs: Any, capsys: pytest.CaptureFixture[str], processes: str, microbatches: int, told: str
+) -> None:
+    path = runs.write("run", microbatches=microbatches, max_updates=1)
+    assert main(["train", path, "--device", "cpu", "--processes", processes]) == 2
+    assert told in capsys.readouterr().err
+    assert not os.path.exists(runs.file("run"))
+
+
+def test_processes_that_have_come_apart_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gather(found: list[Any], own: str) -> None:
+        found[:] = [own, own, "another"]
+
+    monkeypatch.setattr(dist, "all_gather_object", gather)
+    with pytest.raises(ModelError, match="process 3 of 3 has other parameters than the first"):
+        Ranks(0, 3).check_alike("x", "has other parameters than the first")
+
+
+def test_microbatches_are_one_large_minibatch(runs: Any) -> None:
+    """Up to rounding, whatever their number, where nothing is random."""
+    common = {"window": 1, "max_updates": 6, "gradient": "sentence", "optimizer": "sgd", "learning_rate": 0.5}
+    runs.write("large", batch_sentences=24, **common, model={"dropout": 0.0})
+    runs.write("small", batch_sentences=6, microbatches=4, **{**common, "window": 4}, model={"dropout": 0.0})
+    assert runs.go_on("large") == 0
+    assert runs.go_on("small") == 0
+    large, small = runs.state("large"), runs.state("small")
+    for name in large:
+        if name.startswith("parameter."):
+            torch.testing.assert_close(small[name], large[name], rtol=1e-4, atol=1e-6)
