@@ -63,7 +63,7 @@ def tell_nobody(what: str, lines: int) -> None:
     """No progress bar."""
 
 
-def part_maker(source: str, output: str, number: int) -> Worker[Task, int]:
+def part_maker(source: str, output: str, number: int) -> Worker[Task[Window], int]:
     """What a process does."""
     return job_of(source, output).part_maker(NoScores(suffix_of(output), number))
 

@@ -214,7 +214,7 @@ def _split_at_once(window: Window) -> Columns | None:
     content = window.content
     bars = _places(content, _BAR)
     separators = bars[::3]
-    if b"][" in content or len(bars) % 3 or (bars[2::3] - separators != 2).any():
+    if (b"]" in content and b"][" in content) or len(bars) % 3 or (bars[2::3] - separators != 2).any():
         return None
     ends = np.append(_places(content, _NEWLINE), len(content))
     starts = np.append(0, ends[:-1] + 1)

@@ -49,10 +49,7 @@ class Manifest(NamedTuple):
 
 
 class Input(NamedTuple, Generic[Item]):
-    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is.
-
-    Both are called in the worker processes too, and must be picklable.
-    """
+    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is."""
 
     path: str
     read: Callable[[], Iterator[Item]]

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 from isal.isal_zlib import crc32
 
 from nmt_core.files import open_replacement
-from smt_bridge.jobs.manifest import Input, Shard, check_shards
+from smt_bridge.jobs.manifest import Shard
 from smt_bridge.jobs.workers import Worker
 
 Item = TypeVar("Item")
@@ -29,12 +29,13 @@ class Piece(NamedTuple):
     counts: dict[str, float]
 
 
-class Task(NamedTuple):
-    """One shard to be done: its place among all, and the fingerprint of the manifest it belongs to."""
+class Task(NamedTuple, Generic[Item]):
+    """One shard to be done: its place among all, the fingerprint of the manifest it belongs to, and its lines."""
 
     place: int
     shard: Shard
     job: str
+    item: Item
 
 
 class Damaged(Exception):
@@ -51,7 +52,7 @@ class Parts(NamedTuple):
     folder: str
     suffix: str
 
-    def write(self, task: Task, piece: Piece) -> None:
+    def write(self, task: Task[Any], piece: Piece) -> None:
         """First the record, then the output: a shard with both is finished."""
         record = {
             "job": task.job,
@@ -114,36 +115,17 @@ class Parts(NamedTuple):
 
 
 class PartMaker(Generic[Item]):
-    """Does shards and writes their outputs.
+    """Does shards and writes their outputs."""
 
-    It reads the input itself: shards come in ascending order, and reading past those of others costs less
-    than sending them from process to process.
-    """
-
-    def __init__(self, source: Input[Item], parts: Parts, worker: Worker[Item, Piece]) -> None:
-        self._source, self._parts, self._worker = source, parts, worker
-        self._items: Iterator[tuple[int, Item]] = iter(())
-        self._place = -1
+    def __init__(self, parts: Parts, worker: Worker[Item, Piece]) -> None:
+        self._parts, self._worker = parts, worker
 
     @property
     def description(self) -> dict[str, Any]:
         """The worker's."""
         return self._worker.description
 
-    def __call__(self, task: Task) -> int:
+    def __call__(self, task: Task[Item]) -> int:
         """Do one shard; the number of its lines."""
-        item = self._item_at(task.place)
-        found = None if item is None else self._source.shard_of(item)
-        check_shards(task.shard, found, path=self._source.path)
-        assert item is not None
-        self._parts.write(task, self._worker(item))
+        self._parts.write(task, self._worker(task.item))
         return task.shard.lines
-
-    def _item_at(self, place: int) -> Item | None:
-        if place <= self._place or self._place < 0:
-            self._items = enumerate(self._source.read())
-        for reached, item in self._items:
-            self._place = reached
-            if reached == place:
-                return item
-        return None

@@ -4,7 +4,8 @@
     OUT.parts/000001.gz ...     outputs of finished shards
     OUT.parts/000001.json ...   their CRC-32, and what was counted meanwhile
 
-Whatever happens to the program, at any moment, the same command goes on with the shards that have no
+The input is read twice, by the program itself: to cut it into shards, and to send these to the workers, however many
+there are. Whatever happens to the program, at any moment, the same command goes on with the shards that have no
 output yet. Bytes do not depend on who did which shard, or when: a shard is scored from its own content
 alone, by workers that each have one thread. Nothing is put together that is not what was written, and nothing
 goes on with other inputs, options, models or arithmetic than the job was begun with.
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -26,6 +27,7 @@ from smt_bridge.jobs.manifest import (
     Manifest,
     check_files,
     check_same,
+    check_shards,
     parse_range,
     read_manifest,
     write_manifest,
@@ -61,12 +63,12 @@ class Job(Generic[Item]):
 
     def part_maker(self, worker: Worker[Item, Piece]) -> PartMaker[Item]:
         """What a process of this job does."""
-        return PartMaker(self.source, self.parts, worker)
+        return PartMaker(self.parts, worker)
 
 
 def run_job(
     job: Job[Item],
-    workers: Workers[Task, int],
+    workers: Workers[Task[Any], int],
     *,
     shards: str | None = None,
     restart: bool = False,
@@ -91,7 +93,7 @@ def run_job(
         return counts
 
 
-def _plan(job: Job[Any], workers: Workers[Task, int]) -> Manifest:
+def _plan(job: Job[Any], workers: Workers[Task[Any], int]) -> Manifest:
     """The manifest that is there, if it is of this job; else a new one."""
     path = os.path.join(job.parts.folder, MANIFEST)
     hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
@@ -107,17 +109,28 @@ def _plan(job: Job[Any], workers: Workers[Task, int]) -> Manifest:
     return manifest
 
 
-def _do_parts(job: Job[Any], workers: Workers[Task, int], manifest: Manifest, wanted: Sequence[int]) -> None:
+def _do_parts(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, wanted: Sequence[int]) -> None:
     fingerprint = manifest.fingerprint
     finished = {place for place in wanted if job.parts.is_done(place, fingerprint)}
     job.progress("total", sum(manifest.shards[place].lines for place in wanted))
     job.progress("resumed", sum(manifest.shards[place].lines for place in finished))
-    left = [Task(place, manifest.shards[place], fingerprint) for place in wanted if place not in finished]
-    for lines in workers.map(left):
+    left = [place for place in wanted if place not in finished]
+    for lines in workers.map(_tasks(job, manifest, left)):
         job.progress("done", lines)
 
 
-def _merge_sound(job: Job[Any], workers: Workers[Task, int], manifest: Manifest) -> Counts:
+def _tasks(job: Job[Item], manifest: Manifest, places: Sequence[int]) -> Iterator[Task[Item]]:
+    """The shards at these places (ascending), which are as they were when the job was begun."""
+    fingerprint, items = manifest.fingerprint, enumerate(job.source.read())
+    for place in places:
+        item = next((item for reached, item in items if reached == place), None)
+        found = None if item is None else job.source.shard_of(item)
+        check_shards(manifest.shards[place], found, path=job.source.path)
+        assert item is not None
+        yield Task(place, manifest.shards[place], fingerprint, item)
+
+
+def _merge_sound(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest) -> Counts:
     """Merge; parts that are not what was written are done again, once."""
     mended: set[int] = set()
     while True:
