@@ -9,6 +9,7 @@ from types import ModuleType
 from nmt_core.commands.main import Program, run_command
 from smt_bridge.commands import (
     add_features,
+    analyse,
     build_lm,
     doctor,
     filter_table,
@@ -35,6 +36,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     translate,
     serve,
     report,
+    analyse,
     doctor,
     build_lm,
 )

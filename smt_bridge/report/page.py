@@ -29,6 +29,7 @@ details { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; pa
 details[open] { background: var(--panel); } summary { cursor: pointer; }
 .gain { color: var(--good); font-weight: 600; } .loss { color: var(--bad); font-weight: 600; }
 ins, del { background: var(--mark); text-decoration: none; border-radius: 3px; padding: 0 .15em; }
+figure { margin: 0; max-width: 24rem; } figcaption { color: var(--faint); }
 del { text-decoration: line-through; } .words span { border-radius: 3px; display: inline-block; margin: 0 .25em .25em 0;
   padding: 0 .3em; text-align: center; } .words small { color: var(--faint); display: block; font-size: .7rem; }
 .pair { display: grid; gap: .2rem .8rem; grid-template-columns: max-content 1fr; } .pair dt { color: var(--faint); }

@@ -1,0 +1,119 @@
+"""`smt-bridge analyse`: the page, the files for papers, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from smt_bridge.commands.main import main
+from tests.smt_bridge.report.test_table_study import content
+
+
+class Checker(HTMLParser):
+    """Counts what a page must not have, and whether its tags close."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.outside: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+        if tag in ("script", "link", "img", "iframe") or any(name in ("src", "href") for name, _ in attrs):
+            self.outside.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("nmt").write_bytes(content())
+    record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:<table>"}}
+    Path("nmt.json").write_text(json.dumps({**record, "options": {"input": "old"}}))
+    return tmp_path
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with open(Path("data") / name, newline="") as stream:
+        return list(csv.DictReader(stream, delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+def test_the_page_needs_nothing_and_the_files_have_the_numbers(folder: Path) -> None:
+    assert main(["analyse", "nmt", "--output", "page.html", "--data", "data"]) == 0
+    page = Path("page.html").read_text()
+    checker = Checker()
+    checker.feed(page)
+    assert (checker.open, checker.outside) == ([], [])
+    assert "<td>x · x y · z</td><td>x y · z · x</td>" in page
+    assert "<td>r · s = · u v w =</td><td>r · u v w · s</td>" in page
+    assert "fake:&lt;table&gt;" in page
+    rows = read("table2.tsv")
+    assert [row["kind"] for row in rows] == ["frequent"] * 3 + ["rare"] * 3
+    assert (rows[0]["by_phi"], rows[0]["by_model"], rows[0]["tied"]) == ("x", "x y", "0")
+    assert float(rows[0]["ln_p"]) == pytest.approx(math.log(0.4), abs=1e-6)
+    assert [row["tied"] for row in rows[3:]] == ["0", "1", "1"]
+    assert sum(int(row["pairs"]) for row in read("figure3.tsv")) == 12
+    claims = json.loads(Path("data/claims.json").read_text())
+    assert (claims["shorter"]["mean"], claims["shorter"]["above"], claims["shorter"]["p"]) == (0.5, 1, 1.0)
+    assert claims["frequencies"]["model"] == pytest.approx(-0.5)
+    assert claims["frequencies"]["phi"] == pytest.approx(1.0)
+    assert list(claims["rare"]["by_count"]) == ["1", "2", "3 to 4", "5 to 9", "≥ 10"]
+    assert "overlap" not in claims
+    assert not Path("data/table3.tsv").exists()
+    first = Path("page.html").read_bytes()
+    assert main(["analyse", "nmt", "--output", "again.html"]) == 0
+    assert Path("again.html").read_bytes() == first
+
+
+def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) -> None:
+    Path("s").write_text("</s>\n<unk>\na\nb\nc\nd\ne\n")
+    Path("t").write_text("</s>\n<unk>\nx\ny\nr\n")
+    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot"]
+    sets = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    words = ["--source-vocab", "s", "--target-vocab", "t"]
+    assert nmt_core(["init", "model", "--preset", "rnnencdec", *words, *sets]) == 0
+    command = ["analyse", "nmt", "--output", "page.html", "--data", "data", "--generator", "model"]
+    assert main([*command, "--samples", "200", "--proposals", "6"]) == 0
+    rows = [row for row in read("table3.tsv") if row["source"] == "a b c d"]
+    assert len(rows) == 6
+    numbers = [float(row["ln_p"]) for row in rows]
+    assert numbers == sorted(numbers, reverse=True)
+    assert {row["target"]: row["in_table"] for row in rows if row["target"] in ("x", "x y", "y")}["x"] == "1"
+    assert all(row["in_table"] == str(int(row["target"] in ("x", "x y", "z"))) for row in rows)
+    overlap = json.loads(Path("data/claims.json").read_text())["overlap"]
+    assert overlap["sources"] == 2
+    assert 0.0 < overlap["share"] < 1.0
+    assert re.search(r"What the model proposes.*x \*", Path("page.html").read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["old"], "old.json: there is no such record; `rescore-table` writes it"),
+        (["nmt", "--rare", "10"], "--rare 10 must be less than --frequent 10"),
+        (["nmt", "--phrases", "1"], "--phrases must be at least 2"),
+        (["nmt", "--top", "0"], "--top must be at least 1"),
+        (["nmt", "--proposals", "51"], "--proposals 51: only 50 targets are drawn"),
+        (["nmt", "--generator", "nowhere"], "'nowhere' is not a model folder"),
+        (["plain"], "plain:1: has no counts of target, source and pair"),
+    ],
+)
+def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options: list[str], said: str) -> None:
+    Path("old").write_bytes(content())
+    Path("plain").write_bytes(b"a ||| x ||| 1 1 1 1 0.5 ||| 0-0\n")
+    Path("plain.json").write_bytes(Path("nmt.json").read_bytes())
+    assert main(["analyse", *options, "--output", "page.html"]) == 2
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert said in lines[0]
+    assert not Path("page.html").exists()
