@@ -19,7 +19,8 @@ from torch import Tensor
 from nmt_core.data.prefix_tree import Ints, PrefixTree
 from nmt_core.data.spelling import padded_spellings, spellings_of
 from nmt_core.inference.tree_walk import Asked, Floats
-from nmt_core.models.interface import SpellingModel, TranslationModel
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN_ID

@@ -32,7 +32,7 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request, checked
 from nmt_core.inference.tree_walk import Asked, walk
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.interface import SpellingModel
+from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID

@@ -19,7 +19,8 @@ from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import filled
 from nmt_core.inference.context_walk import walk_contexts
-from nmt_core.models.interface import NO_WORD, ContextModel, SpellingModel, TranslationModel
+from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
+from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.sentence import Sentence
 
 Floats = npt.NDArray[np.float64]

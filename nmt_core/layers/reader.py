@@ -16,10 +16,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.data.batching import Padded
-from nmt_core.data.spelling import SpelledWords
-from nmt_core.layers.embedding import Distinct, WordEmbedding
+from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.recurrent import RecurrentEncoder, SharedStates, WordVectors
-from nmt_core.layers.spelling import CharacterReader
 
 
 class Encoded(abc.ABC):
@@ -211,58 +209,6 @@ class RecurrentReader(Reader):
         if self.dropout is not None:
             annotations_BSC = self.dropout(annotations_BSC)
         return WholeEncoding(annotations_BSC, [states for _, states in read], source.mask_BL, backward=backward)
-
-
-class SpellingReader(RecurrentReader):
-    """Unknown words that are spelled have the vector that ``characters`` makes of their characters.
-
-    Luong and Manning 2016, section 4.2. It is made once for the words of a batch that are spelled alike.
-    """
-
-    def __init__(
-        self, embedding: WordEmbedding, characters: CharacterReader, directions: Sequence[RecurrentEncoder]
-    ) -> None:
-        super().__init__(embedding, directions, reads_end=False)
-        self.characters = characters
-
-    @property
-    def vectors(self) -> WordVectors:
-        """Those of the vocabulary, and of words that are spelled."""
-        assert self.embedding is not None
-        return _SpelledVectors(self.embedding, self.characters)
-
-
-class _SpelledVectors:
-    """The vectors of a vocabulary, and behind them those of the spelled words of a batch."""
-
-    def __init__(self, embedding: WordEmbedding, characters: CharacterReader) -> None:
-        self.embedding, self.characters, self.weight = embedding, characters, embedding.weight
-
-    def of(self, sentences: Padded) -> Tensor:
-        """(B, L, E)."""
-        if not isinstance(sentences, SpelledWords) or not len(sentences.spellings_MC):
-            return self.embedding.of(sentences)
-        words_BL, vectors_ME = self._spelled(sentences)
-        return self._look_up(words_BL, vectors_ME)
-
-    def distinct(self, sentences: Padded) -> Distinct:
-        """Words of the same spelling have one number."""
-        if not isinstance(sentences, SpelledWords) or not len(sentences.spellings_MC):
-            return self.embedding.distinct(sentences)
-        words_BL, vectors_ME = self._spelled(sentences)
-        return Distinct(words_BL.numpy(), lambda words: self._look_up(words, vectors_ME))
-
-    def _spelled(self, sentences: SpelledWords) -> tuple[Tensor, Tensor]:
-        """The ids of words, those of spelled ones behind the vocabulary, and the vectors of these."""
-        spellings_MC, places = sentences.spellings_MC.unique(dim=0, return_inverse=True)
-        words_BL = sentences.words_BL.masked_scatter(sentences.spelled_BL, places + self.embedding.num_embeddings)
-        return words_BL, self.characters(spellings_MC)
-
-    def _look_up(self, words: Tensor, vectors_ME: Tensor) -> Tensor:
-        spelled = words - self.embedding.num_embeddings
-        ordinary = F.embedding(words.clamp(max=self.embedding.num_embeddings - 1), self.weight)
-        vectors = F.embedding(spelled.clamp(min=0), vectors_ME).to(ordinary.dtype)
-        return self.embedding.dropped(torch.where((spelled >= 0).unsqueeze(-1), vectors, ordinary))
 
 
 def _without_end(source: Padded) -> Padded:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from nmt_core.errors import ConfigError
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.interface import SpellingModel
+from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.copying import CopyScheme
 
 

@@ -31,13 +31,15 @@ from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.data.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.initialisation import Linear
-from nmt_core.layers.reader import Encoded, SpellingReader
+from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import Layers
 from nmt_core.layers.spelling import CharacterReader, SpellingDecoder
+from nmt_core.layers.spelling_reader import SpellingReader
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, word_loss
 from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.deep_lstm import DeepLSTM, DeepState, LuongConfig, Score
-from nmt_core.models.interface import SOURCE_AXIS, KnownTargets, Memory, SpellingModel, Step
+from nmt_core.models.interface import SOURCE_AXIS, KnownTargets, Memory, Step
+from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence
 

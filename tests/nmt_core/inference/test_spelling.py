@@ -14,15 +14,17 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.spelling import Found, Speller, Unspelled
 from nmt_core.inference.translator import Translation, Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.checkpoint import FolderConfig, LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.characters import Characters
 from nmt_core.text.target_order import TargetOrder
@@ -239,3 +241,15 @@ def test_what_does_not_go_with_spelling_is_refused() -> None:
         Translator([spelling_model()], unknowns=UnknownReplacement())
     with pytest.raises(ConfigError, match="models that spell are averaged by log-probabilities, not by probabilities"):
         Translator([spelling_model(1), spelling_model(2)], average="probabilities")
+
+
+def test_a_language_model_that_does_not_count_changes_nothing() -> None:
+    """It judges the words; spellings are added to their sum."""
+    loaded, config = spelling_model(), DecodingConfig(beam=3, nbest=2)
+    language = new_model(RNNLMConfig(embedding=4, hidden=4), len(SOURCE), len(TARGET), seed=1).eval()
+    folder = FolderConfig(model=RNNLMConfig(embedding=4, hidden=4))
+    fused = FusedLanguageModel(LoadedModel(language.requires_grad_(False), SOURCE, TARGET, folder, "0" * 12, "lm"), 0.0)
+    plain, both = (Translator([loaded], config=config, fusion=one).translate(LINES) for one in (None, fused))
+    for mine, theirs in zip(plain, both, strict=True):
+        assert [one.text for one in mine] == [one.text for one in theirs]
+        assert [one.log_prob for one in mine] == pytest.approx([one.log_prob for one in theirs], abs=1e-4)
