@@ -25,7 +25,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nmt_core.errors import ConfigError
 from nmt_core.escapes import unescape
+from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
@@ -47,7 +49,7 @@ class Scorers:
 
     ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
     escapes are undone before scoring, for models that were trained on text without them. ``factors`` says which
-    factor of each word (``das|ART``) the models know.
+    factor of each word (``das|ART``) the models know; a model of source factors reads all factors of its source.
     """
 
     direct: PairScorer
@@ -55,6 +57,11 @@ class Scorers:
     unknown_count: bool = False
     unescape: bool = False
     factors: Factors | None = None
+
+    def __post_init__(self) -> None:
+        scorers = [one for one in (self.direct, self.reverse) if one is not None]
+        if self.unescape and any(factors_read(one.signature) for one in scorers):
+            raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -135,17 +142,35 @@ def format_probability(log_prob: float) -> bytes:
 def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
     """The answers for every distinct pair; none for a pair without source words."""
     factors = scorers.factors or (None, None)
-    sources, targets = (_texts(phrases, side, factors[side], scorers, window) for side in (0, 1))
-    pairs = {key: SentencePair(sources[key[0]], targets[key[1]]) for key in dict.fromkeys(phrases)}
+    words = [_texts(phrases, side, factors[side], scorers, window) for side in (0, 1)]
+    pairs = {key: SentencePair(words[0][key[0]], words[1][key[1]]) for key in dict.fromkeys(phrases)}
     asked = [(key, pair) for key, pair in pairs.items() if pair.source]
-    answers = [_ask(scorers.direct, [pair for _, pair in asked])]
-    if scorers.reverse is not None:
-        answers.append(_ask(scorers.reverse, [SentencePair(pair.target, pair.source) for _, pair in asked]))
+    answers = []
+    for side, scorer in enumerate((scorers.direct, scorers.reverse)):
+        if scorer is not None:
+            read = _read(scorer, phrases, side, words[side], window)
+            answers.append(_ask(scorer, [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked]))
     scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
     for key, answer in scored.items():
         if not all(math.isfinite(score.log_prob) for score in answer.scores):
             raise _not_finite(window, phrases.index(key), answer)
     return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
+
+
+def _read(
+    scorer: PairScorer, phrases: Sequence[_Phrases], side: int, words: dict[bytes, str], window: Window
+) -> dict[bytes, str]:
+    """The fields of a side as ``scorer`` reads them: with their factors, if it reads some, or as ``words``."""
+    count = factors_read(scorer.signature)
+    if not count:
+        return words
+    texts = {}
+    for number, pair in enumerate(phrases, start=window.first):
+        text = texts[pair[side]] = text_of(pair[side])
+        problem = factors_problem(text, count)
+        if problem is not None:
+            raise FormatError(window.path, problem, line=number)
+    return texts
 
 
 def _texts(

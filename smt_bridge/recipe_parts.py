@@ -10,17 +10,19 @@ from smt_bridge.decoder.chooser import Chooser
 from smt_bridge.decoder.recipe import Recipe, check_signatures
 from smt_bridge.exact_values import exact_values
 from smt_bridge.features.interface import Feature
+from smt_bridge.features.source_factor import for_factored_sources
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
-    """The features, with the scorers that are opened for their specs.
+    """The features, with the scorers that are opened for their specs; beside models of source factors of words alone.
 
     Raises ConfigError for one that the weights were not tuned with, and as ``catalogue.open_feature``.
     """
     scorers = catalogue.SharedScorers(open_scorer)
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
     check_signatures(recipe, signatures_of(features))
-    return features
+    for_words, factors = for_factored_sources(features, 0)
+    return for_words if factors else features
 
 
 def signatures_of(features: Sequence[Feature]) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """From what a user writes on the command line to a scorer of pairs.
 
-======================== ===========================================================
+======================== ====================================================
+
 ``DIR``                  the model in a folder
 ``DIR,DIR``              an ensemble: the models' word probabilities are averaged
 ``grpc:HOST:PORT``       a running ``nmt-core serve`` and its default model
 ``grpc:HOST:PORT/MODEL`` the same, and the model of that name
-======================== ===========================================================
+======================== ====================================================
+
 
 Pairs are words of a Moses system; a model of subwords cuts them as it needs, and its numbers are for the words.
 What a branch needs (PyTorch, gRPC) is imported inside it.
@@ -20,6 +22,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
+from nmt_core.factors import factors_read
 from nmt_core.interfaces import PairScorer
 from nmt_core.whole_numbers import whole_number
 
@@ -66,6 +69,19 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def source_factors(scorer: str | PairScorer) -> int:
+    """How many factors a scorer, or the model of a spec, reads beside each source word; 0 without such a model."""
+    if not isinstance(scorer, str) or scorer.startswith(REMOTE):
+        return factors_read(opened(scorer).signature)
+    folder = scorer.split(",")[0]
+    if not os.path.isdir(folder):
+        return 0
+    from nmt_core.models.build import source_factors as factors_of
+    from nmt_core.models.checkpoint import read_settings
+
+    return factors_of(read_settings(folder).model)
 
 
 def _open_local(spec: str, options: ScorerOptions) -> PairScorer:

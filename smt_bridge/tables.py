@@ -16,7 +16,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import look_factored, parse_factors
 from smt_bridge.formats.phrase_table import Window, read_windows, split_window
 from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
-from smt_bridge.scorers import one_thread, opened
+from smt_bridge.scorers import one_thread, opened, source_factors
 from smt_bridge.signature import new_sidecar, sidecar_path
 
 _RECORDED = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
@@ -57,7 +57,7 @@ def rescore_table(
     record = new_sidecar(output)
     windows = read_windows(table)
     first = next(windows)
-    check_factors(first, factor)
+    check_factors(first, factor, scorer, reverse_scorer)
     scorers = Scorers(
         direct=opened(scorer),
         reverse=None if reverse_scorer is None else opened(reverse_scorer),
@@ -89,13 +89,19 @@ def rescore_table(
     return total
 
 
-def check_factors(window: Window, option: str | None) -> None:
-    """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone."""
+def check_factors(
+    window: Window, option: str | None, scorer: str | PairScorer, reverse_scorer: str | PairScorer | None
+) -> None:
+    """Read the option; refuse a table with factors where it is missing, or models would meet unknown words alone.
+
+    A model of source factors reads all factors of its source.
+    """
     if option is not None:
         parse_factors(option)
         return
     columns = split_window(window.beginning(_LOOKED_AT))
-    if look_factored(columns.sources) or look_factored(columns.targets):
+    source, target = look_factored(columns.sources), look_factored(columns.targets)
+    if target or (source and (reverse_scorer is not None or not source_factors(scorer))):
         problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
         raise FormatError(window.path, problem, line=window.first)
 

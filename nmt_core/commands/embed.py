@@ -80,8 +80,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _read(path: str, loaded: LoadedModel) -> list[str]:
     from nmt_core.errors import InputError
+    from nmt_core.factors import check_factors
     from nmt_core.files import read_text_lines
-    from nmt_core.text.factors import check_factors
 
     lines = list(read_text_lines(path))
     if not lines:

@@ -92,12 +92,12 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.device import choose_device, choose_dtype
     from nmt_core.errors import ConfigError
+    from nmt_core.factors import factors_read
     from nmt_core.files import open_output, write_lines
     from nmt_core.inference.alignment import AlignedPair, line_writer
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.memory import keep_freed_memory
-    from nmt_core.text.factors import factors_read
     from nmt_core.text.unknown_share import UnknownShare
     from nmt_core.text.vocabulary import split_words
 
@@ -203,7 +203,7 @@ def _warn(message: str) -> None:
 
 def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
     """The pairs, whose source words have so many factors."""
-    from nmt_core.text.factors import check_factors
+    from nmt_core.factors import check_factors
 
     for number, pair in enumerate(_read_pairs(args), start=1):
         check_factors(pair.source, factors, path=args.source, line=number)

@@ -45,7 +45,7 @@ def read_source_lines(args: argparse.Namespace, *, factors: int) -> Iterator[str
 
     Raises ConfigError, or InputError for a bad line.
     """
-    from nmt_core.text.factors import check_factors
+    from nmt_core.factors import check_factors
 
     for number, line in enumerate(_lines(args), start=1):
         if factors and not args.raw:

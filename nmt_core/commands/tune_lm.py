@@ -75,8 +75,8 @@ def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[l
     """The beams of all sources; the references are put into the list."""
     from nmt_core.commands.decode import open_translator
     from nmt_core.errors import InputError
+    from nmt_core.factors import check_factors
     from nmt_core.files import read_parallel_lines
-    from nmt_core.text.factors import check_factors
 
     pairs = list(read_parallel_lines([args.source, args.reference]))
     if not pairs:

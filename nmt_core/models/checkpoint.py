@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
+from nmt_core.factors import MOST_FACTORS, split_factors
 from nmt_core.models.build import AnyConfig, ModelConfig, build_model, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.folder import current, replace_files, state_of
@@ -39,7 +40,6 @@ from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
 from nmt_core.text.copying import Copying, CopyScheme, no_weight, weight_of
-from nmt_core.text.factors import MOST_FACTORS, split_factors
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder

@@ -9,13 +9,13 @@ from pydantic import Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.errors import ConfigError
+from nmt_core.factors import MOST_FACTORS
 from nmt_core.layers.cells import CellName
 from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.initialisation import RANGE, Initialisation
 from nmt_core.layers.recurrent import Layers
 from nmt_core.models.encoder_decoder import Order
-from nmt_core.text.factors import MOST_FACTORS
 
 Size = Annotated[int, Field(gt=0)]
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 import numpy as np
 
 from nmt_core.errors import ConfigError, NmtError
+from nmt_core.factors import SEPARATOR
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
@@ -28,7 +29,6 @@ from nmt_core.serving.cost import Proportions
 from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
 from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
-from nmt_core.text.factors import SEPARATOR
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
 
+from nmt_core.errors import ConfigError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.interfaces import PairScore
 from nmt_core.serving import convert
@@ -337,7 +338,10 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             raise not_supported(f"the model {place.name!r} takes tokenised text only")
         if place.model not in self._processors:
             loop = asyncio.get_running_loop()
-            self._processors[place.model] = await loop.run_in_executor(self._text_thread, place.model.processor)
+            try:
+                self._processors[place.model] = await loop.run_in_executor(self._text_thread, place.model.processor)
+            except ConfigError as error:
+                raise not_supported(str(error)) from error
         return self._processors[place.model]
 
     async def _in_text_thread(self, change: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

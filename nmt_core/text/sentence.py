@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from nmt_core.text.factors import without_factors
+from nmt_core.factors import without_factors
 from nmt_core.text.vocabulary import split_words
 
 

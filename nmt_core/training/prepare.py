@@ -17,6 +17,7 @@ from nmt_core.data.corpus import TextPair, encode_corpus
 from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.errors import ConfigError
+from nmt_core.factors import check_factors, split_factors
 from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import build_model, is_language_model, source_factors
@@ -29,7 +30,6 @@ from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.characters import words_by_frequency
-from nmt_core.text.factors import check_factors, split_factors
 from nmt_core.text.lexicon import read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.pharaoh import pharaoh

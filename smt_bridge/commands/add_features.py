@@ -81,7 +81,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"
     )
     parser.add_argument(
-        "--factor", metavar="N", help="of words with factors (das|ART) take this one, from 0; or SOURCE,TARGET"
+        "--factor",
+        metavar="N",
+        help="of words with factors (das|ART) take this one, from 0; or SOURCE,TARGET."
+        " Models of source factors read all of the source",
     )
     parser.add_argument("--word-count", action="store_true", help="add the number of words")
     parser.add_argument(
@@ -184,29 +187,40 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> FeatureW
 
     keep_freed_memory()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
-    sources = [words_as_text(line) for line in _source_words(lines, args)]
-    return FeatureWorker(build_features(args, number), sources, path=args.nbest, suffix=suffix)
+    features = _with_factors(build_features(args, number), lines, args)
+    sources = [words_as_text(line) for line in lines]
+    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix)
 
 
-_FACTORS = "the words have factors (das|ART), which no model knows whole; say with --factor which one to take"
+_FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 
 
-def _source_words(lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[bytes]:
-    """The source as the models know it; refused where its words have factors and nobody says which one counts."""
+def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:
+    """Features of these source lines: of their words with all factors, or with the one of ``--factor``.
+
+    Raises FormatError where words have factors and nobody says which one counts, or not those that are asked for.
+    """
+    from nmt_core.factors import check_factors
     from smt_bridge.errors import FormatError
+    from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
+    from smt_bridge.fields import text_of
     from smt_bridge.formats.factors import look_factored, parse_factors, pick_factor
 
-    if args.factor is None:
-        if look_factored(lines[:_LOOKED_AT]):
-            raise FormatError(args.source, _FACTORS, line=1)
-        return lines
-    factor, found = parse_factors(args.factor).source, []
-    for number, line in enumerate(lines, start=1):
+    factor = None if args.factor is None else parse_factors(args.factor).source
+    given, count = for_factored_sources(features, factor or 0)
+    for number, line in enumerate(lines if count else (), start=1):
+        check_factors(text_of(line), count, path=args.source, line=number)
+    plain = [feature.names[0] for feature in given if isinstance(feature, OfSourceFactor)]
+    if factor is None:
+        if plain and look_factored(lines[:_LOOKED_AT]):
+            raise FormatError(args.source, _FACTORS.format(f"{plain[0]} does"), line=1)
+        return features
+    for number, line in enumerate(lines if plain else (), start=1):
         try:
-            found.append(pick_factor(line, factor))
+            pick_factor(line, factor)
         except ValueError as error:
             raise FormatError(args.source, str(error), line=number) from error
-    return found
+    return given
 
 
 def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
@@ -219,7 +233,7 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     for number, window in enumerate(_read_windows(args.nbest, args.window, _dialect(args))):
         entries = [entry for group in window for entry in group.entries if not entry.json]
         if number == 0 and not told and look_factored(clean_words(entry.fields[1]) for entry in entries):
-            raise FormatError(args.nbest, _FACTORS, line=entries[0].line)
+            raise FormatError(args.nbest, _FACTORS.format("models of targets do"), line=entries[0].line)
         yield window
 
 

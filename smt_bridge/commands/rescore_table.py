@@ -55,7 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument(
-        "--factor", metavar="N", help="of words with factors (das|ART) score this one, from 0; or SOURCE,TARGET"
+        "--factor",
+        metavar="N",
+        help="of words with factors (das|ART) score this one, from 0; or SOURCE,TARGET."
+        " Models of source factors read all of their source",
     )
     parser.add_argument(
         "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
@@ -76,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
     new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
-    check_factors(first, args.factor)
+    check_factors(first, args.factor, args.scorer, args.reverse_scorer)
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]

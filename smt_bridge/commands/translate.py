@@ -89,16 +89,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
+    from nmt_core.factors import check_factors
     from nmt_core.files import open_output
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
-    from smt_bridge.scorers import open_scorer
+    from smt_bridge.scorers import open_scorer, source_factors
 
     recipe = _recipe(args)
     record = _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
         stack.enter_context(_orderly_end())
         features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0)))
+        factors = source_factors(recipe.model)
+        if factors and args.raw:
+            raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
         decoder = _decoder(args, recipe)
         moses = _moses(args, recipe, stack)
         chooser = open_chooser(recipe, features)
@@ -109,7 +113,9 @@ def run(args: argparse.Namespace) -> int:
         bar = stack.enter_context(_progress(quiet=args.quiet))
         counts = _Counts()
         for window in _windows(args, stack):
-            sentences = [counts.safe(text.tokenize(line) if text else line) for line in window]
+            for number, line in enumerate(window, start=counts.sentences + 1):
+                check_factors(line, factors, path=args.input, line=number)
+            sentences = [counts.safe(text.tokenize(line) if text else line, factored=factors > 0) for line in window]
             for sentence, choice in zip(sentences, _translate(args, hybrid, sentences), strict=True):
                 _write(choice, output, listing, counts, text.detokenize if text else None)
                 counts.add(sentence, choice)
@@ -251,11 +257,11 @@ class _Counts:
         self.sentences = self.hypotheses = self.escaped = 0
         self.silent: dict[str, int] = {}
 
-    def safe(self, line: str) -> str:
-        """The sentence without characters that mean something to Moses."""
+    def safe(self, line: str, *, factored: bool) -> str:
+        """The sentence without characters that mean something to Moses, but for the bars between factors."""
         from smt_bridge.decoder.markup import without_markup
 
-        safe = without_markup(line)
+        safe = without_markup(line, factored=factored)
         self.escaped += safe != line
         return safe
 

@@ -14,6 +14,7 @@ from nmt_core.commands.main import main
 from nmt_core.data.batching import FactoredWords
 from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.errors import ConfigError
+from nmt_core.factors import split_factors
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
@@ -24,7 +25,6 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem
-from nmt_core.text.factors import split_factors
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.models import luong_reference, reference

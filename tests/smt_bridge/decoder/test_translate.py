@@ -16,10 +16,38 @@ from typing import Any
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.moses_process import MosesOptions, MosesProcess
 from smt_bridge.formats.nbest import read_entries
 from tests.smt_bridge.decoder.small_hybrid import LISTS, SOURCE, recipe, translate
+
+
+def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, source_factors=[2], initialisation="glorot")
+    words, tags = (Vocabulary([*SPECIAL_WORDS, *names]) for names in (["ab", "cd", "ba", "dc"], ["X", "Y"]))
+    model = new_model(config, len(words), len(words), [len(tags)], seed=5)
+    save_model("model", model, words, words, FolderConfig(model=config), factors=[tags])
+    lines = ["ab|X cd|Y", "cd|X"]
+    Path("dev").write_text("".join(f"{line}\n" for line in lines))
+    lists = [*LISTS, "--feature", "nmt:model", "--feature", "lengthratio", "--nbest-output", "list", "--input", "dev"]
+    assert translate(moses, *lists, "--output", "out") == 0
+    entries = list(read_entries("list"))
+    pairs = [SentencePair(lines[entry.sentence], entry.text) for entry in entries]
+    expected = [score.log_prob for score in open_pair_scorer(["model"]).score(pairs)]
+    assert [entry.features["NMT0"][0] for entry in entries] == pytest.approx(expected, abs=1e-4)
+    assert any("|" in entry.text for entry in entries)  # what Moses made of a source with factors
+    capsys.readouterr()
+    Path("dev").write_text("ab|X cd|Y\ncd\n")
+    assert translate(moses, *lists, "--output", "no") == 2
+    assert "dev:2: the word 'cd' has 1 factor; the model reads 2" in capsys.readouterr().err
+    assert translate(moses, *lists, "--output", "no", "--raw") == 2
+    assert "--raw: the neural model reads words with factors" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("window", ["1", "3", "100"])

@@ -12,7 +12,6 @@ exactly as many, and none is empty.
 from __future__ import annotations
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.text.vocabulary import split_words
 
 SEPARATOR = "|"
 MOST_FACTORS = 8  # beside the word
@@ -24,8 +23,8 @@ def split_factors(text: str, count: int) -> list[list[str]]:
     if problem is not None:
         raise ConfigError(problem)
     if not count:
-        return [split_words(text)]
-    parts = [word.split(SEPARATOR) for word in split_words(text)]
+        return [_words(text)]
+    parts = [word.split(SEPARATOR) for word in _words(text)]
     return [[word[place] for word in parts] for place in range(count + 1)]
 
 
@@ -52,7 +51,7 @@ def check_factors(text: str, count: int, *, path: str, line: int) -> None:
 
 def factors_problem(text: str, count: int) -> str | None:
     """What is wrong with a text whose words are to have ``count`` factors beside the word; None if nothing."""
-    for word in split_words(text) if count else ():
+    for word in _words(text) if count else ():
         parts = word.split(SEPARATOR)
         if len(parts) != count + 1:
             factors = f"{len(parts)} factor{'s' if len(parts) > 1 else ''}"
@@ -61,3 +60,8 @@ def factors_problem(text: str, count: int) -> str | None:
         if not all(parts):
             return f"the word {word[:60]!r} has an empty factor"
     return None
+
+
+def _words(text: str) -> list[str]:
+    """As ``nmt_core.text.vocabulary`` has them: cut at spaces and tabs only."""
+    return [word for word in text.replace("\t", " ").split(" ") if word]
