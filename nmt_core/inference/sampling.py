@@ -10,6 +10,7 @@ not depend on what else is in the batch. Shapes: as in ``nmt_core.layers``; K sa
 from __future__ import annotations
 
 import hashlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,10 +21,11 @@ from torch import Tensor
 
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
-from nmt_core.inference.search_config import SamplingConfig
+from nmt_core.inference.search_config import USUAL_ROWS, SamplingConfig
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
+_MOST_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
 _AT_ONCE = 1 << 22  # words whose chances are worked out together: 32 MiB in float64
 
 
@@ -44,11 +46,32 @@ def sample(
     """
     limits = [config.length_limit(words) for words in lengths]
     numbers = range(len(lengths)) if numbers is None else numbers
-    chances_TN = torch.from_numpy(_chances(numbers, limits, config)).to(predictor.device)
-    limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(config.samples)
+    chances_TBK = torch.from_numpy(_chances(numbers, limits, config))
     memory, state = predictor.begin(source)
-    state = state.repeat(config.samples)
-    previous_N = torch.full((len(lengths) * config.samples,), NO_WORD, device=predictor.device)
+    most = max(USUAL_ROWS, _MOST_ROWS // max(len(lengths), 1))
+    drawn = [
+        _sample(predictor, (memory, state), lengths, limits, part_TBK.to(predictor.device), config, attention)
+        for part_TBK in chances_TBK.split(most, dim=2)
+    ]
+    return [list(itertools.chain.from_iterable(parts)) for parts in zip(*drawn, strict=True)]
+
+
+def _sample(
+    predictor: Predictor,
+    begun: tuple[Any, Any],
+    lengths: Sequence[int],
+    limits: Sequence[int],
+    chances_TBK: Tensor,
+    config: SamplingConfig,
+    attention: bool,
+) -> list[list[Hypothesis]]:
+    """As many hypotheses of every source as there are random numbers."""
+    memory, state = begun
+    samples = chances_TBK.shape[2]
+    chances_TN = chances_TBK.flatten(1)
+    limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(samples)
+    state = state.repeat(samples)
+    previous_N = torch.full((len(lengths) * samples,), NO_WORD, device=predictor.device)
     open_N = torch.ones_like(previous_N, dtype=torch.bool)
     words, log_probs, attentions = [], [], []
     for time in range(max(limits, default=0) + 1):
@@ -63,8 +86,9 @@ def sample(
         open_N &= previous_N != END_ID
         if not bool(open_N.any()):
             break
-    widths = [length + 1 for length in lengths for _ in range(config.samples)]
-    return _collect(words, log_probs, attentions, widths=widths, config=config)
+    widths = [length + 1 for length in lengths for _ in range(samples)]
+    hypotheses = _collect(words, log_probs, attentions, widths=widths, config=config)
+    return [hypotheses[first : first + samples] for first in range(0, len(hypotheses), samples)]
 
 
 def number_of_text(text: str) -> int:
@@ -73,13 +97,13 @@ def number_of_text(text: str) -> int:
 
 
 def _chances(numbers: Sequence[int], limits: Sequence[int], config: SamplingConfig) -> npt.NDArray[np.float64]:
-    """Uniform numbers in [0, 1) for every step and row, those of a sentence from its own generator, (T, N)."""
+    """Uniform numbers in [0, 1) for every step and sample, those of a sentence from its own generator, (T, B, K)."""
     longest = max(limits, default=0) + 1
     chances = np.zeros((longest, len(numbers), config.samples))
     for row, (number, limit) in enumerate(zip(numbers, limits, strict=True)):
         generator = np.random.default_rng((config.seed, number))
         chances[: limit + 1, row] = generator.random((limit + 1, config.samples))
-    return chances.reshape(longest, -1)
+    return chances
 
 
 def _next_words(
@@ -119,13 +143,13 @@ def _collect(
     *,
     widths: Sequence[int],
     config: SamplingConfig,
-) -> list[list[Hypothesis]]:
+) -> list[Hypothesis]:
     """Cut every row after its first ``</s>``, and its attention behind its source positions."""
     words_NT = torch.stack(words, dim=1).cpu().numpy()
     log_probs_NT = torch.stack(log_probs, dim=1).double().cpu().numpy()
     attention_NTS = torch.stack(attentions, dim=1).float().cpu().numpy() if attentions else None
     lengths = (words_NT == END_ID).argmax(axis=1).tolist()
-    hypotheses = [
+    return [
         make_hypothesis(
             words_NT[row, :length].tolist(),
             log_probs_NT[row, : length + 1].tolist(),
@@ -134,4 +158,3 @@ def _collect(
         )
         for row, length in enumerate(lengths)
     ]
-    return [hypotheses[first : first + config.samples] for first in range(0, len(hypotheses), config.samples)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.inference.predictor import ModelPredictor
@@ -50,6 +52,29 @@ def test_samples_do_not_depend_on_the_batch(tiny: MakeModel, sources: Padded) ->
         one = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
         alone = sample(predictor, one, one.lengths, config=config, numbers=[row])[0]
         assert [h.words for h in alone] == [h.words for h in together[row]]
+
+
+def test_many_samples_are_drawn_some_at_a_time_and_are_the_same(
+    tiny: MakeModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny(words=20, seed=2)
+    rows, step = list[int](), model.step
+
+    def watched(previous_N: Tensor, *rest: Any) -> Any:
+        rows.append(len(previous_N))
+        return step(previous_N, *rest)
+
+    monkeypatch.setattr(model, "step", watched)
+    source, config = pad([[2, 3], [4]]), SamplingConfig(samples=50, seed=7)
+    together = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
+    assert max(rows) == 100
+    monkeypatch.setattr("nmt_core.inference.sampling._MOST_ROWS", 30)
+    rows.clear()
+    parts = sample(ModelPredictor(model), source, source.lengths, config=config, attention=True)
+    assert max(rows) == 30
+    assert [[one.words for one in drawn] for drawn in parts] == [[one.words for one in drawn] for drawn in together]
+    for mine, theirs in zip((one for drawn in parts for one in drawn), itertools.chain(*together), strict=True):
+        assert mine.log_prob == pytest.approx(theirs.log_prob, abs=1e-12)
 
 
 def test_seeds_and_lines_differ(tiny: MakeModel) -> None:
