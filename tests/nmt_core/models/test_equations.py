@@ -19,6 +19,7 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from tests.nmt_core.models.finite_differences import assert_gradients
 
 
 def _module(name: str) -> ModuleType:
@@ -144,23 +145,11 @@ def test_gradients_equal_finite_differences_of_the_equations(config) -> None:
     batch = pad_pairs(PAIRS[:2])
     model(batch).sum().backward()
     parameters = {name: tensor.detach().numpy().copy() for name, tensor in model.named_parameters()}
-    generator = np.random.default_rng(0)
 
     def total() -> float:
         return sum(sum(expected(config, parameters, *pair)) for pair in PAIRS[:2])
 
-    for name, tensor in model.named_parameters():
-        assert tensor.grad is not None, name
-        values = parameters[name].reshape(-1)
-        for index in generator.choice(len(values), size=min(4, len(values)), replace=False):
-            kept = values[index]
-            values[index] = kept + 1e-6
-            above = total()
-            values[index] = kept - 1e-6
-            below = total()
-            values[index] = kept
-            difference = (above - below) / 2e-6
-            assert tensor.grad.reshape(-1)[index].item() == pytest.approx(difference, rel=1e-5, abs=1e-8), name
+    assert_gradients(model, parameters, total)
 
 
 def test_the_order_of_look_generate_update_matters() -> None:

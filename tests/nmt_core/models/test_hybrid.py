@@ -20,6 +20,7 @@ from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.models import luong_reference
+from tests.nmt_core.models.finite_differences import assert_gradients
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 SPELLS = {"source_characters": "abcxyz", "target_characters": "abcd", "longest_spelling": 5}
@@ -121,25 +122,13 @@ def test_gradients_equal_finite_differences_of_the_equations(config: HybridConfi
     model = made(config)
     model.loss(batch_of(model, TEXTS[:1]), LossOptions()).objective.backward()
     p = parameters_of(model)
-    generator = np.random.default_rng(0)
 
     def total() -> float:
         words, spelled = expected(config, p, *TEXTS[0])
         return -sum(words) - sum(spelled.values())
 
-    for name, tensor in model.named_parameters():
-        assert tensor.grad is not None, name
-        values = p[name].reshape(-1)
-        for index in generator.choice(len(values), size=min(4, len(values)), replace=False):
-            kept = values[index]
-            values[index] = kept + 1e-6
-            above = total()
-            values[index] = kept - 1e-6
-            below = total()
-            values[index] = kept
-            difference = (above - below) / 2e-6
-            # the loss of words is summed in float32
-            assert tensor.grad.reshape(-1)[index].item() == pytest.approx(difference, rel=1e-4, abs=1e-5), name
+    # the loss of words is summed in float32
+    assert_gradients(model, p, total, rel=1e-4, abs=1e-5)
 
 
 def test_steps_equal_known_targets(config: HybridConfig) -> None:
