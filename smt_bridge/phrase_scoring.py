@@ -29,6 +29,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from smt_bridge.directions import check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
@@ -149,7 +150,10 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
     for side, scorer in enumerate((scorers.direct, scorers.reverse)):
         if scorer is not None:
             read = _read(scorer, phrases, side, words[side], window)
-            answers.append(_ask(scorer, [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked]))
+            turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked]
+            answers.append(_ask(scorer, turned))
+            if side:
+                check_reverse(turned, answers[-1], signature=scorer.signature)
     scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
     for key, answer in scored.items():
         if not all(math.isfinite(score.log_prob) for score in answer.scores):

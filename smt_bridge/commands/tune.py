@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.recipe import Recipe
+    from smt_bridge.formats.nbest import NbestList
     from smt_bridge.tuning.guard import Guard
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.select import Selection
@@ -309,22 +310,37 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.metrics.metric import METRICS
     from smt_bridge.tuning.moses_dat import pool_from_moses
-    from smt_bridge.tuning.pool import list_statistics, pool_from_lists
+    from smt_bridge.tuning.pool import pool_from_lists, read_references, statistics_against
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)
+    metric = METRICS[args.metric]
     with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
-        statistics = list_statistics(
-            args.reference,
-            ordered.sentences,
-            path=args.nbest,
-            tokenize=args.tokenize,
-            language=args.detokenize,
-            metric=METRICS[args.metric],
-        )
+        references = [read_references(path, ordered.sentences, path=args.nbest) for path in args.reference]
+        statistics = statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric)
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
-        return pool_from_lists(ordered.lists, statistics, path=args.nbest, metric=METRICS[args.metric])
+        lists = _watched(args, ordered.lists, references)
+        return pool_from_lists(lists, statistics, path=args.nbest, metric=metric)
+
+
+def _watched(
+    args: argparse.Namespace, lists: Iterable[NbestList], references: Sequence[Sequence[str]]
+) -> Iterator[NbestList]:
+    """The same lists; at their end, which references look like those of another set."""
+    from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, Glimpse, looks_unrelated
+
+    firsts: list[tuple[int, str]] = []
+    for group in lists:
+        if len(firsts) < MOST_LOOKED_AT:
+            firsts.append((group.sentence, group.entries[0].text))
+        yield group
+    for path, lines in zip(args.reference, references, strict=True):
+        glimpses = (Glimpse(words_as_text(lines[number].encode("utf-8", "replace")), text) for number, text in firsts)
+        reason = looks_unrelated(glimpses, text="reference")
+        if reason is not None:
+            _say(f"warning: is {path} a reference of the sentences of {args.nbest}? {reason}")
 
 
 def _say_report(report: TuningReport, metric: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from smt_bridge.directions import check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature
@@ -75,6 +76,8 @@ class PairFeature:
         distinct = list(dict.fromkeys(pair for row in pairs for pair in row))
         measure = self._measure
         scores = self._scorer.score(distinct, per_word=measure.per_word, attention=measure.attention)
+        if self._direction == "reverse":
+            check_reverse(distinct, scores, signature=self._scorer.signature)
         known = {pair: self._measured(pair, score) for pair, score in zip(distinct, scores, strict=True)}
         return [[known[pair] for pair in row] for row in pairs]
 

@@ -46,8 +46,11 @@ def glimpse(source: bytes | str, entry: NbestEntry) -> Glimpse:
     return Glimpse(text, entry.text)
 
 
-def looks_unrelated(glimpses: Iterable[Glimpse]) -> str | None:
-    """Why the hypotheses cannot be translations of these sources, in a few words; None where nothing speaks for it."""
+def looks_unrelated(glimpses: Iterable[Glimpse], *, text: str = "source") -> str | None:
+    """Why the hypotheses cannot be translations of these sources, in a few words; None where nothing speaks for it.
+
+    ``text`` is what messages call the sources: references can be looked at in the same way.
+    """
     pairs = [pair for pair, _ in zip(glimpses, range(MOST_LOOKED_AT), strict=False) if pair.source and pair.hypothesis]
     outside = sum(pair.last_aligned > len(pair.source.split(" ")) for pair in pairs)  # charts count <s> too
     if outside > _OUTSIDE * len(pairs):
@@ -57,7 +60,7 @@ def looks_unrelated(glimpses: Iterable[Glimpse]) -> str | None:
     ratios = sorted(len(pair.hypothesis) / len(pair.source) for pair in pairs)
     middle = ratios[len(ratios) // 2]
     if not 1 / _RATIO < middle < _RATIO:
-        return f"half of the hypotheses have {middle:.2g} times the characters of their source"
+        return f"half of the hypotheses have {middle:.2g} times the characters of their {text}"
     correlation = _correlation_of_lengths(pairs)
     if correlation is None or correlation >= _CORRELATED or _copies_show_relation(pairs):
         return None
@@ -67,8 +70,8 @@ def looks_unrelated(glimpses: Iterable[Glimpse]) -> str | None:
         return None
     if strangers[closest] >= _CORRELATED:
         place = "lower" if closest > 0 else "higher"
-        return f"the hypotheses fit sources whose ids are {abs(closest)} {place}; was a line lost or added?"
-    return f"long sources do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
+        return f"the hypotheses fit {text}s whose ids are {abs(closest)} {place}; was a line lost or added?"
+    return f"long {text}s do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
 
 
 def _shifted(pairs: Sequence[Glimpse], shift: int) -> list[Glimpse]:

@@ -1,0 +1,72 @@
+"""A reverse scorer of the wrong direction, and a reference of another set, are noticed."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nmt_core.interfaces import SentencePair
+from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
+from smt_bridge.commands.main import main
+from smt_bridge.directions import check_reverse
+from tests.fakes import LengthPairScorer
+
+SOURCE = [f"s{number}" for number in range(40)]
+TARGET = [f"t{number}" for number in range(40)]
+FORWARD_MODEL = LengthPairScorer(unknown=frozenset([f"t{number}" for number in range(40)]) | frozenset(SOURCE))
+"""What a model of source to target looks like when it is given targets as sources: nothing is known."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    path.write_text("".join(f"{a} ||| {b} ||| 0.5\n" for a, b in sorted(zip(SOURCE, TARGET, strict=True))))
+    return path
+
+
+def test_a_table_is_not_scored_by_a_reverse_scorer_of_the_wrong_direction(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(WiringError, match="does not know 80 of 80 words of both sides; it must be a model of target"):
+        rescore_table(table, tmp_path / "new", LengthPairScorer(), reverse_scorer=FORWARD_MODEL)
+    assert not (tmp_path / "new").exists()
+    rescore_table(table, tmp_path / "new", LengthPairScorer(), reverse_scorer=LengthPairScorer())
+
+
+def test_neither_is_a_list(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("".join(f"{place} ||| {word} ||| A= 1 ||| 0\n" for place, word in enumerate(TARGET)))
+    lists = read_nbest(tmp_path / "list")
+    with pytest.raises(WiringError, match="reverse scorer"):
+        add_scores(lists, SOURCE, FORWARD_MODEL, name="R0", reverse=True)
+    assert len(add_scores(lists, SOURCE, FORWARD_MODEL)) == 40  # forward, many unknown words are a warning at most
+
+
+@pytest.mark.parametrize(("words", "unknown"), [(20, 20), (100, 80)], ids=["few", "some are known"])
+def test_rare_words_are_no_proof(words: int, unknown: int) -> None:
+    pairs = [SentencePair(f"w{number}", "") for number in range(words)]
+    scorer = LengthPairScorer(unknown=frozenset(f"w{number}" for number in range(unknown)))
+    check_reverse(pairs, scorer.score(pairs), signature="fake")
+
+
+def sentences(*, seed: int) -> list[str]:
+    generator = random.Random(seed)
+    return [" ".join(generator.choices(SOURCE, k=generator.randint(2, 25))) for _ in range(60)]
+
+
+@pytest.mark.parametrize(("seed", "shift", "said"), [(1, 0, ""), (2, 0, "long references"), (1, 1, "ids are 1 ")])
+def test_a_reference_of_another_set_is_warned_of(
+    tmp_path: Path, seed: int, shift: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f"{place} ||| {text} ||| A= {-rank} B= {rank} ||| 0\n"
+        for place, text in enumerate(sentences(seed=1))
+        for rank, text in enumerate((text, f"{text} s1"))
+    ]
+    (tmp_path / "list").write_text("".join(lines))
+    given = sentences(seed=seed)
+    (tmp_path / "reference").write_text("\n".join([*given[shift:], *given[:shift]]) + "\n")
+    files = ["--nbest", str(tmp_path / "list"), "--reference", str(tmp_path / "reference"), "--runs", "1"]
+    assert main(["tune", *files, "--restarts", "1", "--output", str(tmp_path / "weights")]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning: is" in line]
+    assert len(warnings) == bool(said)
+    assert not said or said in warnings[0]
