@@ -18,8 +18,8 @@ examples:
 
 Presets: rnnencdec-cho2014 (the phrase model of Cho et al. 2014), rnnencdec and rnnsearch
 (baseline and model of Bahdanau et al. 2015), rnnlm, luong2015-base, luong2015-global-dot-feed and the others
-of Luong et al. 2015, luong2016-hybrid (docs/models.md). Parameters are drawn as in the papers. The characters
-that luong2016-hybrid spells with are those of the vocabularies, unless model.source_characters and
+of Luong et al. 2015, luong2016-hybrid, luong2016-multitask (docs/models.md). Parameters are drawn as in the papers.
+The characters that luong2016-hybrid spells with are those of the vocabularies, unless model.source_characters and
 model.target_characters say others.
 """
 

@@ -127,7 +127,8 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     _one_thread_each(training, device)
     if training.precision == "tf32":
         allow_tf32(device)
-    prepared.loaded.model.to(device)
+    for task in prepared.tasks:
+        task.loaded.model.to(device)
     reporter = Reporter(training, folder=config.folder, quiet=quiet)
     reporter.begin(prepared.tasks)
     trainer = Trainer(

@@ -52,6 +52,8 @@ PRESETS: dict[str, AnyConfig] = {
     "luong2015-copy6": DeepLSTMConfig(depth=6, dropout=0.0, init_range=0.06),
     # Luong and Manning 2016, 50,000 words, 200 characters: the best of Table 5.2 of the thesis
     "luong2016-hybrid": HybridConfig(character_depth=2),
+    # Luong et al. 2016, section 4.2
+    "luong2016-multitask": DeepLSTMConfig(init_range=0.06),
     # Cho et al. 2014, section 4.1.2: 7-grams, 15,000 words
     "cslm-cho2014": CSLMConfig(initialisation="uniform"),
 }

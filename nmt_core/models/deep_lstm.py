@@ -170,6 +170,16 @@ class DeepLSTM(TranslationModel):
         yield "source", self.source_embedding
         yield "target", self.target_embedding
 
+    def take_encoder(self, other: DeepLSTM) -> None:
+        """Have the encoder, and the source words, in common with another model."""
+        self.source_embedding, self.encoder, self.reader = other.source_embedding, other.encoder, other.reader
+
+    def take_decoder(self, other: DeepLSTM) -> None:
+        """Have all from the target words to the output in common with another model."""
+        self.target_embedding, self.unit, self.word_inputs = other.target_embedding, other.unit, other.word_inputs
+        self.fed_inputs, self.upper, self.readout = other.fed_inputs, other.upper, other.readout
+        self.output = other.output
+
     def trained(self) -> Iterator[nn.Parameter]:
         """All; biases of outputs, which stay 0, only with ``output_bias``."""
         generators = [module for module in self.modules() if isinstance(module, Generator)]

@@ -19,6 +19,7 @@ from nmt_core.models.checkpoint import (
     TARGET_VOCABULARY,
     read_settings,
 )
+from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
@@ -104,6 +105,47 @@ class DataConfig(Config):
         for first, ones, second, others in pairs:
             if len(ones or ()) != len(others or ()):
                 raise ValueError(f"{first} has {len(ones or ())} entries and {second} {len(others or ())}")
+        return self
+
+
+class TaskConfig(Config):
+    """A task beside the reference, whose ratio is 1 (Luong et al. 2016, sections 3 and 4.2).
+
+    ``kind`` ``pairs`` has ``source`` and ``target``; an ``autoencoder`` predicts the sentences of ``source``,
+    ``halves`` their second half from the first. Development sets are alike. A side that is not shared has a vocabulary
+    of its own.
+    """
+
+    name: str = Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
+    kind: Literal["pairs", "autoencoder", "halves"] = "pairs"
+    share: Literal["encoder", "decoder", "both"]
+    ratio: float = Field(gt=0, allow_inf_nan=False)
+    source: OneOrMore
+    target: OneOrMore | None = None
+    dev_source: OneOrMore | None = None
+    dev_target: OneOrMore | None = None
+    source_vocabulary: str | int | None = None
+    target_vocabulary: str | int | None = None
+    metric: Literal["nll", "bleu"] = "nll"
+
+    def shares(self, side: Literal["encoder", "decoder"]) -> bool:
+        """Whether this part is that of the reference."""
+        return self.share in (side, "both")
+
+    @model_validator(mode="after")
+    def _sides_are_there(self) -> TaskConfig:
+        if (self.kind == "pairs") != (self.target is not None):
+            raise ValueError(f"kind: {self.kind} has {'source and target' if self.kind == 'pairs' else 'source alone'}")
+        wanted = self.dev_source is not None and self.kind == "pairs"
+        if wanted != (self.dev_target is not None):
+            raise ValueError("dev_source and dev_target are as source and target are, or both left out")
+        for key, other in (("source", "target"), ("dev_source", "dev_target")):
+            mine, theirs = getattr(self, key), getattr(self, other)
+            if theirs is not None and len(mine) != len(theirs):
+                raise ValueError(f"{key} has {len(mine)} entries and {other} {len(theirs)}")
+        for key, side in (("source_vocabulary", "encoder"), ("target_vocabulary", "decoder")):
+            if getattr(self, key) is not None and self.share in (side, "both"):
+                raise ValueError(f"{key}: the {side} is shared with its words, which are those of data; leave it out")
         return self
 
 
@@ -232,7 +274,7 @@ class RunConfig(Config):
     """The whole file: ``folder`` is the model folder to be made.
 
     With ``target_order: right-to-left`` the model learns to write targets from their last word to the first.
-    ``copying`` is the scheme of annotated text.
+    ``copying`` is the scheme of annotated text. ``tasks`` are trained beside that of ``data``.
     """
 
     folder: str
@@ -241,6 +283,7 @@ class RunConfig(Config):
     target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
     copying: CopyScheme | None = None
     data: DataConfig
+    tasks: tuple[TaskConfig, ...] = ()
     training: TrainingConfig = TrainingConfig()
 
     @model_validator(mode="after")
@@ -263,6 +306,28 @@ class RunConfig(Config):
             raise ValueError(
                 "data.raw: raw text has no factors, of which model.source_factors speaks; give tokenised text"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _tasks_can_share(self) -> RunConfig:
+        if not self.tasks:
+            return self
+        names = [task.name for task in self.tasks]
+        if len(set(names)) < len(names):
+            raise ValueError("tasks: two have one name; their folders are called by it")
+        if not isinstance(self.model, DeepLSTMConfig) or source_factors(self.model):
+            raise ValueError("tasks share parts of models of type deep-lstm, without source_factors")
+        for key, given in (
+            ("training.partition_words", self.training.partition_words is not None),
+            ("training.minimum_risk", self.training.minimum_risk is not None),
+            ("training.guided_alignment", self.training.guided_alignment is not None),
+            ("training.freeze_embeddings_after", self.training.freeze_embeddings_after is not None),
+            ("data.weights", self.data.weights is not None),
+            ("data.raw", self.data.raw),
+            ("copying", self.copying is not None),
+        ):
+            if given:
+                raise ValueError(f"tasks do not go with {key}; leave one of them out")
         return self
 
     @model_validator(mode="after")
@@ -311,6 +376,8 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
     # Luong and Manning 2016 (thesis, 5.3.2)
     "luong2016-hybrid": {**_LUONG, **_HALF_EPOCHS},
+    # Luong et al. 2016, section 4.2
+    "luong2016-multitask": {**_LUONG, **_RATE_1, "learning_rate": 0.7},
     # Cho et al. 2014, section 4.1.2: 512 n-grams an update
     "cslm-cho2014": {"batch_tokens": 512},
 }

@@ -40,6 +40,7 @@ from nmt_core.training.config import RunConfig
 from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, hash_of_corpus, hash_of_file, hash_of_text, identity
 from nmt_core.training.kept_zeros import zeros_of
+from nmt_core.training.shared_tasks import shared_tasks
 from nmt_core.training.task import Task
 from nmt_core.training.validation import DevelopmentSet
 
@@ -96,7 +97,7 @@ def prepare(run: RunConfig) -> Prepared:
     )
     if loaded.copying is not None:
         loaded.copying.check()
-    tasks = _tasks(run, texts, dev, loaded)
+    tasks = (*_tasks(run, texts, dev, loaded), *shared_tasks(run, loaded))
     notes = tuple(note for note in (carried.note, remark, *reader.notes) if note is not None)
     return Prepared(tasks, identity(run, _content(run, tasks, masked)), notes, zeros)
 
@@ -374,6 +375,10 @@ def _content(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -
             hash_of_text([*dev.sources, *dev.references, *map(pharaoh, dev.points or ())]) for dev in tasks[0].dev
         ),
     }
+    for config, task in zip(run.tasks, tasks[1:], strict=False):
+        words = task.loaded.source.fingerprint, task.loaded.target.fingerprint
+        dev = [hash_of_text([*one.sources, *one.references]) for one in task.dev]
+        found[f"task {config.name}"] = " ".join([config.share, *words, *dev])
     if loaded.lexicon is not None:
         found["the lexicon"] = loaded.lexicon.fingerprint
     if start is not None:

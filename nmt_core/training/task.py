@@ -34,7 +34,8 @@ class Task:
     """A model, or a view of one that shares its parameters, and what it is trained and measured on.
 
     ``weight`` is its share of the updates, compared with the weights of the other tasks.
-    ``partition_words`` target words are in the model at a time, or all.
+    ``partition_words`` target words are in the model at a time, or all. ``folder`` is where a model of its own is kept,
+    beneath that of the run.
     """
 
     name: str
@@ -44,6 +45,7 @@ class Task:
     dev: tuple[DevelopmentSet, ...] = ()
     weight: float = 1.0
     partition_words: int | None = None
+    folder: str | None = None
     groups_per_epoch: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -10,19 +10,22 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
+import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import FrameType
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
 from nmt_core.messages import say
+from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.gradient import Gradients
 from nmt_core.training.identity import RunIdentity, hash_of_bytes
@@ -110,7 +113,7 @@ class Trainer:
                     saved = self.progress.seconds
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
-                        self._save_model(self.snapshots.path(number))
+                        self._save_models(self.snapshots.path(number))
                 stops, seconds = self.ranks.most(self._stop_asked, self.progress.seconds)
                 self.progress = dataclasses.replace(self.progress, seconds=seconds)
                 if stops or seconds - saved >= 60 * self.config.save_every:
@@ -138,7 +141,8 @@ class Trainer:
         self._set_learning_rate(before.learning_rate * rate_factor(self.config, update=number, epochs=epochs))
         task.loaded.model.train()
         self.optimizer.zero_grad()
-        loss, losses = self.gradients.compute(task, work, update=number, epochs=epochs)
+        with self._random_numbers(place, number):
+            loss, losses = self.gradients.compute(task, work, update=number, epochs=epochs)
         norm = rescale_gradient(self.trained.values(), self.config.clip)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
         if skipped:
@@ -157,6 +161,12 @@ class Trainer:
             skipped=skipped,
         )
         self.reporter.update(self.progress, losses, work.words, norm)
+
+    def _random_numbers(self, place: int, number: int) -> AbstractContextManager[None]:
+        """Those of the reference go on as if there were no other model; those of others are of update and place."""
+        if self.tasks[place].loaded is self.loaded:
+            return nullcontext()
+        return _seeded(self.model.device, np.random.SeedSequence((self.config.seed, 3, place, number)))
 
     def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
@@ -186,9 +196,9 @@ class Trainer:
             kept = before.kept
             if validation.better_than(kept, by):
                 kept = validation
-                self._save_model(self.folder)
+                self._save_models(self.folder)
             if self.ranks.first:
-                self.snapshots.keep(before.update, (before.history, history), self._save_model)
+                self.snapshots.keep(before.update, (before.history, history), self._save_models)
         rate = before.learning_rate
         if self.config.decay_patience and since_decay >= self.config.decay_patience:
             since_decay, rate = 0, rate * self.config.decay
@@ -224,13 +234,15 @@ class Trainer:
         """
         updates = self.snapshots.last(history)
         if len(updates) > 1:
-            with self._measured_parameters(), _unchanged(self.model):
+            with self._measured_parameters(), _unchanged(self.trained.values()):
                 if self.ranks.first:
-                    average_into(self.model, [self.snapshots.path(update) for update in updates])
+                    for name, loaded in self._kept_models():
+                        paths = [os.path.join(self.snapshots.path(update), name) for update in updates]
+                        average_into(loaded.model, paths)
                 validation = self._measure()
                 self.reporter.average(len(updates), validation)
                 if validation.better_than(self.progress.kept, self.config.select_by):
-                    self._save_model(self.folder)
+                    self._save_models(self.folder)
                     self.progress = dataclasses.replace(self.progress, kept=validation)
             self._save_state()
         if self.progress.kept is None:
@@ -256,9 +268,14 @@ class Trainer:
             stack.enter_context(self.average.applied())
         return stack
 
-    def _save_model(self, folder: str) -> None:
-        if self.ranks.first:
-            self.loaded.save(folder)
+    def _kept_models(self) -> list[tuple[str, LoadedModel]]:
+        """The models that are kept, that of the run and those of tasks, and where beneath its folder."""
+        others = [(task.folder, task.loaded) for task in self.tasks if task.folder is not None]
+        return [("", self.loaded), *others]
+
+    def _save_models(self, folder: str) -> None:
+        for name, loaded in self._kept_models() if self.ranks.first else ():
+            loaded.save(os.path.join(folder, name) if name else folder)
 
     def _save_state(self) -> None:
         self._check_alike()
@@ -312,18 +329,26 @@ def parameters_of(tasks: Sequence[Task]) -> dict[str, nn.Parameter]:
     return dict(found.values())
 
 
-class _unchanged:
-    """The parameters of a model are after the block what they were before it."""
+@contextmanager
+def _seeded(device: torch.device, seed: np.random.SeedSequence) -> Iterator[None]:
+    """Random numbers of a seed inside the block; after it those that would have come before it."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(int(seed.generate_state(1)[0]))
+        yield
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+
+class _unchanged:
+    """Parameters are after the block what they were before it."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self.parameters = list(parameters)
 
     def __enter__(self) -> None:
-        self.before = [parameter.detach().clone() for parameter in self.model.parameters()]
+        self.before = [parameter.detach().clone() for parameter in self.parameters]
 
     def __exit__(self, *_: object) -> None:
         with torch.no_grad():
-            for parameter, value in zip(self.model.parameters(), self.before, strict=True):
+            for parameter, value in zip(self.parameters, self.before, strict=True):
                 parameter.copy_(value)
 
 

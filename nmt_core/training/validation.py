@@ -55,7 +55,7 @@ class DevelopmentSet:
     """Tokenised sources and references; sources of monolingual text are empty.
 
     ``words`` makes words again of subwords, so that BLEU compares words. ``points`` are the alignments of the pairs,
-    for models of annotated text.
+    for models of annotated text. Without ``bleu`` translations are not measured.
     """
 
     sources: Sequence[str]
@@ -63,6 +63,7 @@ class DevelopmentSet:
     words: Callable[[str], str] | None = None
     name: str = "dev"
     points: Sequence[Points] | None = None
+    bleu: bool = True
 
     def measure(self, loaded: LoadedModel, *, beam: int | None) -> Measured:
         """Measure a model; BLEU only if a ``beam`` is given."""
@@ -80,7 +81,7 @@ class DevelopmentSet:
         collate = {"collate": model.collate, "collate_targets": model.collate_targets}
         batches = batches_in_order(corpus, tokens=2000, **collate)
         loss = sum((negative_log_likelihood(model, batch.to(model.device)) for batch in batches), NOTHING)
-        return Measured(self.name, loss.per_word, None if beam is None else self._bleu(loaded, beam))
+        return Measured(self.name, loss.per_word, None if beam is None or not self.bleu else self._bleu(loaded, beam))
 
     def _targets(self, loaded: LoadedModel) -> Sequence[str]:
         """The references as the model reads them."""
