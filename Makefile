@@ -3,13 +3,17 @@
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test check setup clean
+.PHONY: demo test test-ray check setup clean
 
 demo: setup ## the main job, end to end, on the example system
 	scripts/demo
 
 test: check ## all checks and tests
 	scripts/test
+
+test-ray: setup ## the tests that need Ray, which it installs
+	$(BIN)/python -m pip install --quiet 'ray>=2.52'
+	$(BIN)/python -m pytest tests/smt_bridge/jobs/test_remote.py
 
 check: setup ## lint, types, import contracts
 	$(BIN)/ruff check .

@@ -25,7 +25,7 @@ from smt_bridge.formats.phrase_table import Window, append_scores, read_windows,
 from smt_bridge.jobs.manifest import Input, Shard, shard_of
 from smt_bridge.jobs.parts import Piece, Task
 from smt_bridge.jobs.run import Job, run_job
-from smt_bridge.jobs.workers import Worker, Workers
+from smt_bridge.jobs.workers import LocalWorkers, Worker
 
 
 class NoScores:
@@ -70,7 +70,7 @@ def part_maker(source: str, output: str, number: int) -> Worker[Task[Window], in
 
 def through(source: str, output: str, jobs: int) -> float:
     """Seconds from the table to the new table."""
-    with Workers(functools.partial(part_maker, source, output), jobs=jobs) as workers:
+    with LocalWorkers(functools.partial(part_maker, source, output), jobs=jobs) as workers:
 
         def work() -> None:
             run_job(job_of(source, output), workers)
@@ -81,7 +81,7 @@ def through(source: str, output: str, jobs: int) -> float:
 def stream_through(source: str, output: str, jobs: int) -> float:
     """Seconds as a filter, without parts and manifest."""
     factory: functools.partial[Worker[Window, Piece]] = functools.partial(NoScores, suffix_of(output))
-    with Workers(factory, jobs=jobs) as workers:
+    with LocalWorkers(factory, jobs=jobs) as workers:
 
         def work() -> None:
             with open(output, "wb") as stream:

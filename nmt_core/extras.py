@@ -11,6 +11,7 @@ _EXTRAS = {
     "grpc_reflection": ("gRPC's reflection service", "serve"),
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
+    "ray": ("Ray", "ray"),
 }
 _BASE = {"numpy", "pydantic", "yaml", "isal", "backports", "sacrebleu", "sacremoses", "tqdm"}
 

@@ -14,7 +14,14 @@ from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_spec import FeatureSpec
 from smt_bridge.commands.nbest_format import add_format_argument
-from smt_bridge.commands.parts import add_part_arguments, may_be_done_in_parts, remark, tell_nobody, teller
+from smt_bridge.commands.parts import (
+    add_part_arguments,
+    engine_of,
+    may_be_done_in_parts,
+    remark,
+    tell_nobody,
+    teller,
+)
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -111,7 +118,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Stream the list through the features, or work through a file in parts; then write down what they were."""
     from nmt_core.files import readable_again
-    from smt_bridge.jobs.workers import Workers
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
@@ -128,7 +134,7 @@ def run(args: argparse.Namespace) -> int:
         if in_parts:
             next(_windows(args), None)  # a list that is refused leaves no job behind
             return _annotate_file(args, sidecar, before, jobs=jobs)
-        with Workers(functools.partial(_open_worker, args, ""), jobs=jobs) as workers:
+        with engine_of(args)(functools.partial(_open_worker, args, ""), jobs) as workers:
             pieces = _stream(args, workers, sidecar)
             _write_record(args, sidecar, workers.description, before, pieces)
     return 0
@@ -137,10 +143,9 @@ def run(args: argparse.Namespace) -> int:
 def _annotate_file(args: argparse.Namespace, sidecar: str | None, before: Mapping[str, Signature], *, jobs: int) -> int:
     """Annotate a file into another by way of parts."""
     from smt_bridge.jobs.run import run_job
-    from smt_bridge.jobs.workers import Workers
 
     open_worker: Callable[[int], Any] = functools.partial(_open_part_maker, args)
-    with Workers(open_worker, jobs=jobs) as workers, _progress(quiet=args.quiet) as progress:
+    with engine_of(args)(open_worker, jobs) as workers, _progress(quiet=args.quiet) as progress:
         job = _job(args, sidecar, teller(progress))
 
         def finish(pieces: Sequence[Mapping[str, float]]) -> None:

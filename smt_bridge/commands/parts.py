@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from nmt_core.errors import ConfigError
 from nmt_core.files import is_written_through
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from smt_bridge.jobs.parts import PartMaker, Piece
     from smt_bridge.jobs.run import Job
-    from smt_bridge.jobs.workers import Worker
+    from smt_bridge.jobs.workers import Worker, Workers
 
 Item = TypeVar("Item")
 
@@ -26,6 +27,43 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
     parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
+    group = parser.add_argument_group("where to work")
+    group.add_argument(
+        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or Ray's actors (local)"
+    )
+    group.add_argument(
+        "--ray-address", metavar="ADDRESS", help="of a Ray cluster (RAY_ADDRESS, else one begun for the command)"
+    )
+    group.add_argument(
+        "--gpus-per-job", type=float, default=0.0, metavar="F", help="with Ray: GPUs of a worker, such as 0.125 (0)"
+    )
+
+
+Engine = Callable[[Callable[[int], Any], int], "Workers[Any, Any]"]
+"""Begins so many workers, which a function makes by their number."""
+
+
+def engine_of(args: argparse.Namespace) -> Engine:
+    """Where the options want the work to be done. Raises ConfigError for options that contradict one another."""
+    gpus, address = args.gpus_per_job, args.ray_address or os.environ.get("RAY_ADDRESS")
+    if args.engine == "ray" and not 0.0 <= gpus < float("inf"):
+        raise ConfigError(f"--gpus-per-job {gpus}: expected a number from 0 on")
+    if args.engine == "local" and (args.ray_address or gpus):
+        raise ConfigError("--ray-address and --gpus-per-job go with --engine ray")
+    return functools.partial(_on_ray, address, gpus) if args.engine == "ray" else _here
+
+
+def _here(open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
+    from smt_bridge.jobs.workers import LocalWorkers
+
+    return LocalWorkers(open_worker, jobs=jobs)
+
+
+def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
+    from smt_bridge.jobs.ray_cluster import RayCluster
+    from smt_bridge.jobs.remote import RemoteWorkers
+
+    return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
 
 
 def may_be_done_in_parts(source: str, output: str) -> bool:
@@ -68,7 +106,8 @@ Tell = Callable[[str, int], None]
 class Work(Generic[Item]):
     """What a command does: ``make_job(tell)`` plans it, ``open_worker(suffix, number)`` opens what does it.
 
-    Both are called in worker processes too, and must be picklable. ``jobs`` is the number of these.
+    Both are called in worker processes too, and must be picklable. ``jobs`` is the number of these, which ``engine``
+    begins.
     """
 
     name: str
@@ -77,6 +116,7 @@ class Work(Generic[Item]):
     open_worker: Callable[[str, int], Worker[Item, Piece]]
     jobs: int
     quiet: bool
+    engine: Engine
 
     def in_parts(
         self, *, shards: str | None, restart: bool, finish: Callable[[list[dict[str, float]], dict[str, Any]], None]
@@ -86,11 +126,9 @@ class Work(Generic[Item]):
         ``finish`` is given that and what the workers say of themselves, before the parts go.
         """
         from smt_bridge.jobs.run import run_job
-        from smt_bridge.jobs.workers import Workers
 
         open_maker = functools.partial(_open_part_maker, self.make_job, self.open_worker)
-        bar = progress_bar(self.name, self.unit, quiet=self.quiet)
-        with Workers(open_maker, jobs=self.jobs) as workers, bar as progress:
+        with self.engine(open_maker, self.jobs) as workers, self._bar() as progress:
             pieces = run_job(
                 self.make_job(teller(progress)),
                 workers,
@@ -110,14 +148,12 @@ class Work(Generic[Item]):
     ) -> list[dict[str, float]]:
         """Work through items as they come, in order; as ``in_parts``."""
         from nmt_core.files import open_output
-        from smt_bridge.jobs.workers import Workers
         from smt_bridge.signature import new_sidecar
 
         counts = []
         open_worker = functools.partial(self.open_worker, "")
-        with Workers(open_worker, jobs=self.jobs) as workers:
-            bar = progress_bar(self.name, self.unit, quiet=self.quiet)
-            with open_output(output) as stream, bar as progress:
+        with self.engine(open_worker, self.jobs) as workers:
+            with open_output(output) as stream, self._bar() as progress:
                 for piece in workers.map(items):
                     stream.write(piece.content)
                     counts.append(piece.counts)
@@ -126,6 +162,9 @@ class Work(Generic[Item]):
                     Path(record).unlink(missing_ok=True)  # never the old record beside the new output
             finish(counts, workers.description)
         return counts
+
+    def _bar(self) -> Any:
+        return progress_bar(self.name, self.unit, quiet=self.quiet)
 
 
 def _open_part_maker(

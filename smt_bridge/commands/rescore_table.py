@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.parts import Work, add_part_arguments, may_be_done_in_parts, remark
+from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
     make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
-    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet)
+    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if new_sidecar(output) is not None:

@@ -91,7 +91,7 @@ def check_same(manifest: Manifest, description: Mapping[str, Any], *, path: str)
     begun = json.loads(json.dumps(manifest.description))
     for name, value in json.loads(json.dumps(dict(description))).items():
         if begun.get(name) != value:
-            before, now = _difference(begun.get(name), value)
+            before, now = difference(begun.get(name), value)
             raise ConfigError(f"{path}: the job was begun with {name} {before}, not {now}; go on with that, or {_ANEW}")
 
 
@@ -124,7 +124,8 @@ def parse_range(text: str, shards: int) -> range:
 _ANEW = "begin anew with --restart"
 
 
-def _difference(before: Any, now: Any) -> tuple[str, str]:
+def difference(before: Any, now: Any) -> tuple[str, str]:
+    """The first difference of two values, in mappings that of a key, as text."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in now:
             if before.get(key) != now[key]:

@@ -10,7 +10,7 @@ import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.errors import NmtError
 from nmt_core.processes import ask_in_order, open_pool
@@ -35,7 +35,24 @@ class Worker(Protocol[_Item, _Answer]):
         ...
 
 
-class Workers(Generic[Item, Answer]):
+class Workers(Protocol[_Item, _Answer]):
+    """Several workers, wherever they are, for the length of a ``with`` block."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *_: object) -> None: ...
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What one of the workers says of itself; they are all alike."""
+        ...
+
+    def map(self, items: Iterable[_Item], /) -> Iterator[_Answer]:
+        """The answers in the order of the items, of which only a few are taken ahead."""
+        ...
+
+
+class LocalWorkers(Generic[Item, Answer]):
     """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
 
     def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], *, jobs: int) -> None:
@@ -48,7 +65,7 @@ class Workers(Generic[Item, Answer]):
                 numbers.put(number)
             self._pool = open_pool(jobs, _begin, open_worker, numbers)
 
-    def __enter__(self) -> Workers[Item, Answer]:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -71,7 +88,7 @@ class Workers(Generic[Item, Answer]):
         """The answers in the order of the items, of which only a few are taken ahead."""
         if self._own is not None:
             own = self._own
-            yield from (_ask(own, item) for item in items)
+            yield from (ask_worker(own, item) for item in items)
             return
         pool = self._pool
         assert pool is not None
@@ -112,12 +129,13 @@ def _describe() -> dict[str, Any]:
 def _do(item: Any) -> Any:
     worker = _ready()
     try:
-        return _ask(worker, item)
+        return ask_worker(worker, item)
     except NmtError as error:
         raise BridgeError(str(error)) from None  # other errors of ours cannot be sent to another process
 
 
-def _ask(worker: Worker[Item, Answer], item: Item) -> Answer:
+def ask_worker(worker: Worker[Item, Answer], item: Item) -> Answer:
+    """Its answer. Raises NmtError, also where a GPU has no memory left."""
     try:
         return worker(item)
     except RuntimeError as error:

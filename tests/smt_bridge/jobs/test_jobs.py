@@ -25,7 +25,7 @@ from smt_bridge.jobs.folder import held_folder
 from smt_bridge.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
 from smt_bridge.jobs.parts import Piece
 from smt_bridge.jobs.run import Job, run_job
-from smt_bridge.jobs.workers import Workers
+from smt_bridge.jobs.workers import LocalWorkers
 
 Lines = tuple[int, list[bytes]]
 
@@ -111,7 +111,7 @@ def opened(job: Job[Lines], number: int, *, kind: type[Shouting] = Shouting, ver
 def finish(
     job: Job[Lines], *, jobs: int = 1, kind: type[Shouting] = Shouting, version: str = "1", **options: Any
 ) -> Any:
-    with Workers(partial(opened, job, kind=kind, version=version), jobs=jobs) as workers:
+    with LocalWorkers(partial(opened, job, kind=kind, version=version), jobs=jobs) as workers:
         return run_job(job, workers, **options)
 
 
@@ -290,7 +290,7 @@ def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: i
 
 
 def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
-    with Workers(broken, jobs=2) as workers, pytest.raises(BridgeError, match="cannot be made"):
+    with LocalWorkers(broken, jobs=2) as workers, pytest.raises(BridgeError, match="cannot be made"):
         run_job(job, workers)
 
 

@@ -1,0 +1,211 @@
+"""Workers of a cluster: lost ones, ones that differ, and items that end every worker; and the same with Ray itself."""
+
+from __future__ import annotations
+
+import builtins
+import collections
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from smt_bridge.commands.main import main as smt_bridge
+from smt_bridge.errors import BridgeError
+from smt_bridge.jobs.manifest import Input, Shard, shard_of
+from smt_bridge.jobs.parts import Piece
+from smt_bridge.jobs.ray_cluster import RayCluster
+from smt_bridge.jobs.remote import Lost, RemoteWorkers
+from smt_bridge.jobs.run import Job, run_job
+
+
+class FakeCluster:
+    """Answers the newest question first; ``dies`` says, of a worker and an item, whether that ends the worker."""
+
+    def __init__(self, dies: Callable[[int, Any], bool], versions: Sequence[str] = ("1",) * 100) -> None:
+        self.dies, self.versions = dies, versions
+        self.dead: set[int] = set()
+        self.questions: dict[int, tuple[int, Any]] = {}
+        self.begun: collections.Counter[Any] = collections.Counter()
+        self.closed = False
+
+    def start(self, number: int) -> int:
+        return number
+
+    def describe(self, worker: int) -> int:
+        return self._question(worker, None)
+
+    def ask(self, worker: int, item: Any) -> int:
+        return self._question(worker, item)
+
+    def wait(self, questions: Sequence[int], seconds: float) -> Sequence[int]:
+        oldest = {self.questions[question][0]: question for question in sorted(questions, reverse=True)}
+        opening = [question for question in oldest.values() if self.questions[question][1] is None]
+        return opening or [max(oldest.values())]  # a worker does one thing after the other
+
+    def answer(self, question: int) -> Any:
+        worker, item = self.questions[question]
+        self.begun[item] += 1
+        if worker in self.dead or self.dies(worker, item):
+            self.dead.add(worker)
+            raise Lost
+        if item == "bad":
+            raise BridgeError("it is bad")
+        return {"version": self.versions[worker]} if item is None else str(item).upper()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def _question(self, worker: int, item: Any) -> int:
+        self.questions[len(self.questions)] = (worker, item)
+        return len(self.questions) - 1
+
+
+ITEMS = [f"item {number}" for number in range(30)]
+
+
+def test_answers_come_in_order_whoever_is_lost() -> None:
+    lost: set[str] = set()
+
+    def dies(worker: int, item: Any) -> bool:
+        first = item in ("item 0", "item 7", "item 8", "item 29") and item not in lost
+        lost.add(item)
+        return first
+
+    cluster = FakeCluster(dies)
+    with RemoteWorkers[str, str](cluster, jobs=3) as workers:
+        assert list(workers.map(ITEMS)) == [item.upper() for item in ITEMS]
+        assert list(workers.map(ITEMS[:2])) == ["ITEM 0", "ITEM 1"]
+    assert cluster.closed
+    assert len(cluster.dead) == 4
+
+
+def test_few_items_are_taken_ahead() -> None:
+    taken: list[int] = []
+
+    def items() -> Iterator[str]:
+        for number in range(100):
+            taken.append(number)
+            yield str(number)
+
+    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: False), jobs=2)
+    for number, _ in enumerate(workers.map(items())):
+        assert len(taken) <= number + 1 + 4 * 2
+
+
+def test_an_item_that_ends_every_worker_is_named_after_three() -> None:
+    cluster = FakeCluster(lambda worker, item: item == "item 5")
+    workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
+    with pytest.raises(BridgeError, match="item 6 has ended its worker 3 times"):
+        list(workers.map(ITEMS))
+    assert len(cluster.dead) == 3
+
+
+def test_an_error_of_a_worker_is_told() -> None:
+    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: False), jobs=2)
+    with pytest.raises(BridgeError, match="it is bad"):
+        list(workers.map(["good", "bad"]))
+
+
+def test_workers_that_differ_are_refused() -> None:
+    cluster = FakeCluster(lambda worker, item: False, versions=["cpu:AVX512", "cpu:AVX2"])
+    workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
+    with pytest.raises(BridgeError, match=r"two workers differ.*AVX.*AVX"):
+        list(workers.map(ITEMS))
+
+
+def test_workers_that_never_begin_are_given_up() -> None:
+    workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: True), jobs=2)
+    with pytest.raises(BridgeError, match="workers end while they begin"):
+        list(workers.map(ITEMS))
+
+
+def rescore(*options: str) -> int:
+    return smt_bridge(["rescore-table", "table", "--scorer", "none", "--output", "out", *options])
+
+
+def test_without_ray_it_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "table").write_text("a ||| b ||| 0.5\n")
+    monkeypatch.chdir(tmp_path)
+    load = builtins.__import__
+
+    def missing(name: str, *args: Any, **options: Any) -> Any:
+        if name == "ray":
+            raise ModuleNotFoundError(name, name=name)
+        return load(name, *args, **options)
+
+    monkeypatch.setattr(builtins, "__import__", missing)
+    assert rescore("--engine", "ray") == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("pip install 'hybridmt[ray]'")
+    assert rescore("--ray-address", "somewhere:1") == 2
+    assert "go with --engine ray" in capsys.readouterr().err
+
+
+def test_an_address_where_nobody_answers_is_one_line() -> None:
+    with pytest.raises(BridgeError, match=r"--ray-address 127.0.0.1:9: no Ray cluster answers"):
+        RayCluster(partial(open_maker, ""), address="127.0.0.1:9", jobs=1, gpus=0)
+
+
+# --- with Ray
+
+
+class Shouting:
+    """Writes lines in capitals; ends its process where a line says so, the first time or always."""
+
+    def __init__(self, folder: str) -> None:
+        self.description: dict[str, Any] = {"shouting": "1"}
+        self.folder = Path(folder)
+
+    def __call__(self, item: tuple[int, list[bytes]]) -> Piece:
+        lines = item[1]
+        once = self.folder / "once"
+        if b"poison" in lines or (b"die once" in lines and not once.exists()):
+            once.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Piece(b"".join(line.upper() + b"\n" for line in lines), {"lines": len(lines)})
+
+
+def read_threes(path: str) -> Iterator[tuple[int, list[bytes]]]:
+    lines = Path(path).read_bytes().splitlines()
+    for first in range(0, len(lines), 3):
+        yield first + 1, lines[first : first + 3]
+
+
+def shard_of_three(item: tuple[int, list[bytes]]) -> Shard:
+    return shard_of(item[0], b"\n".join(item[1]))
+
+
+def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
+    source = Input(f"{folder}/in", partial(read_threes, f"{folder}/in"), shard_of_three)
+    return Job(f"{folder}/out", {}, source, progress=lambda what, lines: None, record=f"{folder}/out.json")
+
+
+def open_maker(folder: str, number: int) -> Any:
+    return job_in(folder).part_maker(Shouting(folder))
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_makes_the_same_bytes_through_lost_actors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    lines = [b"line %d" % number for number in range(30)]
+    lines[13] = b"die once"
+    (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
+    cluster = RayCluster(partial(open_maker, str(tmp_path)), address=None, jobs=2, gpus=0)
+    with RemoteWorkers[Any, int](cluster, jobs=2) as workers:
+        assert run_job(job_in(str(tmp_path)), workers) is not None
+        assert (tmp_path / "once").exists()
+        assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
+        lines[20] = b"poison"
+        (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
+        with pytest.raises(BridgeError, match="the shard that begins at line 19 has ended its worker 3 times"):
+            run_job(job_in(str(tmp_path)), workers)
+        assert len(list((tmp_path / "out.parts").glob("0*.json"))) >= 6
