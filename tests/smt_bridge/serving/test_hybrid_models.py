@@ -1,0 +1,54 @@
+"""Which Moses a server has after it has read its recipes anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.decoder.moses_process import MosesFailed
+from smt_bridge.decoder.recipe import Recipe
+from smt_bridge.serving.hybrid_models import HybridModels, MosesChoice
+from tests.smt_bridge.decoder.small_hybrid import fake_moses
+
+
+def recipe(ini: Path) -> Recipe:
+    return Recipe(str(ini), 2, 100, "model", 4, 3, True, "last", (), ())
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Iterator[HybridModels]:
+    models = HybridModels({"h": "recipe.json"}, MosesChoice(fake_moses(tmp_path), 1, 20.0, degrade=False))
+    yield models
+    models.close()
+
+
+def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridModels, tmp_path: Path) -> None:
+    ini = tmp_path / "moses.ini"
+    ini.write_text("one")
+    first = models._moses("h", recipe(ini))
+    assert models._moses("h", recipe(ini)) is first
+    ini.write_text("two!")
+    second = models._moses("h", recipe(ini))
+    assert second is not first and models._moses("h", recipe(ini)) is second
+    for queue in (first, second):  # what has begun with the old one is finished with it
+        assert queue.ask("a", b"ab").wait().lines
+
+
+def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridModels, tmp_path: Path) -> None:
+    ini = tmp_path / "moses.ini"
+    ini.write_text("one")
+    first = models._moses("h", recipe(ini))
+    (tmp_path / "moses").write_text("#!/bin/sh\necho no memory >&2\nexit 1\n")
+    ini.write_text("two!")
+    with pytest.raises(MosesFailed, match="no memory"):
+        models._moses("h", recipe(ini))
+    ini.write_text("one")
+    assert first.ask("a", b"ab").wait().lines
+
+
+def test_after_the_end_nothing_is_started(models: HybridModels, tmp_path: Path) -> None:
+    models.close()
+    with pytest.raises(MosesFailed, match="stopped"):
+        models._moses("h", recipe(tmp_path / "moses.ini"))
