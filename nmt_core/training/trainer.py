@@ -108,16 +108,18 @@ class Trainer:
                 number = self.progress.update + 1
                 place = task_of_update(self.tasks, seed=self.config.seed, update=number)
                 self._update(place, next(work[place]))
-                if number % self.config.validate_every == 0:
-                    self._validate()
-                    saved = self.progress.seconds
+                validates = number % self.config.validate_every == 0
+                if validates:
+                    self._validate()  # which saves
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
                         self._save_models(self.snapshots.path(number))
                 stops, seconds = self.ranks.most(self._stop_asked, self.progress.seconds)
                 self.progress = dataclasses.replace(self.progress, seconds=seconds)
-                if stops or seconds - saved >= 60 * self.config.save_every:
+                due = seconds - saved >= 60 * self.config.save_every  # by the time that all processes have in common
+                if stops or (due and not validates):
                     self._save_state()
+                if stops or due or validates:
                     saved = seconds
                 if stops:
                     raise Interrupted

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
 import threading
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ import torch.distributed as dist
 
 from nmt_core.commands.main import main
 from nmt_core.errors import ModelError
+from nmt_core.training import trainer
 from nmt_core.training.ranks import OrderedSum, Ranks
 
 
@@ -141,6 +144,23 @@ def test_processes_that_have_come_apart_are_named(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(dist, "all_gather_object", gather)
     with pytest.raises(ModelError, match="process 3 of 3 has other parameters than the first"):
         Ranks(0, 3).check_alike("x", "has other parameters than the first")
+
+
+def test_all_processes_save_at_the_same_updates_whatever_their_own_clocks_say(
+    runs: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that saved alone would wait for the others for ever. Their common clock goes on by 7 s an update."""
+    saved: dict[float, list[int]] = {}
+    for pace in (0.0, 3.0):  # seconds that this process itself sees between two looks at its clock
+        saves, common = saved.setdefault(pace, []), itertools.count(7.0, 7.0)
+        clock = itertools.count(0.0, pace)
+        monkeypatch.setattr(trainer, "time", SimpleNamespace(monotonic=lambda clock=clock: next(clock)))
+        monkeypatch.setattr(Ranks, "most", lambda _, stops, __, common=common: (stops, next(common)))
+        monkeypatch.setattr(trainer, "save_state", lambda *now, saves=saves: saves.append(now[3].update))
+        runs.write(f"pace{pace}", max_updates=30, validate_every=8, select_by="nll", save_every=0.5)
+        assert runs.go_on(f"pace{pace}") == 0
+    assert saved[0.0] == saved[3.0]
+    assert set(saved[0.0]) - {8, 16, 24, 30}
 
 
 def test_microbatches_are_one_large_minibatch(runs: Any) -> None:
