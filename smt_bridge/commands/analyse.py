@@ -48,19 +48,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
-    from nmt_core.files import open_output
+    from nmt_core.files import check_files, open_output
     from smt_bridge.phrase_scoring import DIRECT
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.report.study_page import claims, data_files, study_page
     from smt_bridge.report.table_study import Pool, study
+    from smt_bridge.signature import sidecar_path
 
     _check(args)
-    record_path = args.table + ".json"
-    if not os.path.isfile(record_path):
-        raise InputError(record_path, "there is no such record; `rescore-table` writes it beside the table")
-    record = read_record(record_path)
-    if DIRECT not in record.get("added", []):
-        raise InputError(record_path, f"names no column {DIRECT}")
+    check_files(argparse.Namespace(record=InputFile(sidecar_path(args.table)), output=args.output))
+    record = read_record(args.table)
+    if DIRECT not in record["added"]:
+        raise InputError(sidecar_path(args.table), f"names no column {DIRECT}")
     pool = Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
     found = study(args.table, column=record["scores_before"] + record["added"].index(DIRECT), pool=pool)
     drawn = [] if args.generator is None else _draw(args, found)

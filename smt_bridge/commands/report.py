@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
@@ -46,11 +45,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make one of the two pages."""
-    from nmt_core.files import open_output
+    from nmt_core.files import check_files, open_output
+    from smt_bridge.signature import sidecar_path
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
         raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
+    for read in filter(None, (args.table, args.nbest)):
+        check_files(argparse.Namespace(record=InputFile(sidecar_path(read)), output=args.output))
     content = _table_page(args) if args.table else _reranking_page(args)
     with open_output(args.output) as stream:
         stream.write(content.encode("utf-8", "replace"))
@@ -61,10 +63,7 @@ def run(args: argparse.Namespace) -> int:
 def _table_page(args: argparse.Namespace) -> str:
     from smt_bridge.report.phrase_table import read_record, survey, table_page
 
-    path = args.table + ".json"
-    if not os.path.isfile(path):
-        raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
-    record = read_record(path)
+    record = read_record(args.table)
     return table_page(survey(args.table, before=record["scores_before"]), record, path=args.table)
 
 

@@ -70,6 +70,7 @@ def run(args: argparse.Namespace) -> int:
 
     _check_options(args)
     ini = read_ini(args.ini)
+    _check_outputs(args, ini)
     feature = ini.phrase_table(args.feature)
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = [] if args.table is None else _added_columns(args.table, args.added)
@@ -117,6 +118,17 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--backoff must be at least 1, and --table-limit at least 0 (no limit)")
 
 
+def _check_outputs(args: argparse.Namespace, ini: MosesIni) -> None:
+    """Raise ConfigError where an output is a file that the ini names."""
+    from nmt_core.files import check_files
+    from smt_bridge.signature import new_sidecar
+
+    named = [InputFile(option.file) for option in ini.paths if option.file is not None]
+    check_files(argparse.Namespace(named=named, output=args.output, merge=args.merge))
+    if args.merge is not None:
+        new_sidecar(args.merge)  # an older record goes when the table comes
+
+
 def _second(table: str) -> list[str]:
     """The columns of a generated table, all of them recorded beside it."""
     from nmt_core.files import read_lines
@@ -149,7 +161,7 @@ def _with_second(
 
 def _text_table(ini: MosesIni, feature: Feature) -> str:
     """The table's file as text."""
-    found = next(one for one in ini.paths if (one.line, one.key) == (feature.line, "path")).found
+    found = next(one for one in ini.paths if (one.line, one.key) == (feature.line, "path")).file
     if found is None or feature.facts.role == "binary":
         problem = "is binarised" if feature.facts.role == "binary" else "is not there"
         raise ConfigError(f"--merge: the table of {feature.name} {problem}; give its text with --table and --added")
@@ -161,6 +173,7 @@ def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second:
     from nmt_core.files import open_output
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
+    from smt_bridge.signature import new_sidecar
     from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
 
     known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
@@ -175,6 +188,8 @@ def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second:
     with open_output(args.merge) as stream:
         for content in merged_lines(table, generated, [known[name] for name in columns], lexicons):
             stream.write(content)
+        if (record := new_sidecar(args.merge)) is not None:
+            Path(record).unlink(missing_ok=True)
 
 
 def _placed(path: str, place: str | None) -> str:

@@ -37,7 +37,7 @@ class PathOption(NamedTuple):
     """A path that the ini names: ``key`` of the feature ``name`` ("" for ``[weight-file]``), and where the file is.
 
     ``found`` is the name under which it is found from here, None where it is not; with ``beside`` it is found only
-    from the folder of the ini.
+    from the folder of the ini. ``file`` is what is there, with the ending that the decoder adds.
     """
 
     line: int
@@ -46,6 +46,7 @@ class PathOption(NamedTuple):
     path: str
     found: str | None
     beside: bool
+    file: str | None
 
 
 @dataclass(frozen=True)
@@ -85,14 +86,15 @@ class MosesIni:
 
     def _path_option(self, number: int, feature: Feature | None, key: str, path: str) -> PathOption:
         beside = os.path.join(os.path.dirname(self.path), path)
+        name = feature.name if feature else ""
         for place in (path, beside):
             if feature is not None and key in ("path", "base"):
-                there = find_file(feature.facts, place, feature.options) is not None
+                file = find_file(feature.facts, place, feature.options)
             else:
-                there = os.path.exists(place)
-            if there:
-                return PathOption(number, feature.name if feature else "", key, path, place, place != path)
-        return PathOption(number, feature.name if feature else "", key, path, None, False)
+                file = place if os.path.exists(place) else None
+            if file is not None:
+                return PathOption(number, name, key, path, place, place != path, file)
+        return PathOption(number, name, key, path, None, False, None)
 
     def phrase_table(self, name: str | None = None) -> Feature:
         """The phrase table called ``name``, or the only one to which columns can be added; WiringError otherwise."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
 from smt_bridge.report.page import page, pairs, section, table, text
+from smt_bridge.signature import sidecar_path
 
 _CELLS = 60
 _LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the picture
@@ -99,13 +101,23 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
     return page("What rescoring did", path, parts)
 
 
-def read_record(path: str) -> dict[str, Any]:
-    """The record beside a table; raises InputError when it is something else."""
+def read_record(table: str) -> dict[str, Any]:
+    """The record beside a table; raises InputError where there is none, and when it is something else."""
+    path = sidecar_path(table)
+    if not os.path.isfile(path):
+        raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
     content = read_json(path)
-    if not isinstance(content, dict) or not isinstance(content.get("scores_before"), int):
+    if (
+        not isinstance(content, dict)
+        or not isinstance(content.get("scores_before"), int)
+        or not isinstance(content.get("added"), list)
+    ):
         raise InputError(path, "is not a record of `smt-bridge rescore-table`")
     if content["scores_before"] < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
+    told, scores = content["scores_before"] + len(content["added"]), next(read_windows(table)).scores
+    if told != scores:
+        raise InputError(path, f"tells of {told} scores, but {table} has {scores}: it is not the record of that table")
     return content
 
 

@@ -11,6 +11,7 @@ Shapes: N lines of a window, S scores of a line, G sources.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import heapq
 import math
@@ -164,10 +165,20 @@ def _pair_counts(window: Window, columns: Columns) -> Floats:
         if len(one) < 3:
             problem = "has no counts of target, source and pair in its fifth field; score the table with Moses' own"
             raise FormatError(window.path, problem, line=window.first + number)
+    with contextlib.suppress(ValueError):
+        counts_N2 = np.array([one[1:3] for one in counts], dtype=np.float64)
+        if (counts_N2 >= 0.0).all() and np.isfinite(counts_N2).all():
+            return counts_N2
+    wrong = next(number for number, one in enumerate(counts) if not all(map(_is_count, one[1:3])))
+    problem = "a count in the fifth field is not a plain number of at least 0"
+    raise FormatError(window.path, problem, line=window.first + wrong)
+
+
+def _is_count(token: bytes) -> bool:
     try:
-        return np.array([one[1:3] for one in counts], dtype=np.float64)
-    except ValueError as error:
-        raise FormatError(window.path, "a count in a fifth field is not a number", line=window.first) from error
+        return 0.0 <= float(token) < math.inf
+    except ValueError:
+        return False
 
 
 def _draw(found: Study, logs_N2: Floats, counts_N: Floats, long_N: npt.NDArray[np.bool_]) -> None:

@@ -106,14 +106,31 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
         (["nmt", "--proposals", "51"], "--proposals 51: only 50 targets are drawn"),
         (["nmt", "--generator", "nowhere"], "'nowhere' is not a model folder"),
         (["plain"], "plain:1: has no counts of target, source and pair"),
+        (["odd"], "odd:2: a count in the fifth field is not a plain number"),
+        (["other"], "other.json: tells of 6 scores, but other has 5"),
     ],
 )
 def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options: list[str], said: str) -> None:
     Path("old").write_bytes(content())
     Path("plain").write_bytes(b"a ||| x ||| 1 1 1 1 0.5 ||| 0-0\n")
     Path("plain.json").write_bytes(Path("nmt.json").read_bytes())
+    Path("odd").write_bytes(content().replace(b"9 10 3", b"9 nan 3"))
+    Path("odd.json").write_bytes(Path("nmt.json").read_bytes())
+    Path("other").write_bytes(content())
+    Path("other.json").write_text(Path("nmt.json").read_text().replace('"scores_before": 4', '"scores_before": 5'))
     assert main(["analyse", *options, "--output", "page.html"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert said in lines[0]
     assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize("command", [["analyse", "nmt"], ["report", "--table", "nmt"]])
+def test_the_record_is_not_overwritten_by_the_page(folder: Path, capsys, command: list[str]) -> None:
+    before = Path("nmt.json").read_bytes()
+    assert main([*command, "--output", "nmt.json"]) == 2
+    assert "--output nmt.json is also read, as nmt.json, and would be lost" in capsys.readouterr().err
+    assert Path("nmt.json").read_bytes() == before
+    Path("nmt.json").write_text('{"scores_before": 5, "added": ["p(target|source)"]}')
+    assert main([*command, "--output", "page.html"]) == 2
+    assert "nmt.json: tells of 6 scores, but nmt has 5" in capsys.readouterr().err

@@ -127,7 +127,7 @@ def test_the_sign_test_is_the_binomial_tail() -> None:
     [
         (content(), 2, "has 2 scores before the model's"),
         (content().replace(b" ||| 9 10 6 ||| |||", b" |||"), 4, "table:1: has no counts"),
-        (content().replace(b"9 10 3", b"9 ten 3"), 4, "a count in a fifth field is not a number"),
+        (content().replace(b"9 10 3", b"9 ten 3"), 4, ":2: a count in the fifth field is not a plain number"),
         (content() + content()[:60], 4, "stands in several places"),
     ],
 )
