@@ -12,7 +12,6 @@ from nmt_core.messages import show
 if TYPE_CHECKING:
     import asyncio
 
-    from nmt_core.serving.calls import Watchers
     from nmt_core.serving.further import FurtherModels
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.log_writer import LogWriter
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from nmt_core.serving.reload import Reloader
     from nmt_core.serving.server import Address, NmtServer
     from nmt_core.serving.servicer import Load
+    from nmt_core.serving.watchers import Watchers
 
 NAME = "serve"
 HELP = "serve models over gRPC"
@@ -149,9 +149,11 @@ def run(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
     import asyncio
     import importlib
     import os
+    import signal
 
     from nmt_core.errors import NmtError
 
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
     try:
         importlib.import_module("nmt_core.serving.server")
@@ -240,9 +242,9 @@ def _server(args: argparse.Namespace, address: Address, devices: Sequence[str], 
 
 
 def _watchers(args: argparse.Namespace, metrics: Metrics | None, stack: ExitStack) -> Watchers:
-    from nmt_core.serving.calls import Watchers
     from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.security import read_tokens
+    from nmt_core.serving.watchers import Watchers
 
     watchers = Watchers(metrics, tokens=read_tokens(args.token_file) if args.token_file else None)
     if args.access_log:
@@ -269,7 +271,7 @@ def _reloader(
 
     def exchange_tokens() -> None:
         if args.token_file:
-            watchers.tokens = read_tokens(args.token_file)
+            watchers.tokens = read_tokens(args.token_file, regular=True)
 
     def reopen_log() -> None:
         if watchers.log is not None:

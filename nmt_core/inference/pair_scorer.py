@@ -146,7 +146,7 @@ class ModelPairScorer:
                 unknown_source[source],
                 unknown_target[target],
                 tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None,
-                None if looked is None else self._attention_of(looked[index, :end, : widths[source]], aligns),
+                None if looked is None else self.attention_of(looked[index, :end, : widths[source]], aligns),
                 aligns,
             )
 
@@ -162,7 +162,8 @@ class ModelPairScorer:
         aligns = attended[0][0]
         return aligns, _attention_rows([rows for how, rows in attended if how == aligns], tree)
 
-    def _attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
+    def attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
+        """What an answer has of the weights of a pair."""
         return tuple(map(tuple, self.order.attention(weights_LS.tolist(), aligns)))
 
     def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:

@@ -1,21 +1,23 @@
-"""Reading the message of a call: honest ones are there at once, slow ones are few and have a time.
+"""Reading the messages of calls: honest ones are there at once, slow ones are few and have a time.
 
 What a client has sent of a message stays in the library's memory until the rest is there, so that only
-some may be on their way at once, each of at most the size that the server receives.
+some may be on their way at once, each of at most the size that the server receives. Clients take turns:
+nobody waits until the half-sent messages of another have used up their times.
 """
 
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
-from collections.abc import AsyncIterator
+from typing import Any
 
 from google.rpc import code_pb2
 
 from nmt_core.serving.refusal import Refusal, invalid
-from nmt_core.serving.shares import Shares
+from nmt_core.serving.shares import Shares, subtract
 
-_AT_ONCE = 8
+_AT_ONCE, _AT_ONCE_EACH = 16, 4
 _SOON = 0.1  # seconds that a message may take as one of those
 _SLOW, _SLOW_EACH = 16, 4
 
@@ -25,33 +27,81 @@ class Bodies:
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._at_once = asyncio.Semaphore(_AT_ONCE)
+        self._places = Places(_AT_ONCE, each=_AT_ONCE_EACH)
         self._slow = Shares("slow messages", most=_SLOW, each=_SLOW_EACH, reason="TOO_MANY_SLOW_MESSAGES")
 
-    async def one(self, contents: AsyncIterator[bytes], client: str) -> bytes:
-        """The first message. Raises Refusal."""
-        await self._at_once.acquire()
-        with _Place(self._at_once, self._slow, client) as place:
-            try:
-                async with asyncio.timeout(self._seconds) as place.limit:
-                    content = await anext(contents, None)
-            except TimeoutError:
-                raise place.refusal or _late(self._seconds) from None
+    async def one(self, context: Any, client: str) -> bytes:
+        """The first message of a call. Raises Refusal."""
+        content = await self.next(context, client)
         if content is None:
             raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
         return content
+
+    async def next(self, context: Any, client: str) -> bytes | None:
+        """The next message; None where there is none any more. Raises Refusal."""
+        await self._places.take(client)
+        with _Place(self._places, self._slow, client, self._seconds) as place:
+            try:
+                async with asyncio.timeout(None) as place.limit:  # which begins when the message is slow
+                    content = await context.read()
+            except TimeoutError:
+                raise place.refusal or _late(self._seconds) from None
+        return content if isinstance(content, bytes) else None  # the library's EOF
+
+
+class Places:
+    """``most`` at once, ``each`` of one client; those who wait for a place take turns by client."""
+
+    def __init__(self, most: int, *, each: int) -> None:
+        self._free, self._each = most, each
+        self._of: collections.Counter[str] = collections.Counter()
+        self._waiting: dict[str, collections.deque[asyncio.Future[None]]] = {}
+
+    async def take(self, client: str) -> None:
+        """Wait for a place."""
+        if self._free and self._of[client] < self._each:  # nobody waits who could have it
+            self._give(client)
+            return
+        future = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(client, collections.deque()).append(future)
+        try:
+            await future
+        except asyncio.CancelledError:
+            if not future.cancelled():  # it had a place already
+                self.release(client)
+            raise
+
+    def release(self, client: str) -> None:
+        """Give a place back, to the first who waits of the client whose turn it is."""
+        self._free += 1
+        subtract(self._of, client, 1)
+        for waiting in [waiting for waiting in self._waiting if self._of[waiting] < self._each]:
+            futures = self._waiting.pop(waiting)
+            while futures and (future := futures.popleft()).cancelled():
+                pass
+            if futures:
+                self._waiting[waiting] = futures  # its next turn comes after those of the others
+            if not future.cancelled():
+                self._give(waiting)
+                future.set_result(None)
+                return
+
+    def _give(self, client: str) -> None:
+        self._free -= 1
+        self._of[client] += 1
 
 
 class _Place:
     """Where a message is counted that is being read: among those that are there at once, or among the slow ones.
 
-    Without a task of its own: most messages are there before the timer ends.
+    Without a task of its own: most messages are there before the timer ends. ``seconds`` is what one may take.
     """
 
     limit: asyncio.Timeout
 
-    def __init__(self, at_once: asyncio.Semaphore, slow: Shares, client: str) -> None:
-        self._at_once, self._slow, self._client = at_once, slow, client
+    def __init__(self, places: Places, slow: Shares, client: str, seconds: float) -> None:
+        self._places, self._slow, self._client = places, slow, client
+        self._left = max(0.0, seconds - _SOON)  # when it is slow
         self._held: contextlib.AbstractContextManager[None] | None = None
         self._quick = True
         self.refusal: Refusal | None = None
@@ -63,21 +113,21 @@ class _Place:
     def __exit__(self, *error: object) -> None:
         self._timer.cancel()
         if self._quick:
-            self._at_once.release()
+            self._places.release(self._client)
         if self._held is not None:
             self._held.__exit__(None, None, None)
 
     def _become_slow(self) -> None:
         self._quick = False
-        self._at_once.release()
+        self._places.release(self._client)
         share = self._slow.one(self._client)
         try:
             share.__enter__()
         except Refusal as refusal:
-            self.refusal = refusal
-            self.limit.reschedule(asyncio.get_running_loop().time())
+            self.refusal, self._left = refusal, 0.0
         else:
             self._held = share
+        self.limit.reschedule(asyncio.get_running_loop().time() + self._left)
 
 
 def _late(seconds: float) -> Refusal:

@@ -69,8 +69,15 @@ def charge_to(account: Account) -> None:
     _account.set(account)
 
 
-def charge(amount: int) -> None:
-    """Let the request being handled hold so many bytes more. Raises Refusal."""
+def charge(amount: int, *, answer: int) -> None:
+    """Let the request being handled hold so many bytes more, of which its answer has some. Raises Refusal."""
     account = _account.get(None)
     if account is not None:
         account.charge(amount)
+        account.messages += answer
+
+
+def messages_size() -> int:
+    """Bytes of the request being handled, and of its answer as soon as its cost is known."""
+    account = _account.get(None)
+    return 0 if account is None else account.messages

@@ -21,20 +21,25 @@ class Client(NamedTuple):
     user: str = ""
 
 
-def identify(context: Any, tokens: Tokens | None) -> Client:
-    """The client of a call, from what came before its message. Raises Refusal: UNAUTHENTICATED."""
-    certified = _certified(context.auth_context() or {})
+def identify(
+    peer: str, facts: Mapping[str, Iterable[bytes]], metadata: Mapping[str, Any], tokens: Tokens | None
+) -> Client:
+    """The client of a call, from what came before its message. Raises Refusal: UNAUTHENTICATED.
+
+    ``facts`` are what the connection proves, ``metadata`` what the call says.
+    """
+    certified = _certified(facts)
     if tokens is not None:
-        owner = check_token(context.invocation_metadata(), tokens)
+        owner = check_token(metadata, tokens)
         return Client(f"token {owner}", owner)
     if certified:
         return Client(f"certificate {certified}", certified)
-    return Client(f"address {address_of(context.peer())}")
+    return Client(f"address {address_of(peer)}")
 
 
-def check_token(metadata: Iterable[tuple[str, Any]] | None, tokens: Tokens) -> str:
+def check_token(metadata: Mapping[str, Any], tokens: Tokens) -> str:
     """The owner of the token in the metadata of a call. Raises Refusal."""
-    given = dict(metadata or ()).get("authorization", "")
+    given = metadata.get("authorization", "")
     owner = tokens.owner(given if isinstance(given, str) else "")
     if owner is None:
         problem = "the token is wrong" if given else "a token is needed: metadata 'authorization: Bearer TOKEN'"

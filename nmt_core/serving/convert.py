@@ -1,15 +1,12 @@
-"""Between messages and the values of the neural side; the only file that knows both."""
+"""Between messages and the values of the neural side; answers are made in ``answers``."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.serving.refusal import Refusal, to_error
-from nmt_core.text.vocabulary import split_words
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
@@ -38,31 +35,6 @@ def score_request(pairs: Iterable[SentencePair], *, model: str, **options: Any) 
     return pb.ScoreRequest(model=model, pairs=messages, **options)
 
 
-def score_response(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest) -> pb.ScoreResponse:
-    """The answer with these scores."""
-    messages = [_pair_score(score) for score in scores]
-    response = pb.ScoreResponse(scores=messages[: len(request.pairs)])
-    start = len(request.pairs)
-    for group in request.groups:
-        response.groups.append(pb.GroupScores(scores=messages[start : start + len(group.targets)]))
-        start += len(group.targets)
-    return response
-
-
-def _pair_score(score: PairScore | Refusal) -> pb.PairScore:
-    if isinstance(score, Refusal):
-        return pb.PairScore(error=to_error(score))
-    weights = score.attention or ()
-    return pb.PairScore(
-        log_prob=score.log_prob,
-        unknown_source_words=score.unknown_source,
-        unknown_target_words=score.unknown_target,
-        word_log_probs=score.word_log_probs or (),
-        attention=itertools.chain.from_iterable(weights),
-        attention_columns=len(weights[0]) if weights else 0,
-    )
-
-
 def from_pair_score(score: pb.PairScore, *, per_word: bool) -> PairScore:
     """The score of a message that has one."""
     columns = score.attention_columns
@@ -77,25 +49,6 @@ def from_pair_score(score: pb.PairScore, *, per_word: bool) -> PairScore:
         tuple(score.word_log_probs) if per_word else None,
         attention,
     )
-
-
-def translate_response(
-    found: Sequence[Sequence[Translation] | Refusal], shown: Sequence[Sequence[str]], attention: bool
-) -> pb.TranslateResponse:
-    """The answer with these n-best lists; ``shown`` are their texts."""
-    answers = [_translations(one, texts, attention=attention) for one, texts in zip(found, shown, strict=True)]
-    return pb.TranslateResponse(sentences=answers)
-
-
-def encode_response(found: Sequence[tuple[Sequence[float], int] | Refusal]) -> pb.EncodeResponse:
-    """The answer with these vectors."""
-    vectors = [
-        pb.PhraseVector(error=to_error(one))
-        if isinstance(one, Refusal)
-        else pb.PhraseVector(values=one[0], unknown_words=one[1])
-        for one in found
-    ]
-    return pb.EncodeResponse(vectors=vectors)
 
 
 def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:
@@ -140,42 +93,9 @@ def _surface_signature(model: ServedModel) -> str:
         return ""
 
 
-def _translations(nbest: Sequence[Translation] | Refusal, texts: Sequence[str], *, attention: bool) -> pb.Translations:
-    """The n-best list of one sentence; ``texts`` is what is shown of each."""
-    if isinstance(nbest, Refusal):
-        return pb.Translations(error=to_error(nbest))
-    found = [_translation(one, text, attention) for one, text in zip(nbest, texts, strict=True)]
-    return pb.Translations(translations=found)
-
-
-def _translation(found: Translation, text: str, attention: bool) -> pb.Translation:
-    message = pb.Translation(
-        text=utf8(text),
-        log_prob=found.log_prob,
-        score=found.score,
-        word_log_probs=found.word_log_probs,
-        words=map(utf8, found.words),
-        source_words=found.source_words,
-        systems=found.systems,
-        degraded=found.degraded,
-    )
-    if attention and found.attention is not None:
-        from nmt_core.inference.alignment import hard_points
-
-        message.attention.extend(found.attention.ravel().tolist())
-        points = hard_points(found.attention, found.aligns)
-        message.alignment.extend(pb.AlignmentPoint(source=source, target=target) for source, target in points)
-    return message
-
-
 def with_unknown_replaced(found: Translation, unknowns: UnknownReplacement) -> tuple[str, UnknownCounts]:
     """The tokenised text with something else for every <unk>, and what that was."""
     if found.attention is None:
         return found.text, found.unknown
     words, counts = unknowns.replace(found.words, found.source_words, found.attention, found.aligns)
     return " ".join(words), counts + found.unknown
-
-
-def words_in(text: str) -> int:
-    """Words of tokenised text."""
-    return len(split_words(text))

@@ -20,9 +20,6 @@ _COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
 _RUN = 128  # rows of which attention works out the energies at once, on a CPU
 _POSITIONS = 1 << 14  # that these rows look at, together
 
-REQUEST_COPIES = 3
-"""Of a request: its bytes, its message and its texts."""
-
 
 class Cost(NamedTuple):
     """Bytes of the answer, bytes in memory at most, and hypotheses or targets times the words they may have."""

@@ -26,10 +26,11 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Hashable, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
+from nmt_core.serving.intake import Intake, Observer
 from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Lane, Line
-from nmt_core.serving.refusal import busy, expired, internal, unavailable
+from nmt_core.serving.refusal import busy, internal, unavailable
 from nmt_core.serving.work import Answer, Entry, Work
 
 _Result = TypeVar("_Result")
@@ -38,26 +39,6 @@ _SHORT_TURN = 0.02  # seconds, while another lane has work or had some recently
 _LONG_TURN = 0.5
 _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
 _log = logging.getLogger(__name__)
-
-
-class Observer(Protocol):
-    """Is told what an engine does, by the engine's thread."""
-
-    def began(self, device: str, waited: float) -> None:
-        """A job left the queue after so many seconds."""
-        ...
-
-    def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-        """A turn was done with ``tokens`` of the ``room`` there was."""
-        ...
-
-    def cancelled(self, device: str, items: int) -> None:
-        """Items of callers who had gone were dropped, waiting or running."""
-        ...
-
-    def expired(self, device: str) -> None:
-        """A job was dropped because its deadline had passed."""
-        ...
 
 
 class Engine:
@@ -84,6 +65,7 @@ class Engine:
         self._lanes = {name: Lane(share) for name, share in SHARES.items()}
         self._calls: collections.deque[Callable[[], None]] = collections.deque()
         self._changed = threading.Condition()
+        self._intake = Intake(device, self._changed, observer)
         self._closed = False
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
         self._thread: threading.Thread | None = None
@@ -346,67 +328,11 @@ class Engine:
             others = [other for other in self._lanes.values() if other is not lane]
             hurry = any(now - other.last < RECENTLY or other in self._busy_lanes() for other in others)
             room = work.room(_SHORT_TURN if hurry else _LONG_TURN)
-            entries = self._take(lane, line, room, now)
+            entries = self._intake.take(lane, line, room, now)
         before = work.tokens
         if entries:
             work.admit(entries)
         return before + room
-
-    def _take(self, lane: Lane, line: Line, room: int, now: float) -> list[Entry]:
-        """Items of the jobs that wait, clients in turns, as many as fit; one at least if nothing is running.
-
-        Of a client that has nothing running one item has the work's spare room.
-        """
-        entries: list[Entry] = []
-        late: list[Job] = []
-        with self._changed:
-            while line.waiting:
-                job = line.waiting.first()
-                if job.deadline is not None and now > job.deadline and job.taken == 0:
-                    late.append(job)
-                    line.waiting.remove(job.client, job)
-                    lane.count(job.client, -job.waiting_tokens)
-                    continue
-                cost = job.tokens[job.taken]
-                if cost > room and (entries or line.running):
-                    break
-                entries.append(self._take_one(lane, line, job, now))
-                room -= cost
-            entries += self._take_newcomers(lane, line, now) if line.waiting and line.running else []
-        for job in late:
-            job.deliver([expired()])
-            if self._observer is not None:
-                self._observer.expired(self.device)
-        return entries
-
-    def _take_newcomers(self, lane: Lane, line: Line, now: float) -> list[Entry]:
-        """One item of every client that has none running, as far as the work's spare room goes."""
-        assert line.work is not None
-        room = line.work.spare
-        if room <= 0:
-            return []
-        running = {entry.owner.client for entry in line.running.values()}
-        entries = []
-        for client in [client for client in line.waiting.clients if client not in running]:
-            job = line.waiting.first(client)
-            if job.tokens[job.taken] <= room:
-                room -= job.tokens[job.taken]
-                entries.append(self._take_one(lane, line, job, now))
-        return entries
-
-    def _take_one(self, lane: Lane, line: Line, job: Job, now: float) -> Entry:
-        """The next item of a waiting job."""
-        entry = Entry(job, job.taken, job.items[job.taken], job.tokens[job.taken])
-        line.running[id(entry)] = entry
-        lane.count(job.client, -entry.tokens)
-        if job.taken == 0 and self._observer is not None:
-            self._observer.began(self.device, now - job.since)
-        job.taken += 1
-        if line.waiting.first() is job:
-            line.waiting.use(entry.tokens)
-        if job.taken == len(job.items):
-            line.waiting.remove(job.client, job)
-        return entry
 
     def _recover(self, lane: Lane, line: Line, error: Exception) -> list[Answer]:
         """After a failed turn: begin anew, with what was running one by one; what fails alone has failed."""
@@ -418,7 +344,7 @@ class Engine:
                 line.waiting.remove(job.client, job)
                 lane.count(job.client, -job.waiting_tokens)
                 running = [Entry(job, index, None, 0) for index in range(job.taken, len(job.items))]
-                job.taken, alone = len(job.items), True
+                job.taken, job.waiting_tokens, alone = len(job.items), 0, True
         if alone:
             return [Answer(entry, error) for entry in running]
         line.suspects.extend(running)

@@ -35,12 +35,15 @@ class Job:
 
     def __post_init__(self) -> None:
         self.missing = len(self.items)
+        self.waiting_tokens = sum(self.tokens)  # of what was not admitted yet
         self.answers: list[Any] = [None] * len(self.items)
 
-    @property
-    def waiting_tokens(self) -> int:
-        """What was not admitted yet."""
-        return sum(self.tokens[self.taken :])
+    def take(self) -> Entry:
+        """The next item, which is admitted."""
+        entry = Entry(self, self.taken, self.items[self.taken], self.tokens[self.taken])
+        self.taken += 1
+        self.waiting_tokens -= entry.tokens
+        return entry
 
     def answer(self, place: int, value: Any) -> None:
         """The answer to one item."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from nmt_core.inference.search_config import MOST_LENGTH_NORMALIZATION
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -25,7 +27,7 @@ class Limits:
     beam: int = 200
     nbest: int = 200
     length_ratio: float = 20.0
-    length_normalization: float = 10.0
+    length_normalization: float = MOST_LENGTH_NORMALIZATION
     steps: int = 50_000_000
     columns: int = 1_000
     message_bytes: int = 32 << 20

@@ -10,13 +10,14 @@ import logging
 import os
 import queue
 import threading
-import time
 from collections.abc import Callable
 
 from nmt_core.errors import InputError
 from nmt_core.messages import show
 
 _WAITING = 10_000  # lines
+_AT_ONCE = 1_000  # lines of a write
+_TOGETHER = 0.02  # seconds from a line to the write that takes it and what has come meanwhile
 _LAST = 1.0  # seconds for what waits when the log is closed
 STANDARD_ERROR = "-"
 
@@ -30,15 +31,17 @@ class LogWriter:
     def __init__(self, path: str, *, dropped: Callable[[], None] = lambda: None) -> None:
         self._path, self._dropped = path, dropped
         self._file = self._open()
-        self._lines: queue.Queue[str | None] = queue.Queue(_WAITING)
-        self._written = threading.Event()
+        self._newer: int | None = None  # the file to go on in
+        self._exchange = threading.Lock()
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._closing, self._written = threading.Event(), threading.Event()
         threading.Thread(target=self._run, name=f"log {path}", daemon=True).start()
 
     def write(self, line: str) -> None:
         """Take a line (without its end), to be written soon."""
-        try:
-            self._lines.put_nowait(line)
-        except queue.Full:
+        if self._lines.qsize() < _WAITING:
+            self._lines.put(line)
+        else:
             self._dropped()
 
     def count_dropped(self, dropped: Callable[[], None]) -> None:
@@ -47,23 +50,18 @@ class LogWriter:
 
     def reopen(self) -> None:
         """Go on in the file that has the name now, after the old one was renamed. Raises InputError."""
-        if self._path == STANDARD_ERROR:
-            return
-        old, self._file = self._file, self._open()
-        later = threading.Timer(_LAST, os.close, [old])  # a line may be on its way
-        later.daemon = True
-        later.start()
+        if self._path != STANDARD_ERROR:
+            file: int | None = self._open()
+            with self._exchange:
+                file, self._newer = self._newer, file
+            if file is not None:  # nothing was written to it
+                os.close(file)
 
     def close(self) -> None:
         """Write what waits, for a moment at most."""
-        end = time.monotonic() + _LAST
-        while time.monotonic() < end:
-            try:
-                self._lines.put_nowait(None)
-                break
-            except queue.Full:
-                time.sleep(0.01)
-        self._written.wait(max(0.0, end - time.monotonic()))
+        self._lines.put(None)
+        self._closing.set()
+        self._written.wait(_LAST)
 
     def _open(self) -> int:
         if self._path == STANDARD_ERROR:
@@ -76,12 +74,36 @@ class LogWriter:
             raise InputError(self._path, f"cannot be written ({error.strerror})") from error
 
     def _run(self) -> None:
-        while (line := self._lines.get()) is not None:
-            try:
-                _write_all(self._file, (line + "\n").encode("utf-8", "replace"))
-            except OSError:
-                self._dropped()
+        lines: list[str | None] = []
+        while None not in lines:
+            lines = [self._lines.get()]
+            self._closing.wait(_TOGETHER)  # so that many lines wake this thread once
+            while len(lines) < _AT_ONCE and not self._lines.empty():
+                lines.append(self._lines.get())
+            self._go_on()
+            self._write_all("".join(f"{line}\n" for line in lines if line is not None).encode("utf-8", "replace"))
         self._written.set()
+
+    def _write_all(self, content: bytes) -> None:
+        try:
+            while content:
+                content = content[os.write(self._file, content) :]
+        except OSError:
+            for _ in range(content.count(b"\n")):
+                self._dropped()
+
+    def _go_on(self) -> None:
+        """In the newest file."""
+        with self._exchange:
+            newer, self._newer = self._newer, None
+        if newer is not None:
+            os.close(self._file)
+            self._file = newer
+
+
+def is_of_us(record: logging.LogRecord) -> bool:
+    """False for what the library says of a client that has gone before it was told its status."""
+    return record.exc_info is None or getattr(record.exc_info[0], "__name__", "") != "ExecuteBatchError"
 
 
 class LogHandler(logging.Handler):
@@ -90,6 +112,7 @@ class LogHandler(logging.Handler):
     def __init__(self, writer: LogWriter) -> None:
         super().__init__()
         self._writer = writer
+        self.addFilter(is_of_us)
 
     def emit(self, record: logging.LogRecord) -> None:
         """Hand it over."""
@@ -97,8 +120,3 @@ class LogHandler(logging.Handler):
             self._writer.write("\n".join(map(show, self.format(record).split("\n"))))
         except Exception as error:
             self._writer.write(f"a message could not be formatted ({error})")
-
-
-def _write_all(file: int, content: bytes) -> None:
-    while content:
-        content = content[os.write(file, content) :]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -69,9 +70,18 @@ class Metrics:
         if device.startswith("cuda"):
             self.memory.labels(device).set_function(_memory_of(device))
 
+    def watch_open(self, **shares: Any) -> None:
+        """Read what is open whenever somebody asks for the metrics."""
+        for kind, share in shares.items():
+            self.open.labels(kind).set_function(functools.partial(_taken, share))
+
     def watch_memory(self, memory: Any) -> None:
         """Read what requests hold whenever somebody asks for the metrics."""
         self.held.set_function(lambda: memory.held)
+
+
+def _taken(share: Any) -> float:
+    return float(share.taken)
 
 
 def _memory_of(device: str) -> Callable[[], float]:

@@ -173,6 +173,7 @@ def open_served_model(
     from nmt_core.models.checkpoint import load_model
     from nmt_core.models.raw_text import open_raw_text
     from nmt_core.models.rnnencdec import RNNencdec
+    from nmt_core.serving.array_scorer import ArrayPairScorer
 
     place = choose_device(device)
     loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
@@ -188,7 +189,7 @@ def open_served_model(
 
     scorer = ModelPairScorer(loaded)
     return ServedModel(
-        scorer=scorer,
+        scorer=ArrayPairScorer(loaded),
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
         decoder=_searches(loaded, candidates, read, rule),
         sampler=lambda config, attention: (
@@ -234,7 +235,7 @@ def _attending(scorer: PairScorer, pairs: Sequence[SentencePair], *, per_word: b
         numbers = [by_size[place] for place in group]
         found = scorer.score([pairs[number] for number in numbers], per_word=per_word, attention=True)
         for number, score in zip(numbers, found, strict=True):
-            weights = None if score.attention is None else np.array(score.attention, dtype=np.float32)
+            weights = None if score.attention is None else np.asarray(score.attention, dtype=np.float32)
             scores[number] = score._replace(attention=cast(Any, weights))  # used as rows of numbers
     return [scores[number] for number in range(len(pairs))]
 

@@ -6,7 +6,6 @@ pieces. A text that stands in many pairs is looked at once.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -56,12 +55,15 @@ def read_pairs(
     ``reader`` reads another form of text; source words have so many ``factors`` beside them.
     """
     read_source, read_target = (None, None) if reader is None else (reader.read_source, reader.read_target)
-    sources = functools.cache(lambda text: _read(text, field, limits, read_source, factors))
-    targets = functools.cache(lambda text: _read(text, field, limits, read_target, 0))
+    targets: dict[str, ReadText | Refusal] = {}
+    sources = targets if read_source is read_target and not factors else {}
     for source, texts in groups:
-        first = sources(source)
+        if (first := sources.get(source)) is None:
+            first = sources[source] = _read(source, field, limits, read_source, factors)
         for text in texts:
-            second = first if isinstance(first, Refusal) else targets(text)
+            second = first if isinstance(first, Refusal) else targets.get(text)
+            if second is None:
+                second = targets[text] = _read(text, field, limits, read_target, 0)
             if isinstance(second, Refusal):
                 yield second
             elif not isinstance(first, Refusal):

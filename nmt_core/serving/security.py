@@ -90,7 +90,7 @@ def validity(path: str) -> Validity:
 
 def read_pem(path: str, kind: str) -> bytes:
     """The content of a PEM file. Raises InputError when it holds nothing of that kind."""
-    content = read_small(path, most=MOST_BYTES)
+    content = read_small(path, most=MOST_BYTES, regular=True)
     if kind.encode() not in content:
         raise InputError(path, f"expected a PEM file with a {kind}")
     return content
@@ -113,11 +113,11 @@ class Tokens:
         return found
 
 
-def read_tokens(path: str) -> Tokens:
-    """Lines of NAME TOKEN. Raises InputError for other lines, short tokens, or none at all."""
+def read_tokens(path: str, *, regular: bool = False) -> Tokens:
+    """Lines of NAME TOKEN. Raises InputError for other lines, short tokens, none at all, or no ``regular`` file."""
     owners: list[tuple[str, str]] = []
     try:
-        lines = read_small(path, most=MOST_BYTES).decode("ascii").splitlines()
+        lines = read_small(path, most=MOST_BYTES, regular=regular).decode("ascii").splitlines()
     except UnicodeDecodeError:
         raise InputError(path, "tokens are made of ASCII characters") from None
     for number, line in enumerate(lines, start=1):

@@ -20,9 +20,9 @@ from google.rpc import code_pb2
 from nmt_core.errors import ConfigError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.interfaces import PairScore
-from nmt_core.serving import convert
+from nmt_core.serving import answers, convert
 from nmt_core.serving.background import in_own_thread
-from nmt_core.serving.call import charge, current_client, note
+from nmt_core.serving.call import charge, current_client, messages_size, note
 from nmt_core.serving.checks import check_cost, check_items, sample_problem, source_problem, text_problem
 from nmt_core.serving.cost import Cost, translation_cost
 from nmt_core.serving.decoding_options import decoding_config, searched_as
@@ -51,11 +51,10 @@ LONG = 16
 """An item that needs more than this part of a full batch is searched in a lane of its own."""
 
 _TEXTS_AT_A_TIME = 50
-_SMALL = 1 << 15  # bytes of a message that the event loop may work through itself
+_SMALL = 1 << 16  # bytes of a request and its answer that the event loop may work through itself
 _log = logging.getLogger(__name__)
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
-_Message = TypeVar("_Message", pb.TranslateResponse, pb.ScoreResponse, pb.EncodeResponse, pb.RerankResponse)
 
 Load = Callable[[str], Mapping[str, ServedModel]]
 """Loads all models for one device."""
@@ -155,11 +154,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     # ---- methods
 
-    async def Translate(self, request: pb.TranslateRequest, context: Any) -> pb.TranslateResponse:
+    async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
         """See the .proto."""
         return await self._translate(request, _deadline(context))
 
-    async def Score(self, request: pb.ScoreRequest, context: Any) -> pb.ScoreResponse:
+    async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
         """See the .proto."""
         return await self._score(request, _deadline(context))
 
@@ -175,22 +174,20 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         deadline = _deadline(context)
         await self._stream(requests, context, Answer(lambda one: self._score(one, deadline), pb.ScoreStreamResponse))
 
-    async def Rerank(self, request: pb.RerankRequest, context: Any) -> pb.RerankResponse:
+    async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
         """See the .proto."""
         place = self._find(request.model)
         count = sum(len(one.hypotheses) for one in request.lists)
         check_items(self.limits, max(count, len(request.lists)), "lists")
-        await self._aside(request, check_columns, request, self.limits)
+        await self._aside(check_columns, request, self.limits)
         reader = form_reader(place.model, request.form)
         ask = self._ask(Scoring(place.model), request.priority, count, _deadline(context))
         groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
-        pairs = await self._listed(
-            request, reader, read_pairs(groups, "lists", self.limits, reader, place.model.source_factors)
-        )
-        scores = await self._scores(request, place, ask, pairs)
-        return self._checked(await self._aside(request, _rankings, request, scores))
+        pairs = await self._listed(reader, read_pairs(groups, "lists", self.limits, reader, place.model.source_factors))
+        scores = await self._scores(place, ask, pairs)
+        return self._checked(await self._aside(_rerank_answer, request, scores))
 
-    async def Encode(self, request: pb.EncodeRequest, context: Any) -> pb.EncodeResponse:
+    async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
         """See the .proto."""
         place = self._find(request.model)
         if place.model.encode is None:
@@ -200,21 +197,22 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._accept(Cost(answer, 10 * answer, len(request.texts)))
         texts = await self._tokenized(place, request.texts, raw=request.raw)
         ask = self._ask(Encoding(place.model), request.priority, len(texts), _deadline(context))
-        words = [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
+        words = await self._aside(_words, texts)
         found = await self._do(place, ask, texts, [count + 1 for count in words])
-        return self._checked(await self._aside(request, convert.encode_response, found))
+        return self._checked(await self._aside(answers.encode_answer, found))
 
-    async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
+    async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
-        return pb.ListModelsResponse(models=[self._describe(self._find(name)) for name in self._names()])
+        models = [self._describe(self._find(name)) for name in self._names()]
+        return pb.ListModelsResponse(models=models).SerializeToString()
 
-    async def GetModel(self, request: pb.GetModelRequest, context: Any) -> pb.GetModelResponse:
+    async def GetModel(self, request: pb.GetModelRequest, context: Any) -> bytes:
         """See the .proto."""
-        return pb.GetModelResponse(model=self._describe(self._find(request.name)))
+        return pb.GetModelResponse(model=self._describe(self._find(request.name))).SerializeToString()
 
     # ---- what streams and single calls have in common
 
-    async def _translate(self, request: pb.TranslateRequest, deadline: float | None) -> pb.TranslateResponse:
+    async def _translate(self, request: pb.TranslateRequest, deadline: float | None) -> bytes:
         place = self._find(request.model)
         config = decoding_config(request, place.model.defaults, self.limits, fixed=place.model.kind == "hybrid")
         replaced = request.replace_unknown and not place.model.copies  # these do it in any case
@@ -228,7 +226,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         size = searched_as(config)
         check_items(self.limits, len(request.texts), "texts", answers=size.nbest)
         texts = await self._tokenized(place, request.texts, raw=request.raw)
-        words = [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
+        words = await self._aside(_words, texts)
         sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
         answered = request.with_attention and place.model.attends
         self._accept(translation_cost(sizes, size, place.model.proportions, answered=answered, kept=attention))
@@ -238,38 +236,37 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         shown = await self._shown(place, found, replaced=replaced, raw=request.raw)
         self._count_words(place.name, "read", words)
         self._count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
-        return self._checked(await self._aside(request, convert.translate_response, found, shown, answered))
+        return self._checked(await self._aside(answers.translate_answer, found, shown, answered))
 
     async def _shown(self, place: _Place, found: Sequence[Any], *, replaced: bool, raw: bool) -> list[list[str]]:
         """The texts of all translations, as the request wants them."""
         show = self._replaced if replaced else _texts
-        shown = [[] if isinstance(one, Refusal) else show(place, one) for one in found]
+        shown = await self._aside(lambda: [[] if isinstance(one, Refusal) else show(place, one) for one in found])
         if raw:
             processor = await self._processor(place)
             shown = [await self._in_text_thread(processor.detokenize, texts) for texts in shown]
         return shown
 
-    async def _score(self, request: pb.ScoreRequest, deadline: float | None) -> pb.ScoreResponse:
+    async def _score(self, request: pb.ScoreRequest, deadline: float | None) -> bytes:
         place = self._find(request.model)
         count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
         check_items(self.limits, max(count, len(request.groups)), "pairs")
         reader = form_reader(place.model, request.form)
         read = read_pairs(convert.groups_of(request), "pairs", self.limits, reader, place.model.source_factors)
-        pairs = await self._listed(request, reader, read)
+        pairs = await self._listed(reader, read)
         key = Scoring(place.model, request.per_word, request.with_attention and place.model.attends)
         ask = self._ask(key, request.priority, len(pairs), deadline)
-        scores = await self._scores(request, place, ask, pairs)
-        scores = await self._listed(request, reader, restored(scores, pairs, reader))
-        return self._checked(await self._aside(request, convert.score_response, scores, request))
+        scores = await self._scores(place, ask, pairs)
+        if reader is not None:
+            scores = await self._listed(reader, restored(scores, pairs, reader))
+        return self._checked(await self._aside(answers.score_answer, scores, request))
 
-    async def _scores(
-        self, request: Any, place: _Place, ask: _Ask, pairs: Sequence[ReadPair | Refusal]
-    ) -> list[PairScore | Refusal]:
+    async def _scores(self, place: _Place, ask: _Ask, pairs: Sequence[ReadPair | Refusal]) -> list[PairScore | Refusal]:
         """As the model reads the pairs."""
         key = ask.key
         assert isinstance(key, Scoring)
         count = functools.partial(scoring_work, per_word=key.per_word, attention=key.attention)
-        work = await self._aside(request, count, pairs)
+        work = await self._aside(count, pairs)
         self._accept(work.cost)
         found = await self._do(place, ask, work.items, work.tokens)
         self._count_words(place.name, "scored", [work.words])
@@ -291,7 +288,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     def _accept(self, cost: Cost) -> None:
         """Raises Refusal for a request that costs too much, before anything of it is done."""
         check_cost(self.limits, answer=cost.answer, steps=cost.steps)
-        charge(cost.memory)
+        charge(cost.memory, answer=cost.answer)
 
     async def _do(self, place: _Place, ask: _Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
         """An answer or a Refusal for every item of so many tokens; an item that is a Refusal already keeps it."""
@@ -303,11 +300,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         short = [index for index in wanted if most is None or tokens[index] <= most]
         parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
         submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-        answers = await _all(
+        parts_found = await _all(
             submit([items[index] for index in chosen], tokens=[tokens[index] for index in chosen], lane=lane)
             for lane, chosen in parts
         )
-        for (_, chosen), part in zip(parts, answers, strict=True):
+        for (_, chosen), part in zip(parts, parts_found, strict=True):
             for index, answer in zip(chosen, part, strict=True):
                 found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
         return found
@@ -319,7 +316,9 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _tokenized(self, place: _Place, texts: Sequence[str], *, raw: bool) -> list[str | Refusal]:
         """Tokenised texts, or what is wrong with them."""
         factors = 0 if raw else place.model.source_factors
-        checked = [source_problem(self.limits, text, "texts", factors=factors) or text for text in texts]
+        checked = await self._aside(
+            lambda: [source_problem(self.limits, text, "texts", factors=factors) or text for text in texts]
+        )
         if not raw:
             return checked
         processor = await self._processor(place)
@@ -353,18 +352,18 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             changed += await loop.run_in_executor(self._text_thread, list, map(change, part))
         return changed
 
-    async def _listed(self, request: Any, reader: Any, items: Iterable[_Item]) -> list[_Item]:
+    async def _listed(self, reader: Any, items: Iterable[_Item]) -> list[_Item]:
         """All of them; of a large request, and of text that is cut, beside the event loop."""
-        if reader is None and request.ByteSize() <= _SMALL:
+        if reader is None and messages_size() <= _SMALL:
             return list(items)
         loop, found, rest = asyncio.get_running_loop(), list[_Item](), iter(items)
         while part := await loop.run_in_executor(self._text_thread, list, itertools.islice(rest, _TEXTS_AT_A_TIME)):
             found += part
         return found
 
-    async def _aside(self, request: Any, function: Callable[..., _Result], *arguments: Any) -> _Result:
-        """Call a function; for a large request beside the event loop, so that others are answered meanwhile."""
-        if request.ByteSize() <= _SMALL:
+    async def _aside(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+        """Call a function; for a large request or answer beside the event loop: others are answered meanwhile."""
+        if messages_size() <= _SMALL:
             return function(*arguments)
         return await asyncio.get_running_loop().run_in_executor(self._text_thread, function, *arguments)
 
@@ -414,9 +413,9 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     def _describe(self, place: _Place) -> pb.Model:
         return convert.describe(place.name, place.model, self.limits, place.engine.device)
 
-    def _checked(self, response: _Message) -> _Message:
+    def _checked(self, response: bytes) -> bytes:
         """The response, if it can be sent: words may be longer than their mean length."""
-        check_cost(self.limits, answer=response.ByteSize(), steps=0)
+        check_cost(self.limits, answer=len(response), steps=0)
         return response
 
 
@@ -433,12 +432,14 @@ async def _all(parts: Iterable[Any]) -> list[Any]:
             task.cancel()
 
 
-def _rankings(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal]) -> pb.RerankResponse:
-    rankings, start = [], 0
-    for one in request.lists:
-        rankings.append(ranking(one, scores[start : start + len(one.hypotheses)], request))
-        start += len(one.hypotheses)
-    return pb.RerankResponse(rankings=rankings)
+def _rerank_answer(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal]) -> bytes:
+    ends = list(itertools.accumulate(len(one.hypotheses) for one in request.lists))
+    parts = (scores[start:end] for start, end in itertools.pairwise([0, *ends]))
+    return answers.rerank_answer(ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
+
+
+def _words(texts: Sequence[str | Refusal]) -> list[int]:
+    return [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
 
 
 def _work(

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 
 from nmt_core.serving.refusal import Refusal, busy, invalid
 
+REQUEST_COPIES = 3
+"""Of a request in memory: its bytes, its message and its texts."""
+
 
 class Shares:
     """Calls, streams or the like: at most ``most`` at once, and ``each`` of one client.
@@ -33,7 +36,7 @@ class Shares:
             yield
         finally:
             self.taken -= 1
-            _subtract(self._of, client, 1)
+            subtract(self._of, client, 1)
 
     def _refusal(self, problem: str) -> Refusal:
         return busy(f"{problem}; try again later", reason=self._reason, retry_after=1.0)
@@ -74,14 +77,20 @@ class Memory:
     def give(self, client: str, amount: int) -> None:
         """Take it back."""
         self.held -= amount
-        _subtract(self._of, client, amount)
+        subtract(self._of, client, amount)
 
 
 class Account:
-    """The memory of one request."""
+    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known."""
 
     def __init__(self, memory: Memory, client: str) -> None:
         self._memory, self._client, self.held = memory, client, 0
+        self.messages = 0
+
+    def charge_message(self, size: int) -> None:
+        """Hold a request of that size while it is handled. Raises Refusal."""
+        self.charge(REQUEST_COPIES * size)
+        self.messages += size
 
     def charge(self, amount: int) -> None:
         """Hold so many bytes more. Raises Refusal."""
@@ -91,10 +100,11 @@ class Account:
     def release(self) -> None:
         """Hold nothing."""
         self._memory.give(self._client, self.held)
-        self.held = 0
+        self.held = self.messages = 0
 
 
-def _subtract(counts: collections.Counter[str], client: str, amount: int) -> None:
+def subtract(counts: collections.Counter[str], client: str, amount: int) -> None:
+    """Count so many less of a client, who is forgotten when none are left."""
     counts[client] -= amount
     if not counts[client]:
         del counts[client]

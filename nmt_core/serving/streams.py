@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
+from nmt_core.serving.answers import in_stream
 from nmt_core.serving.call import charge_to, current_client
-from nmt_core.serving.cost import REQUEST_COPIES
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unavailable
 from nmt_core.serving.shares import Account, Memory
@@ -21,10 +21,17 @@ _LATER = ("QUEUE_FULL", "MEMORY_FULL")
 _log = logging.getLogger(__name__)
 
 
+class Asked(NamedTuple):
+    """A message of a stream, and its size in bytes."""
+
+    message: Any
+    size: int
+
+
 class Answer(NamedTuple):
     """How a stream is answered: ``make`` makes the response to one request, ``message`` is what it travels in."""
 
-    make: Callable[[Any], Awaitable[Any]]
+    make: Callable[[Any], Awaitable[bytes]]
     message: Callable[..., Any]
 
 
@@ -48,7 +55,7 @@ class Stream:
         if self._reader is not None:
             self._reader.cancel()
 
-    async def run(self, requests: AsyncIterator[Any]) -> None:
+    async def run(self, requests: AsyncIterator[Asked]) -> None:
         """Answer until the client has no more requests. Raises Refusal."""
         self._reader = asyncio.create_task(self._read(requests))
         unused = asyncio.create_task(self._until_unused())
@@ -68,11 +75,11 @@ class Stream:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _read(self, requests: AsyncIterator[Any]) -> None:
+    async def _read(self, requests: AsyncIterator[Asked]) -> None:
         await self._free.acquire()
-        async for message in requests:
+        async for asked in requests:
             self._used = time.monotonic()
-            task = asyncio.create_task(self._one(message))
+            task = asyncio.create_task(self._one(*asked))
             self._tasks.add(task)
             task.add_done_callback(self._finished)
             await self._free.acquire()
@@ -85,29 +92,29 @@ class Stream:
         elif self._reader is not None:  # the stream cannot go on; the task stays, to say why
             self._reader.cancel()
 
-    async def _one(self, message: Any) -> None:
+    async def _one(self, message: Any, size: int) -> None:
         """Answer one request. Raises Refusal when the answer is not taken."""
         name = message.id[:_LONGEST_ID]
         try:
             if len(message.id) > _LONGEST_ID:
                 raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
             with self._memory.account(current_client()) as account:
-                response = await self._patiently(message.request, account)
-                await self._write(self._answer.message(id=name, response=response))
+                response = await self._patiently(message.request, size, account)
+                await self._write(in_stream(name, response))
         except _Unread:
             raise
         except Refusal as refusal:
-            await self._write(self._answer.message(id=name, error=to_error(refusal)))
+            await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
         except Exception:
             _log.exception("a request of a stream failed")
-            await self._write(self._answer.message(id=name, error=to_error(internal())))
+            await self._write(self._answer.message(id=name, error=to_error(internal())).SerializeToString())
 
-    async def _patiently(self, request: Any, account: Account) -> Any:
+    async def _patiently(self, request: Any, size: int, account: Account) -> bytes:
         """The response. What is full holds the stream up instead of refusing what it sends."""
         charge_to(account)
         while True:
             try:
-                account.charge(REQUEST_COPIES * request.ByteSize())
+                account.charge_message(size)
                 return await self._answer.make(request)
             except Refusal as refusal:
                 if refusal.reason not in _LATER:
@@ -115,7 +122,7 @@ class Stream:
                 account.release()
                 await asyncio.sleep(min(refusal.retry_after or 1.0, 1.0))
 
-    async def _write(self, response: Any) -> None:
+    async def _write(self, response: bytes) -> None:
         """Write an answer, and wait until the network has taken it. Raises Refusal."""
         async with self._writing:
             await write(self._context, response, self._limits.unread_seconds)
@@ -127,7 +134,7 @@ class Stream:
         raise unavailable(f"the stream was not used for {self._limits.idle_seconds:g} s", reason="STREAM_IDLE")
 
 
-async def write(context: Any, response: Any, seconds: float) -> None:
+async def write(context: Any, response: bytes, seconds: float) -> None:
     """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
     try:
         async with asyncio.timeout(seconds):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -41,9 +41,9 @@ class Tracing:
         self._tracer = trace.get_tracer("nmt_core", VERSION)
 
     @contextlib.contextmanager
-    def span(self, call: Call, given: Iterable[tuple[str, Any]] | None) -> Iterator[None]:
+    def span(self, call: Call, metadata: Mapping[str, Any]) -> Iterator[None]:
         """A span around a call."""
-        parent = self._propagate.extract({key: value for key, value in given or () if isinstance(value, str)})
+        parent = self._propagate.extract({key: value for key, value in metadata.items() if isinstance(value, str)})
         kind = self._trace.SpanKind.SERVER
         name = f"{SERVICE}/{call.method}"
         with self._tracer.start_as_current_span(name, context=parent, kind=kind, record_exception=False) as span:

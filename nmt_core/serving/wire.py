@@ -65,6 +65,16 @@ def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
     return False
 
 
+def head(number: int, size: int) -> bytes:
+    """What comes before the ``size`` bytes of a field with a length; ``number`` below 16."""
+    found = bytearray([number << 3 | _LENGTH])
+    while size >= 0x80:
+        found.append(size & 0x7F | 0x80)
+        size >>= 7
+    found.append(size)
+    return bytes(found)
+
+
 def _varint(content: bytes, place: int) -> tuple[int, int]:
     """The number at a place, and the place behind it."""
     byte = content[place]

@@ -41,7 +41,7 @@ class ServerProcess:
         self._ready.set()
 
     def wait_ready(self) -> ServerProcess:
-        assert self._ready.wait(60)
+        assert self._ready.wait(180)
         assert any("ready on" in line for line in self.lines), self.lines
         return self
 

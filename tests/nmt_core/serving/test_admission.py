@@ -30,6 +30,7 @@ from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.test_streams import metrics_of, wait_for_quiet
 
 TOKEN = "a-token-of-many-letters"
+REFLECTION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 SCORE = "/nmt_core.v1.NmtService/Score"
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 
@@ -98,6 +99,21 @@ def test_a_message_that_is_compressed_is_refused(strict) -> None:
         request = pb.TranslateRequest(texts=["un " * 1000])
         code, _ = refusal_of(lambda: nmt_pb2_grpc.NmtServiceStub(channel).Translate(request, metadata=METADATA))
     assert code == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_questions_to_reflection_are_small_and_come_soon(strict) -> None:
+    with grpc.insecure_channel(strict.address) as channel:
+        ask = channel.stream_stream(REFLECTION)
+        for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
+            code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023
+            assert code == grpc.StatusCode.INVALID_ARGUMENT
+        health = channel.unary_unary("/grpc.health.v1.Health/Check")
+        assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
+    client = RudeClient(strict.address)
+    stream = client.call(REFLECTION, [("authorization", f"Bearer {TOKEN}")])
+    client.send_half(stream, 1000)
+    assert client.listen_until_ended([stream], 10)
+    client.close()
 
 
 def test_a_call_without_a_message_is_refused(strict) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +16,7 @@ import pytest
 
 from nmt_core.errors import InputError
 from nmt_core.serving.client import NmtClient
-from nmt_core.serving.log_writer import LogWriter
+from nmt_core.serving.log_writer import LogHandler, LogWriter
 from tests.nmt_core.serving.conftest import ROOT
 from tests.nmt_core.serving.test_streams import metrics_of
 
@@ -75,11 +77,42 @@ def test_lines_are_written_in_order_and_to_the_new_file_after_a_rotation(tmp_pat
     assert path.read_text() == "new\n"
 
 
+def test_a_log_that_is_opened_anew_again_and_again_keeps_one_file_open(tmp_path: Path) -> None:
+    log = LogWriter(str(tmp_path / "log"))
+    before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
+    for _ in range(300):
+        log.reopen()
+    assert len(os.listdir("/proc/self/fd")) <= before + 1
+    assert threading.active_count() == threads
+    log.write("last")
+    log.close()
+    assert (tmp_path / "log").read_text() == "last\n"
+
+
 def test_a_log_that_cannot_be_opened_is_an_error(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for name in ("missing/log", "fifo"):
         with pytest.raises(InputError, match="cannot be written"):
             LogWriter(str(tmp_path / name))
+
+
+def test_clients_who_go_before_they_are_told_fill_no_log(tmp_path: Path) -> None:
+    class ExecuteBatchError(Exception):
+        """As the library's."""
+
+    log, logger = LogWriter(str(tmp_path / "log")), logging.getLogger("test of the log")
+    handler = LogHandler(log)
+    logger.addHandler(handler)
+    for error in (ExecuteBatchError("gone"), ValueError("ours")):
+        try:
+            raise error
+        except Exception:
+            logger.exception("it failed")
+    logger.removeHandler(handler)
+    log.close()
+    content = (tmp_path / "log").read_text()
+    assert "gone" not in content
+    assert "ValueError: ours" in content
 
 
 def test_more_lines_than_are_kept_are_dropped(tmp_path: Path) -> None:

@@ -100,6 +100,11 @@ def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: 
     server.process.send_signal(signal.SIGHUP)
     eventually(lambda: any("expected NAME TOKEN" in line for line in server.lines))
     facts(server, Access(token=f"{TOKEN}-2"))
+    tokens.unlink()
+    os.mkfifo(tokens)  # nobody writes to it
+    server.process.send_signal(signal.SIGHUP)
+    eventually(lambda: any("is a pipe" in line for line in server.lines))
+    facts(server, Access(token=f"{TOKEN}-2"))
 
 
 def test_sigterm_while_models_are_loaded_is_a_clean_end() -> None:

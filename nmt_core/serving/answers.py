@@ -1,0 +1,140 @@
+"""Answers as bytes, put together of small pieces, so that no other thread waits long for Python meanwhile.
+
+A message's bytes are those of its fields one after the other (protobuf.dev/programming-guides/encoding); what
+would be large as Python values, the weights of attention, goes from an array to the bytes as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nmt_core.inference.alignment import hard_points
+from nmt_core.interfaces import PairScore
+from nmt_core.serving.convert import utf8
+from nmt_core.serving.refusal import Refusal, to_error
+from nmt_core.serving.wire import head
+from nmt_core.text.pharaoh import Points
+from nmt_core.v1 import nmt_pb2 as pb
+
+if TYPE_CHECKING:
+    from nmt_core.inference.translator import Translation
+
+_AT_A_TIME = 100  # items of a piece
+_ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the translations of a sentence
+
+
+def translate_answer(
+    found: Sequence[Sequence[Translation] | Refusal], shown: Sequence[Sequence[str]], attention: bool
+) -> bytes:
+    """A ``TranslateResponse`` with these n-best lists; ``shown`` are their texts."""
+    parts: list[bytes] = []
+    for one, texts in zip(found, shown, strict=True):
+        parts += _field(_ITEMS, _translations(one, texts, attention=attention))
+    return b"".join(parts)
+
+
+def score_answer(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest) -> bytes:
+    """A ``ScoreResponse`` with these scores."""
+    start = len(request.pairs)
+    parts = list(_scores(scores[:start]))
+    for group in request.groups:
+        parts += _field(2, _scores(scores[start : start + len(group.targets)]))
+        start += len(group.targets)
+    return b"".join(parts)
+
+
+def encode_answer(found: Sequence[tuple[Sequence[float], int] | Refusal]) -> bytes:
+    """An ``EncodeResponse`` with these vectors."""
+    vectors = (
+        pb.PhraseVector(error=to_error(one))
+        if isinstance(one, Refusal)
+        else pb.PhraseVector(values=one[0], unknown_words=one[1])
+        for one in found
+    )
+    return b"".join(part for vector in vectors for part in _field(_ITEMS, [vector.SerializeToString()]))
+
+
+def rerank_answer(rankings: Iterable[pb.Ranking]) -> bytes:
+    """A ``RerankResponse`` with these rankings."""
+    return b"".join(part for one in rankings for part in _field(_ITEMS, [one.SerializeToString()]))
+
+
+def in_stream(name: str, response: bytes) -> bytes:
+    """A response as one of a stream, with the id of its request."""
+    return b"".join([pb.ScoreStreamResponse(id=name).SerializeToString(), *_field(2, [response])])
+
+
+def _scores(scores: Sequence[PairScore | Refusal]) -> Iterator[bytes]:
+    """The scores of a response, or of a group."""
+    for start in range(0, len(scores), _AT_A_TIME):
+        part = scores[start : start + _AT_A_TIME]
+        if all(isinstance(score, Refusal) or score.attention is None for score in part):
+            yield pb.GroupScores(scores=map(_pair_score, part)).SerializeToString()
+            continue
+        for score in part:
+            yield from _field(_ITEMS, [_pair_score(score).SerializeToString(), *_weights(score)])
+
+
+def _pair_score(score: PairScore | Refusal) -> pb.PairScore:
+    """Without its attention."""
+    if isinstance(score, Refusal):
+        return pb.PairScore(error=to_error(score))
+    return pb.PairScore(
+        log_prob=score.log_prob,
+        unknown_source_words=score.unknown_source,
+        unknown_target_words=score.unknown_target,
+        word_log_probs=score.word_log_probs or (),
+        attention_columns=len(score.attention[0]) if score.attention is not None and len(score.attention) else 0,
+    )
+
+
+def _weights(score: PairScore | Refusal) -> list[bytes]:
+    if isinstance(score, Refusal) or score.attention is None:
+        return []
+    return _packed(pb.PairScore.ATTENTION_FIELD_NUMBER, score.attention)
+
+
+def _translations(nbest: Sequence[Translation] | Refusal, texts: Sequence[str], *, attention: bool) -> Iterator[bytes]:
+    """The n-best list of one sentence; ``texts`` is what is shown of each."""
+    if isinstance(nbest, Refusal):
+        yield pb.Translations(error=to_error(nbest)).SerializeToString()
+        return
+    for one, text in zip(nbest, texts, strict=True):
+        parts = [_translation(one, text).SerializeToString()]
+        if attention and one.attention is not None:
+            parts.append(_alignment(hard_points(one.attention, one.aligns)))
+            parts += _packed(pb.Translation.ATTENTION_FIELD_NUMBER, one.attention)
+        yield from _field(_ITEMS, parts)
+
+
+def _translation(found: Translation, text: str) -> pb.Translation:
+    """Without its attention."""
+    return pb.Translation(
+        text=utf8(text),
+        log_prob=found.log_prob,
+        score=found.score,
+        word_log_probs=found.word_log_probs,
+        words=map(utf8, found.words),
+        source_words=found.source_words,
+        systems=found.systems,
+        degraded=found.degraded,
+    )
+
+
+def _alignment(points: Points) -> bytes:
+    links = [pb.AlignmentPoint(source=source, target=target) for source, target in points]
+    return pb.Translation(alignment=links).SerializeToString()
+
+
+def _packed(number: int, weights: Any) -> list[bytes]:
+    """A field of packed floats."""
+    return _field(number, [np.asarray(weights, dtype="<f4").tobytes()])
+
+
+def _field(number: int, parts: Iterable[bytes]) -> list[bytes]:
+    """A field with the bytes of these parts."""
+    content = list(parts)
+    return [head(number, sum(map(len, content))), *content]

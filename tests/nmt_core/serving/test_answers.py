@@ -1,0 +1,81 @@
+"""Answers that are put together as bytes are what protocol buffers read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from nmt_core.inference.translator import Translation
+from nmt_core.interfaces import PairScore
+from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
+from nmt_core.serving.array_scorer import ArrayPairScorer
+from nmt_core.serving.refusal import invalid, to_error
+from nmt_core.text.target_order import TargetOrder
+from nmt_core.v1 import nmt_pb2 as pb
+
+REFUSED = invalid("texts", "no")
+WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
+
+
+def translation(words: int, attention: np.ndarray | None = None) -> Translation:
+    text = ("w",) * words
+    return Translation(" ".join(text), text, -1.5, -0.5, (-0.25,) * (words + 1), ("s", "t"), attention)
+
+
+@pytest.mark.parametrize("words", [0, 1, 40, 3000])  # the sizes of fields have one byte, two and three
+def test_translations(words: int) -> None:
+    found = [[translation(words), translation(1, WEIGHTS)], REFUSED, []]
+    answer = pb.TranslateResponse.FromString(translate_answer(found, [["é", "b"], [], []], attention=True))
+    first, second, third = answer.sentences
+    assert [one.text for one in first.translations] == ["é", "b"]
+    assert list(first.translations[0].words) == ["w"] * words
+    assert first.translations[0].word_log_probs == [-0.25] * (words + 1)
+    looking = first.translations[1]
+    assert (looking.log_prob, looking.score, list(looking.source_words)) == (-1.5, -0.5, ["s", "t"])
+    assert looking.attention == WEIGHTS.ravel().tolist()
+    assert [(point.source, point.target) for point in looking.alignment] == [(1, 0)]
+    assert second.error == to_error(REFUSED)
+    assert third == pb.Translations()
+    plain = pb.TranslateResponse.FromString(translate_answer(found, [["é", "b"], [], []], attention=False))
+    assert not plain.sentences[0].translations[1].attention
+
+
+@pytest.mark.parametrize("attention", [None, WEIGHTS, tuple(map(tuple, WEIGHTS.tolist()))])
+@pytest.mark.parametrize("count", [1, 250])
+def test_scores(count: int, attention) -> None:
+    request = pb.ScoreRequest(
+        pairs=[pb.Pair()] * count, groups=[pb.SourceGroup(targets=[""] * count), pb.SourceGroup(targets=["", ""])]
+    )
+    scores = [PairScore(-float(number), 1, 2, (-1.0, -2.0), attention) for number in range(2 * count + 1)]
+    answer = pb.ScoreResponse.FromString(score_answer([*scores, REFUSED], request))
+    found = [*answer.scores, *(score for group in answer.groups for score in group.scores)]
+    assert [len(group.scores) for group in answer.groups] == [count, 2]
+    assert [score.log_prob for score in found[:-1]] == [-float(number) for number in range(2 * count + 1)]
+    assert found[-1].error == to_error(REFUSED)
+    columns, weights = (0, []) if attention is None else (3, WEIGHTS.ravel().tolist())
+    for score in found[:-1]:
+        assert (score.unknown_source_words, score.unknown_target_words) == (1, 2)
+        assert score.word_log_probs == [-1.0, -2.0]
+        assert (score.attention_columns, score.attention) == (columns, weights)
+
+
+def test_vectors_and_answers_in_streams() -> None:
+    content = encode_answer([((0.5, 0.25), 1), REFUSED])
+    answer = pb.EncodeResponse.FromString(content)
+    assert (answer.vectors[0].values, answer.vectors[0].unknown_words) == ([0.5, 0.25], 1)
+    assert answer.vectors[1].error == to_error(REFUSED)
+    scores = score_answer([PairScore(-1.0)], pb.ScoreRequest(pairs=[pb.Pair()]))
+    streamed = pb.ScoreStreamResponse.FromString(in_stream("é 7", scores))
+    assert (streamed.id, streamed.response.scores[0].log_prob) == ("é 7", -1.0)
+    empty = pb.TranslateStreamResponse.FromString(in_stream("", b""))
+    assert empty.HasField("response")
+
+
+@pytest.mark.parametrize("order", TargetOrder)
+def test_attention_in_arrays_is_in_the_order_of_the_text(order: TargetOrder) -> None:
+    scorer = ArrayPairScorer.__new__(ArrayPairScorer)
+    scorer.order = order
+    weights = np.arange(12, dtype=np.float32).reshape(4, 3)
+    found = scorer.attention_of(weights, "written")
+    assert found.tolist() == list(order.attention(weights.tolist(), "written"))
+    assert not np.shares_memory(found, weights)
