@@ -6,6 +6,7 @@ lines are dropped and counted.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import queue
@@ -20,6 +21,7 @@ _AT_ONCE = 1_000  # lines of a write
 _TOGETHER = 0.02  # seconds from a line to the write that takes it and what has come meanwhile
 _LAST = 1.0  # seconds for what waits when the log is closed
 STANDARD_ERROR = "-"
+_GO_ON = "in the newer file"  # itself, not a line with these words
 
 
 class LogWriter:
@@ -54,7 +56,9 @@ class LogWriter:
             file: int | None = self._open()
             with self._exchange:
                 file, self._newer = self._newer, file
-            if file is not None:  # nothing was written to it
+            if file is None:
+                self._lines.put(_GO_ON)  # behind the lines that belong to the old file
+            else:  # nothing was written to it
                 os.close(file)
 
     def close(self) -> None:
@@ -80,11 +84,15 @@ class LogWriter:
             self._closing.wait(_TOGETHER)  # so that many lines wake this thread once
             while len(lines) < _AT_ONCE and not self._lines.empty():
                 lines.append(self._lines.get())
-            self._go_on()
-            self._write_all("".join(f"{line}\n" for line in lines if line is not None).encode("utf-8", "replace"))
+            for go_on, part in itertools.groupby(lines, key=lambda line: line is _GO_ON):
+                if go_on:
+                    self._go_on()
+                else:
+                    self._write_all("".join(f"{line}\n" for line in part if line is not None))
         self._written.set()
 
-    def _write_all(self, content: bytes) -> None:
+    def _write_all(self, text: str) -> None:
+        content = text.encode("utf-8", "replace")
         try:
             while content:
                 content = content[os.write(self._file, content) :]
