@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translation
-from nmt_core.interfaces import PairScore
+from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
 from nmt_core.serving.array_scorer import ArrayPairScorer
+from nmt_core.serving.models import open_served_model
 from nmt_core.serving.refusal import invalid, to_error
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
+from smt_bridge.features.coverage import attention_of_words
 
 REFUSED = invalid("texts", "no")
 WEIGHTS = np.arange(6, dtype=np.float32).reshape(2, 3) / 8
 
 
-def translation(words: int, attention: np.ndarray | None = None) -> Translation:
+def translation(words: int, attention: np.ndarray | None = None, **others: Any) -> Translation:
     text = ("w",) * words
-    return Translation(" ".join(text), text, -1.5, -0.5, (-0.25,) * (words + 1), ("s", "t"), attention)
+    return Translation(" ".join(text), text, -1.5, -0.5, (-0.25,) * (words + 1), ("s", "t"), attention, **others)
 
 
 @pytest.mark.parametrize("words", [0, 1, 40, 3000])  # the sizes of fields have one byte, two and three
 def test_translations(words: int) -> None:
-    found = [[translation(words), translation(1, WEIGHTS)], REFUSED, []]
+    hybrid = {"systems": ("moses", "nmt"), "degraded": True}
+    found = [[translation(words, **hybrid), translation(1, WEIGHTS)], REFUSED, []]
     answer = pb.TranslateResponse.FromString(translate_answer(found, [["é", "b"], [], []], attention=True))
     first, second, third = answer.sentences
     assert [one.text for one in first.translations] == ["é", "b"]
     assert list(first.translations[0].words) == ["w"] * words
     assert first.translations[0].word_log_probs == [-0.25] * (words + 1)
+    assert [(list(one.systems), one.degraded) for one in first.translations] == [(["moses", "nmt"], True), ([], False)]
     looking = first.translations[1]
     assert (looking.log_prob, looking.score, list(looking.source_words)) == (-1.5, -0.5, ["s", "t"])
     assert looking.attention == WEIGHTS.ravel().tolist()
@@ -69,6 +76,12 @@ def test_vectors_and_answers_in_streams() -> None:
     assert (streamed.id, streamed.response.scores[0].log_prob) == ("é 7", -1.0)
     empty = pb.TranslateStreamResponse.FromString(in_stream("", b""))
     assert empty.HasField("response")
+
+
+def test_features_of_hybrids_can_use_the_attention_of_a_served_model(folder: str) -> None:
+    served = open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
+    (score,) = served.scorer_of("surface").score([SentencePair("un deux", "one")], attention=True)
+    assert sum(attention_of_words(score)) < 2  # two rows that sum to 1, but for what the end of the source has
 
 
 @pytest.mark.parametrize("order", TargetOrder)

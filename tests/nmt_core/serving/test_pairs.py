@@ -73,6 +73,15 @@ def test_a_text_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert reader.seen == ["a", "b"]
 
 
+def test_factors_are_those_of_source_words() -> None:
+    same, plain = read_pairs([("a|b", ["a|b"]), ("a", ["a"])], "pairs", LIMITS, None, 1)
+    assert isinstance(same, ReadPair)
+    assert isinstance(plain, Refusal)
+    assert plain.reason == "WRONG_FACTORS"
+    (swapped,) = read_pairs([("a|b", ["a"])], "pairs", LIMITS, None, 1)
+    assert isinstance(swapped, ReadPair)
+
+
 def test_what_is_wrong_stays_in_its_place() -> None:
     pairs = read([("a", ["b", "c" * 101]), ("d" * 101, ["e", "f"])], Letters())
     assert [isinstance(one, Refusal) for one in pairs] == [False, True, True, True]
