@@ -13,7 +13,6 @@ from pydantic import Field, ValidationInfo, field_validator
 from nmt_core.config import Config
 
 USUAL_ROWS = 12  # of a sentence; one that has more is counted as so many times more source words
-MOST_LENGTH_NORMALIZATION = 10.0  # an exponent: beyond it powers of long lengths overflow
 _GNMT_OFFSET = 5.0  # of the length penalty, Wu et al. 2016, equation 14
 
 
@@ -44,8 +43,8 @@ class _OutputConfig(Config):
     between ``min_length`` and ``max_length_ratio`` * source words + ``max_length_extra`` words.
     """
 
-    length_normalization: float = Field(default=1.0, ge=0.0, le=MOST_LENGTH_NORMALIZATION, allow_inf_nan=False)
-    length_penalty: float | None = Field(default=None, ge=0.0, le=MOST_LENGTH_NORMALIZATION, allow_inf_nan=False)
+    length_normalization: float = Field(default=1.0, ge=0.0, le=10.0, allow_inf_nan=False)
+    length_penalty: float | None = Field(default=None, ge=0.0, le=10.0, allow_inf_nan=False)
     max_length_ratio: float = Field(default=2.0, ge=0.0, le=100.0, allow_inf_nan=False)
     max_length_extra: int = Field(default=10, ge=0, le=10_000)
     min_length: int = Field(default=0, ge=0, le=10_000)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from nmt_core.inference.search_config import MOST_LENGTH_NORMALIZATION
-
 
 @dataclass(frozen=True)
 class Limits:
@@ -27,7 +25,7 @@ class Limits:
     beam: int = 200
     nbest: int = 200
     length_ratio: float = 20.0
-    length_normalization: float = MOST_LENGTH_NORMALIZATION
+    length_normalization: float = 10.0
     steps: int = 50_000_000
     columns: int = 1_000
     message_bytes: int = 32 << 20
