@@ -27,12 +27,14 @@ examples:
   nmt-core annotate --scheme posunk --source train.tok.en.gz --target train.tok.fr.gz \\
       --alignment aligned.grow-diag-final-and.gz --source-vocabulary en.vocab --target-vocabulary fr.vocab \\
       --output posunk/train
-  nmt-core annotate --scheme copyable ... --output copyable/train.gz    (texts train.source.gz, train.target.gz)
-  nmt-core annotate --scheme posall ... --output - | head               (pairs with a tab between, no vocabularies)
+  nmt-core annotate --scheme posall --source train.tok.en.gz --target train.tok.fr.gz \\
+      --alignment aligned.grow-diag-final-and.gz --source-vocabulary en.vocab --target-vocabulary fr.vocab \\
+      --output - | head
 
-posunk/train.source and .target are the texts, posunk/train.source.vocab and .target.vocab the vocabularies to train
-with, which have the tokens of the scheme right behind <unk>. Train with 'copying: posunk'; decode and serve write
-words of the text then, and plain pairs are scored (docs/unknown-words.md). 'nmt-core vocab' makes vocabularies.
+posunk/train.source and .target are the texts (train.source.gz and so on for --output posunk/train.gz), and
+posunk/train.source.vocab and .target.vocab the vocabularies to train with, which have the tokens of the scheme right
+behind <unk>; '-' has pairs with a tab between, and no vocabularies. Train with 'copying: posunk'; decode and serve
+write words of the text then, and plain pairs are scored (docs/unknown-words.md). 'nmt-core vocab' makes vocabularies.
 Inputs are read twice: of a word aligned to several the link is taken that the text has most often.
 """
 

@@ -18,6 +18,7 @@ OTHERS = {
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
     "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
+    "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
