@@ -19,7 +19,7 @@ from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
-from nmt_core.inference.tree_walk import Floats, Scores, Walk, Weights, walk
+from nmt_core.inference.tree_walk import Floats, NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.ensembles import check_members
@@ -135,7 +135,8 @@ class ModelPairScorer:
         unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
         unknown_target = [words.count(UNKNOWN_ID) for words in targets]
         ends = (tree.edges_PL >= 0).sum(axis=1)
-        aligns, looked = self._looked(walks, tree)
+        aligns, attended = self._attended(walks)
+        nodes_E = np.concatenate([level.nodes for level in tree.levels])
         widths = [len(words) + 1 for words in sources[0]]
         for index, (total, source, target) in enumerate(
             zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
@@ -146,21 +147,23 @@ class ModelPairScorer:
                 unknown_source[source],
                 unknown_target[target],
                 tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None,
-                None if looked is None else self.attention_of(looked[index, :end, : widths[source]], aligns),
+                self.attention_of(
+                    _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], widths[source]), aligns
+                )
+                if attended
+                else None,
                 aligns,
             )
 
-    def _looked(self, walks: Sequence[Walk], tree: PrefixTree) -> tuple[Aligns, Weights | None]:
-        """Which words the rows of attention are of, and these: those of the members like the first that attends."""
+    def _attended(self, walks: Sequence[Walk]) -> tuple[Aligns, list[NodeAttention]]:
+        """Which words the rows of attention are of, and the attention of the members like the first that attends."""
         attended = [
             (loaded.model.aligns, one.attention)
             for loaded, one in zip(self.models, walks, strict=True)
             if one.attention is not None
         ]
-        if not attended:
-            return "written", None
-        aligns = attended[0][0]
-        return aligns, _attention_rows([rows for how, rows in attended if how == aligns], tree)
+        aligns = attended[0][0] if attended else "written"
+        return aligns, [attention for how, attention in attended if how == aligns]
 
     def attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
         """What an answer has of the weights of a pair."""
@@ -212,17 +215,10 @@ def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
     return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
 
 
-def _attention_rows(looking: Sequence[list[Weights]], tree: PrefixTree) -> Weights:
-    """For every pair and word where it looked, (P, L, S): the mean over members, of each of which it has the levels."""
-    pairs, length = tree.edges_PL.shape
-    rows_PLS = np.zeros((pairs, length, looking[0][0].shape[1]), dtype=np.float32)
-    first_edge = 0
-    for depth, level in enumerate(tree.levels):
-        live = np.flatnonzero(tree.edges_PL[:, depth] >= 0)
-        nodes = level.nodes[tree.edges_PL[live, depth] - first_edge]
-        rows_PLS[live, depth] = np.mean([member[depth][nodes] for member in looking], axis=0)
-        first_edge += len(level.words)
-    return rows_PLS
+def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:
+    """The attention of one pair, (L, S): the mean over ``members``."""
+    mean_LS: Weights = np.mean([member.of_path(nodes_L, width) for member in members], axis=0)
+    return mean_LS
 
 
 def choose_softmax(text: str) -> Softmax:

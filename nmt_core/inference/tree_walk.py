@@ -7,6 +7,8 @@ normaliser per node, and of the logits only those that are needed.
 
 from __future__ import annotations
 
+import bisect
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -31,15 +33,30 @@ MOST_POSITIONS = 4000  # words of its sources with padding: together they bound 
 _ON_GPU = 8  # times as many on a GPU, where a level of a few hundred nodes is over before the next is launched
 
 
-class Walk(NamedTuple):
-    """What came of a tree: log p of every edge, and where the nodes looked, where that was asked for.
+class NodeAttention:
+    """The attention weights of all nodes of a tree, each as wide as the longest source of its batch."""
 
-    ``attention`` has one array (N, S) per level, its rows in the order of the level's nodes; ``answers`` (A, ...) are
-    those to what was asked of unknown words.
+    def __init__(self, levels: Sequence[Sequence[Tensor]]) -> None:
+        self._levels = [[rows_NS.cpu().numpy() for rows_NS in batches] for batches in levels]
+        self._ends = [list(itertools.accumulate(map(len, batches))) for batches in self._levels]
+
+    def of_path(self, nodes_L: Ints, width: int) -> Weights:
+        """Of one node of every level, from the first on, over the first ``width`` source positions: (L, S)."""
+        rows = []
+        for batches, ends, node in zip(self._levels, self._ends, nodes_L.tolist(), strict=False):
+            batch = bisect.bisect_right(ends, node)
+            rows.append(batches[batch][node - ends[batch], :width])  # counted from the batch's end
+        return np.stack(rows)
+
+
+class Walk(NamedTuple):
+    """What came of a tree: log p of every edge, and the nodes' attention, where that was asked for.
+
+    ``answers`` (A, ...) are those to what was asked of unknown words.
     """
 
     log_probs_E: Floats
-    attention: list[Weights] | None
+    attention: NodeAttention | None
     answers: Tensor | None = None
 
 
@@ -96,24 +113,24 @@ def walk(
         return Walk(walk_contexts(model, tree, score=score), None)
     scores: list[Tensor] = []
     places: list[slice] = []
-    looked: list[list[Tensor]] = [[] for _ in tree.levels]
+    attention_rows: list[list[Tensor]] = [[] for _ in tree.levels]
     answers: list[Tensor] = []
     asked_places: list[Ints] = []
     widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places_of_levels = cut(tree, first, last)
         asked_here = None if asked is None else _asked_here(asked, levels, places_of_levels)
-        readouts, rows_looked, starts = _readouts(model, sources[first:last], levels, asked_here, attention=attention)
+        readouts, weights, starts = _readouts(model, sources[first:last], levels, asked_here, attention=attention)
         scores.append(_edge_scores(readouts, levels, score))
         places += places_of_levels
         if asked is not None and asked_here is not None:
             asked_places.append(np.concatenate([one.places for one in asked_here]))
             answers.append(asked.answer(torch.cat(starts), asked_places[-1]))
-        for level, rows_NS in enumerate(rows_looked):
-            looked[level].append(rows_NS)
+        for level, weights_NS in enumerate(weights):
+            attention_rows[level].append(weights_NS)
     # only now, so that a GPU works at one batch while the next is prepared
     log_probs_E = _put(torch.cat(scores), places, tree.edges)
-    attended = [_join(rows, int(widths_R.max())) for rows in looked] if looked[0] else None
+    attended = NodeAttention(attention_rows) if attention_rows[0] else None
     return Walk(log_probs_E, attended, _in_order(answers, asked_places) if answers else None)
 
 
@@ -149,11 +166,6 @@ def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
     return log_probs_E
 
 
-def _join(rows: Sequence[Tensor], width: int) -> Weights:
-    """A level's attention from the batches, filled up to ``width`` positions."""
-    return np.concatenate([np.pad(one.cpu().numpy(), ((0, 0), (0, width - one.shape[1]))) for one in rows])
-
-
 def _readouts(
     model: TranslationModel,
     sources: Sequence[Sentence],
@@ -162,22 +174,22 @@ def _readouts(
     *,
     attention: bool,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """What the generator reads at the nodes of every level, where they looked, and what is asked of them."""
+    """What the generator reads at the nodes of every level, their attention weights, and what is asked of them."""
     source = model.collate(sources)
     steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
     state = model.start(memory)
-    readouts, looked, starts = [], [], []
+    readouts, weights, starts = [], [], []
     for number, (level, words_N, parents_N, layout) in enumerate(zip(levels, *steps, strict=True)):
         step = model.step(words_N, state.select(parents_N), memory, layout)
         state, nodes = step.state, len(level.roots)
         readouts.append(step.readout_NL[:nodes])
         if attention and step.attention_NS is not None:
-            looked.append(step.attention_NS[:nodes].float())
+            weights.append(step.attention_NS[:nodes].float())
         if asked is not None:
             assert isinstance(model, SpellingModel)
             starts.append(model.spelling_starts(step, memory, _on(asked[number].nodes, model.device), layout))
-    return readouts, looked, starts
+    return readouts, weights, starts
 
 
 def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:

@@ -20,6 +20,7 @@ from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 from tests.nmt_core.inference.conftest import Markov, random_model
 
@@ -45,7 +46,7 @@ configs = st.builds(
     min_length=st.integers(0, 2),
     forbid_unknown=st.booleans(),
 )
-sentences = st.lists(st.integers(1, 5), max_size=9)
+sentences = st.lists(st.integers(1, 5), max_size=9).map(Sentence)
 
 
 @pytest.mark.parametrize("name", PREDICTORS)
@@ -148,7 +149,11 @@ def test_stopping_early_saves_steps(markov: Callable[..., TranslationModel]) -> 
     for exponent in (0.0, 1.0):
         search: BeamSearch[str] = BeamSearch(ModelPredictor(markov(table)))
         search.admit(
-            [Request("it", [2, 3], DecodingConfig(beam=4, max_length_extra=100, length_normalization=exponent))]
+            [
+                Request(
+                    "it", Sentence([2, 3]), DecodingConfig(beam=4, max_length_extra=100, length_normalization=exponent)
+                )
+            ]
         )
         steps[exponent] = 0
         while search.sentences:
@@ -164,14 +169,14 @@ def test_a_broken_sentence_does_not_disturb_others(markov: Callable[..., Transla
     predictor = ModelPredictor(markov(table))
     config = DecodingConfig(beam=3, max_length_extra=2)
     search: BeamSearch[int] = BeamSearch(predictor)
-    search.admit([Request(first, [first], config) for first in (2, 3, 4)])
+    search.admit([Request(first, Sentence([first]), config) for first in (2, 3, 4)])
     found: dict[int, list[Hypothesis]] = {}
     while search.sentences:
         found.update((done.key, done.hypotheses) for done in search.step())
     assert found[3] == []
     assert found[2] == found[4] == beam_search(predictor, pad([[2]]), config=config)[0]
     with pytest.raises(ModelError, match="not numbers"):
-        list(search_all(search, [Request(3, [3], config)], batch_tokens=10))
+        list(search_all(search, [Request(3, Sentence([3]), config)], batch_tokens=10))
 
 
 def test_the_batch_stays_full_and_memory_constant() -> None:
@@ -179,7 +184,7 @@ def test_the_batch_stays_full_and_memory_constant() -> None:
     search: BeamSearch[int] = BeamSearch(predictor)
     config = DecodingConfig(beam=3)
     lengths = [30] * 3 + [3 + number % 5 for number in range(200)]
-    requests = (Request(number, [2] * length, config) for number, length in enumerate(lengths))
+    requests = (Request(number, Sentence([2] * length), config) for number, length in enumerate(lengths))
     tokens, positions, remembered = [], [], []
     step = search.step
 
@@ -205,7 +210,7 @@ def test_cancelling_what_is_not_there_is_nothing() -> None:
     assert search.cancel(["x"]) == 0
     assert search.step() == []
     search.admit([])
-    search.admit([Request("a", [2, 3], DecodingConfig(beam=4))])
+    search.admit([Request("a", Sentence([2, 3]), DecodingConfig(beam=4))])
     assert (search.sentences, search.rows, search.keys, search.tokens) == (1, 1, ["a"], 3.0)
     search.step()
     assert search.rows == 4 or search.rows == 3

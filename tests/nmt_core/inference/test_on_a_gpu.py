@@ -31,6 +31,7 @@ from nmt_core.models.deep_fusion import fuse
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
+from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.pretended_gpu import PretendedGPU
 from tests.spelling_models import spelling_model
@@ -183,7 +184,7 @@ def test_decoding_waits_once_a_step(gpu: PretendedGPU | None) -> None:
         search = BeamSearch[int](ModelPredictor(model.model))
         config = DecodingConfig(beam=4, max_length_ratio=0, max_length_extra=6)
         before, steps = gpu.waits, 0
-        search.admit([Request(number, [2, 3, 4], config) for number in range(count)])
+        search.admit([Request(number, Sentence([2, 3, 4]), config) for number in range(count)])
         while search.sentences:
             search.step()
             steps += 1

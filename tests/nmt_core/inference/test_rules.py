@@ -22,12 +22,13 @@ from nmt_core.inference.rules import MOST_READINGS, Constraint, Progress, Rules
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.models.interface import TranslationModel
+from nmt_core.text.sentence import Sentence
 from tests.nmt_core.inference.conftest import random_model
 
 Words = tuple[int, ...]
 MakeModel = Callable[..., TranslationModel]
 Enumerate = Callable[..., dict[Words, float]]
-WORDS, LONGEST, SOURCE = 5, 4, [2, 3]
+WORDS, LONGEST, SOURCE = 5, 4, Sentence([2, 3])
 WIDE: dict[str, Any] = {"beam": 2000, "nbest": 2000, "max_length_ratio": 0, "max_length_extra": LONGEST}
 
 
@@ -148,7 +149,7 @@ constraints = st.builds(
 )
 requests = st.builds(
     lambda source, config, prefix, asked: Request(0, source, config, tuple(prefix), tuple(asked)),
-    st.lists(st.integers(1, 5), max_size=5),
+    st.lists(st.integers(1, 5), max_size=5).map(Sentence),
     st.builds(
         DecodingConfig,
         beam=st.integers(1, 9),
@@ -169,7 +170,7 @@ requests = st.builds(
 def test_a_beam_of_any_width_obeys_and_disturbs_no_other(kind: str, asked: list[Request[int]]) -> None:
     model = random_model(kind, words=7, seed=7)
     asked = [request._replace(key=number) for number, request in enumerate(asked)]
-    plain = Request(99, [2, 3, 4], DecodingConfig(beam=4))
+    plain = Request(99, Sentence([2, 3, 4]), DecodingConfig(beam=4))
     *found, undisturbed = search(model, *asked, plain)
     assert [one.words for one in undisturbed] == [one.words for one in search(model, plain)[0]]
     for request, hypotheses in zip(asked, found, strict=True):
@@ -188,7 +189,7 @@ def test_a_beam_of_any_width_obeys_and_disturbs_no_other(kind: str, asked: list[
 
 def test_constraints_that_need_too_many_words_are_refused() -> None:
     config = DecodingConfig(max_length_ratio=1.0, max_length_extra=0)
-    request = Request("a", [2, 3], config, constraints=(Constraint(((2, 3),)), Constraint(((4,),))))
+    request = Request("a", Sentence([2, 3]), config, constraints=(Constraint(((2, 3),)), Constraint(((4,),))))
     with pytest.raises(ConfigError, match="need 3 words; a translation may have 2"):
         _ = request.limit
     with pytest.raises(ConfigError, match="no translation was found"):
@@ -257,6 +258,8 @@ def test_places_are_divided_among_banks() -> None:
 def test_a_model_that_never_writes_a_word_is_made_to(markov: Callable[..., TranslationModel]) -> None:
     table = torch.zeros(6, 6, 5)
     table[:, :, 4] = -torch.inf
-    (found,) = search(markov(table), Request(0, [2], DecodingConfig(beam=3), constraints=(Constraint(((4,),)),)))
+    (found,) = search(
+        markov(table), Request(0, Sentence([2]), DecodingConfig(beam=3), constraints=(Constraint(((4,),)),))
+    )
     assert 4 in found[0].words
     assert found[0].log_prob == -math.inf
