@@ -264,7 +264,6 @@ class Engine:
                     continue
                 pause = self._pause(line)
                 if pause <= 0:
-                    lane.lines.move_to_end(line.key)
                     return (lane, line), None
                 pauses.append(pause)
         return None, min(pauses, default=None)
@@ -298,8 +297,10 @@ class Engine:
             for answer in answers:
                 line.running.pop(id(answer.entry), None)
             lane.used, lane.last = lane.used + seconds / lane.share, begin + seconds
-            if line.idle and len(lane.lines) > 32:  # clients choose options: keep the works of the latest only
-                del lane.lines[line.key]
+            if lane.lines.get(line.key) is line:
+                lane.lines.move_to_end(line.key)  # behind those that came meanwhile
+                if line.idle and len(lane.lines) > 32:  # clients choose options: keep the works of the latest only
+                    del lane.lines[line.key]
         self._done = 0.95 * self._done + sum(answer.entry.tokens for answer in answers)
         self._spent = 0.95 * self._spent + seconds
         self._deliver(answers)

@@ -10,11 +10,9 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.factors import SEPARATOR
@@ -24,7 +22,7 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
 from nmt_core.inference.translator import Translation, Translator, make_predictor
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
 from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
@@ -122,8 +120,8 @@ class ServedModel:
         """The work of a key."""
         match key:
             case Scoring(_, per_word, attention):
-                score = _attending if attention else _scoring
-                return BatchWork("score", lambda pairs: score(self.scorer, pairs, per_word=per_word))
+                score = functools.partial(self.scorer.score, per_word=per_word, attention=attention)
+                return BatchWork("score", score, choose=_together if attention else None)
             case Encoding() if self.encode is not None:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
@@ -222,34 +220,16 @@ def _proportions(models: Sequence[LoadedModel], *, attends: bool, together: int)
     return Proportions(mean, units if attends else 0, together)
 
 
-def _scoring(scorer: PairScorer, pairs: Sequence[SentencePair], *, per_word: bool) -> Sequence[PairScore]:
-    return scorer.score(pairs, per_word=per_word)
-
-
-def _attending(scorer: PairScorer, pairs: Sequence[SentencePair], *, per_word: bool) -> list[PairScore]:
-    """Pairs of like sizes at a time, so that what is padded is small, with each pair's weights in an array."""
+def _together(pairs: Sequence[SentencePair]) -> list[int]:
+    """Places of pairs of like sizes, the smallest first, whose weights, padded, are few enough; one pair at least."""
     sizes = [(pair.source.count(" ") + 2, pair.target.count(" ") + 2) for pair in pairs]
-    by_size = sorted(range(len(pairs)), key=lambda number: sizes[number])
-    scores: dict[int, PairScore] = {}
-    for group in _groups_by_weights([sizes[number] for number in by_size]):
-        numbers = [by_size[place] for place in group]
-        found = scorer.score([pairs[number] for number in numbers], per_word=per_word, attention=True)
-        for number, score in zip(numbers, found, strict=True):
-            weights = None if score.attention is None else np.asarray(score.attention, dtype=np.float32)
-            scores[number] = score._replace(attention=cast(Any, weights))  # used as rows of numbers
-    return [scores[number] for number in range(len(pairs))]
-
-
-def _groups_by_weights(sizes: Sequence[tuple[int, int]]) -> Iterator[range]:
-    """Ranges of items whose weights, padded to the widest and the longest, are few enough; one item at least."""
-    start, width, length = 0, 0, 0
-    for place, (source, target) in enumerate(sizes):
-        width, length = max(width, source), max(length, target)
-        if place > start and width * length * (place + 1 - start) > _WEIGHTS:
-            yield range(start, place)
-            start, width, length = place, source, target
-    if sizes:
-        yield range(start, len(sizes))
+    width, length, found = 0, 0, list[int]()
+    for place in sorted(range(len(pairs)), key=lambda place: sizes[place]):
+        width, length = max(width, sizes[place][0]), max(length, sizes[place][1])
+        if found and width * length * (len(found) + 1) > _WEIGHTS:
+            break
+        found.append(place)
+    return found
 
 
 def _searches(

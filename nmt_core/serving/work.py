@@ -72,6 +72,8 @@ class Work(Protocol):
 class BatchWork:
     """``run(items)`` answers every item, in order; a turn is one call, sized by how fast the last ones were.
 
+    Where tokens do not tell how long items take, ``choose(items)`` gives the places of those that a turn is for: one
+    at least. The others are done in the turns after it, and what has been cancelled by then is not done at all.
     When a call fails it is tried in halves, so that an item that cannot be done (or a batch that does
     not fit in memory) takes no other with it; after ``_PATIENCE`` failures the rest is given up.
     """
@@ -82,15 +84,21 @@ class BatchWork:
     _PATIENCE = 20
 
     def __init__(
-        self, kind: str, run: Callable[[Sequence[Any]], Sequence[Any]], *, most: int = 100_000, rate: float = 20_000.0
+        self,
+        kind: str,
+        run: Callable[[Sequence[Any]], Sequence[Any]],
+        *,
+        choose: Callable[[Sequence[Any]], Sequence[int]] | None = None,
+        most: int = 100_000,
+        rate: float = 20_000.0,
     ) -> None:
-        self.kind, self._run, self._most, self._rate = kind, run, most, rate
+        self.kind, self._run, self._choose, self._most, self._rate = kind, run, choose, most, rate
         self._entries: list[Entry] = []
         self._failures = 0
 
     @property
     def tokens(self) -> int:
-        """What the next turn will do."""
+        """What the next turns will do."""
         return sum(entry.tokens for entry in self._entries)
 
     def room(self, seconds: float) -> int:
@@ -107,8 +115,12 @@ class BatchWork:
         self._entries = [entry for entry in self._entries if id(entry) not in gone]
 
     def turn(self) -> list[Answer]:
-        """Run the batch."""
+        """Run the batch, or what is chosen of it."""
         entries, self._entries, self._failures = self._entries, [], 0
+        if self._choose is not None and entries:
+            chosen = set(self._choose([entry.item for entry in entries]))
+            self._entries = [entry for place, entry in enumerate(entries) if place not in chosen]
+            entries = [entry for place, entry in enumerate(entries) if place in chosen]
         tokens, begin = sum(entry.tokens for entry in entries), time.monotonic()
         answers = self._answers(entries)
         if not self._failures:

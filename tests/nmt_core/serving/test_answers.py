@@ -12,8 +12,9 @@ from nmt_core.inference.translator import Translation
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
 from nmt_core.serving.array_scorer import ArrayPairScorer
-from nmt_core.serving.models import open_served_model
+from nmt_core.serving.models import Scoring, open_served_model
 from nmt_core.serving.refusal import invalid, to_error
+from nmt_core.serving.work import Entry
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.coverage import attention_of_words
@@ -92,3 +93,12 @@ def test_attention_in_arrays_is_in_the_order_of_the_text(order: TargetOrder) -> 
     found = scorer.attention_of(weights, "written")
     assert found.tolist() == list(order.attention(weights.tolist(), "written"))
     assert not np.shares_memory(found, weights)
+
+
+def test_pairs_with_attention_are_done_some_at_a_time_the_smallest_first(folder: str) -> None:
+    served = open_served_model([folder], DecodingConfig(), device="cpu", dtype="float32")
+    pairs = [SentencePair(" ".join(["un"] * length), " ".join(["one"] * length)) for length in (1500, 2, 900, 990, 3)]
+    work = served.work(Scoring(served, attention=True))
+    work.admit([Entry(None, place, pair, 1) for place, pair in enumerate(pairs)])
+    turns = [[(answer.entry.place, answer.value.attention.shape) for answer in work.turn()] for _ in range(4)]
+    assert turns == [[(1, (3, 3)), (4, (4, 4))], [(2, (901, 901)), (3, (991, 991))], [(0, (1501, 1501))], []]

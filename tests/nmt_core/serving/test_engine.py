@@ -416,3 +416,35 @@ def test_work_that_waits_for_somebody_else_leaves_the_device_to_others() -> None
         return answer
 
     assert asyncio.run(scenario()) == ["done"]
+
+
+def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is_not_done() -> None:
+    ran: list[tuple[object, list]] = []
+    first, release = threading.Event(), threading.Event()
+
+    def run(key: object, items: list) -> list:
+        ran.append((key, items))
+        first.set()
+        assert release.wait(10)
+        return items
+
+    def open_work(key: object) -> BatchWork:
+        choose = (lambda items: [items.index(min(items))]) if key == "long" else None
+        return BatchWork("test", lambda items: run(key, list(items)), choose=choose)
+
+    async def scenario() -> tuple[list, list]:
+        engine = Engine(open_work)
+        long = asyncio.create_task(engine.submit("long", [3, 1, 2], tokens=[1, 1, 1]))
+        gone = asyncio.create_task(engine.submit("long", [4, 5], tokens=[1, 1]))
+        await until(first.is_set)
+        short = asyncio.create_task(engine.submit("short", ["x"], tokens=[1]))
+        await until(lambda: engine.waiting_tokens == 1)
+        gone.cancel()
+        await asyncio.sleep(0.01)
+        release.set()
+        answers = await long, await short
+        await engine.close()
+        return answers
+
+    assert asyncio.run(scenario()) == ([3, 1, 2], ["x"])
+    assert ran == [("long", [1]), ("short", ["x"]), ("long", [2]), ("long", [3])]
