@@ -240,7 +240,12 @@ def _searches(
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
     name = " + ".join(loaded.folder for loaded in models)
-    unknown = UnknownShare(name, logging.getLogger(__name__).warning, hint="Raw text needs 'raw' in the request")
+    unknown = UnknownShare(
+        name,
+        logging.getLogger(__name__).warning,
+        hint="Raw text needs 'raw' in the request",
+        characters=any(loaded.model.reads_text for loaded in models),
+    )
     if candidates is None:
         return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)
     lists = CandidateLists(

@@ -12,15 +12,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
+MANY_READ_BY_CHARACTERS = 0.5  # these models have small vocabularies, and read other words all the same
 _FIRST_LOOK = 1000  # words
 _FEWEST = 100
 
 
-class UnknownShare:
-    """Counts words until it has warned; ``name`` is the model's."""
+def reads_characters(signature: str) -> bool:
+    """Whether a scorer with this signature reads words outside its vocabulary by their characters.
 
-    def __init__(self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw") -> None:
+    >>> reads_characters("nmt:hybrid+hybrid|model:0a+0b|log:e"), reads_characters("nmt:rnnsearch|model:hybrid")
+    (True, False)
+    """
+    return "hybrid" in signature.partition("|")[0].partition(":")[2].split("+")
+
+
+class UnknownShare:
+    """Counts words until it has warned; ``name`` is the model's. More are usual where characters are read."""
+
+    def __init__(
+        self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw", characters: bool = False
+    ) -> None:
         self._name, self._warn, self._hint = name, warn, hint
+        self._many = MANY_READ_BY_CHARACTERS if characters else MANY
         self._words = self._unknown = 0
         self._warned = False
 
@@ -37,7 +50,7 @@ class UnknownShare:
             self._look()
 
     def _look(self) -> None:
-        if self._warned or self._unknown <= MANY * self._words:
+        if self._warned or self._unknown <= self._many * self._words:
             return
         self._warned = True
         share = f"{self._unknown:,} of the first {self._words:,} words ({100 * self._unknown / self._words:.0f} %)"

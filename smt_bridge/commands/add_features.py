@@ -381,9 +381,11 @@ class _WatchedScorer:
 
 
 def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
-    from nmt_core.text.unknown_share import UnknownShare
+    from nmt_core.text.unknown_share import UnknownShare, reads_characters
 
-    return scorer if warn is None else _WatchedScorer(scorer, UnknownShare(spec, warn, hint=""))
+    if warn is None:
+        return scorer
+    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", characters=reads_characters(scorer.signature)))
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 
@@ -9,9 +10,12 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.models import open_served_model
+from nmt_core.serving.running_search import SearchItem
 from smt_bridge.commands.main import main as bridge
 from tests.spelling_models import TARGET, spelling_model
 
@@ -83,3 +87,31 @@ def test_a_lexicon_is_of_no_use_to_it(folder: str, tmp_path: Path, capsys: pytes
         main(["serve", "--model", f"m={folder}", "--lexicon", f"m={tmp_path / 'lexicon'},lexicon", "--port", "0"]) == 2
     )
     assert "spells unknown words" in capsys.readouterr().err
+
+
+def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
+    folder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Every third is outside the small vocabulary; text of other words altogether is noticed all the same."""
+    names = ["".join(letters) for letters in itertools.product("abcd", repeat=4)]  # all different
+    common = ["--device", "cpu", "--quiet"]
+    for kind, source, target, warnings in (
+        ("usual", "the axolotl is", "la {} de", 0),
+        ("other", "tux quux lax", "abba dad {}", 1),
+    ):
+        path = {name: str(tmp_path / f"{kind}.{name}") for name in ("few", "source", "target", "nbest", "rich")}
+        targets = [target.format(name) for name in names]
+        lists = [f"{number} ||| {text} ||| A= 1 ||| -1" for number, text in enumerate(targets)]
+        lines = {"few": [source] * 34, "source": [source] * len(names), "target": targets, "nbest": lists}
+        for name, content in lines.items():
+            Path(path[name]).write_text("".join(f"{line}\n" for line in content))
+        decode = ["decode", "--model", folder, *common, "--input", path["few"]]
+        assert main([*decode, "--beam", "1", "--max-length-ratio", "0"]) == 0
+        assert main(["score", "--model", folder, *common, path["source"], path["target"]]) == 0
+        files = ["--source", path["source"], "--nbest", path["nbest"], "--output", path["rich"]]
+        assert bridge(["add-features", *files, "--scorer", folder, *common, "--jobs", "1"]) == 0
+        told = capsys.readouterr().err
+        assert told.count("unknown to the model") == 3 * warnings, told
+        search = open_served_model([folder], DecodingConfig(beam=1), device="cpu", dtype="float32").decoder(False)
+        search.admit([(number, SearchItem(source, DecodingConfig(beam=1))) for number in range(350)])
+        assert caplog.text.count("unknown to the model") == warnings
