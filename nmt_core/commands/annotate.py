@@ -6,6 +6,7 @@ import argparse
 import collections
 import contextlib
 import itertools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -74,7 +75,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--alignment", required=True, type=InputFile, metavar="F", help="its alignment, lines such as 0-0 1-2")
     add("--source-vocabulary", required=True, type=InputFile, metavar="F", help="the source words a model knows")
     add("--target-vocabulary", required=True, type=InputFile, metavar="F", help="the target words")
-    add("--output", required=True, type=Outputs.of, metavar="PREFIX", help="of the files to write; - for pairs alone")
+    add(
+        "--output",
+        required=True,
+        type=Outputs.of,
+        metavar="PREFIX",
+        help="of the files to write, in a folder that is made if need be; - for pairs alone",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -90,6 +97,7 @@ def run(args: argparse.Namespace) -> int:
     scheme = CopyScheme(args.scheme)
     source, target = Vocabulary.load(args.source_vocabulary), Vocabulary.load(args.target_vocabulary)
     source, target = with_tokens(source, scheme.source_tokens), with_tokens(target, scheme.target_tokens)
+    os.makedirs(os.path.dirname(args.output[0]) or ".", exist_ok=True)
     with contextlib.ExitStack() as stack:
         names = {stack.enter_context(readable_again(path)): path for path in files}
         copying = _with_links(scheme, source, target, names)

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.files.byte_order_mark import without_mark
 from nmt_core.files.compression import DAMAGED
 from nmt_core.files.reading import open_as_it_is, open_input
 
@@ -21,24 +22,26 @@ _LONGEST = 16  # MiB
 _BLOCK = 1 << 20  # not more than the least limit
 
 
-def read_lines(path: str, *, shown: str | None = None) -> Iterator[bytes]:
+def read_lines(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[bytes]:
     r"""Yield the lines of ``path``, in errors called ``shown``, as bytes without their ``\n``.
 
-    Raises InputError, naming the line, for an unreadable file, truncated or damaged compressed data, and a line
-    longer than the limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says).
+    A byte order mark at the start is left out, with a remark, unless the file is wanted ``as_it_is``. Raises
+    InputError, naming the line, for an unreadable file, truncated or damaged compressed data, and a line longer
+    than the limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says).
     """
-    return itertools.chain.from_iterable(read_line_blocks(path, shown=shown))
+    return itertools.chain.from_iterable(read_line_blocks(path, shown=shown, as_it_is=as_it_is))
 
 
-def read_line_blocks(path: str, *, shown: str | None = None) -> Iterator[list[bytes]]:
+def read_line_blocks(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[list[bytes]]:
     """The same lines, many at a time, which costs a fraction of the time; blocks depend on nothing but convenience."""
-    for block in read_blocks(path, shown=shown):
+    for block in read_blocks(path, shown=shown, as_it_is=as_it_is):
         yield block.removesuffix(b"\n").split(b"\n")
 
 
-def read_blocks(path: str, *, shown: str | None = None) -> Iterator[bytes]:
-    r"""The content, cut somewhere behind a ``\n``; raises as ``read_lines``."""
-    return _named_blocks(open_input(path), shown or path)
+def read_blocks(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[bytes]:
+    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``."""
+    blocks = _named_blocks(open_input(path), shown or path)
+    return blocks if as_it_is else without_mark(blocks, shown or path)
 
 
 def _named_blocks(opened: AbstractContextManager[BinaryIO], shown: str) -> Iterator[bytes]:

@@ -117,7 +117,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Stream the list through the features, or work through a file in parts; then write down what they were."""
-    from nmt_core.files import readable_again
+    from nmt_core.files import read_lines, readable_again
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
@@ -131,6 +131,7 @@ def run(args: argparse.Namespace) -> int:
     sidecar = _sidecar_path(args)
     before = _columns_before(args.nbest) if sidecar else {}
     with readable_again(args.source) as args.source_text:  # every worker reads it
+        next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
         if in_parts:
             next(_windows(args), None)  # a list that is refused leaves no job behind
             return _annotate_file(args, sidecar, before, jobs=jobs)

@@ -205,7 +205,7 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
     if quiet:
         return
     if window.content.startswith(b"\xef\xbb\xbf"):
-        _say(f"{window.path}: begins with a byte order mark; Moses takes it for a part of the first word")
+        _say(f"{window.path}: begins with a byte order mark; it stays, and Moses takes it for a part of the first word")
     columns = split_window(window)
     bracketed = bracketed_last_tokens(columns)
     if bracketed:

@@ -138,7 +138,7 @@ def _second(table: str) -> list[str]:
     if not Path(table + _SIDECAR).is_file():
         raise ConfigError(f"--second {table}: there is no {table}{_SIDECAR}, which generate-phrases writes beside it")
     columns = _added_columns(table, None)
-    line = next(read_lines(table), None)
+    line = next(read_lines(table, as_it_is=True), None)
     if line is None:
         raise FormatError(table, "the table is empty: nothing was generated")
     if count_scores(table, line) != len(columns):
@@ -251,7 +251,7 @@ def _check_table(table: str, feature: Feature, added: int) -> None:
     from smt_bridge.errors import FormatError, WiringError
     from smt_bridge.formats.phrase_table import count_scores
 
-    line = next(read_lines(table), None)
+    line = next(read_lines(table, as_it_is=True), None)
     if line is None:
         raise FormatError(table, "the file is empty; expected a phrase table")
     scores = count_scores(table, line)

@@ -56,10 +56,10 @@ def words_of_file(path: str, *, most: int) -> Words:
 def examine_text(path: str, *, most: int, tokenised: bool) -> Iterator[Finding]:
     """Carriage returns, byte order marks, bytes that are not UTF-8, blank lines and untokenised text."""
     returns = broken = blank = first_blank = 0
-    for number, line in enumerate(islice(read_lines(path), most or None), start=1):
+    for number, line in enumerate(islice(read_lines(path, as_it_is=True), most or None), start=1):
         if number == 1 and line.startswith(b"\xef\xbb\xbf"):
             yield warning(
-                f"{path}:1", "begins with a byte order mark", "remove it: it becomes a part of the first word"
+                f"{path}:1", "begins with a byte order mark", "remove it: to Moses it is a part of the first word"
             )
         returns += line.endswith(b"\r")
         try:

@@ -105,7 +105,7 @@ def read_windows(path: str) -> Iterator[Window]:
     if kind is not None:
         raise FormatError(path, f"is a binarised table ({kind}); give the text that it was made from")
     window = None
-    for content in cut_at_sources(read_blocks(path), size=WINDOW):
+    for content in cut_at_sources(read_blocks(path, as_it_is=True), size=WINDOW):
         if window is None:
             window = Window(path, 1, check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]), content)
         else:

@@ -13,16 +13,20 @@ from tests.docs.commands import ROOT, commands, parser
 GUIDE = (ROOT / "docs" / "guide-moses.md").read_text()
 
 
-@pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
-def test_settings_can_be_trained_with(kind: str) -> None:
-    (example,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
-    settings = yaml.safe_load(example)
-    if kind == "rnnencdec":
-        assert "`type: rnnencdec` and `phrase_table: phrase-table.gz`" in GUIDE
-        settings["model"] = {"type": "rnnencdec"}
-        data = {key: value for key, value in settings["data"].items() if key not in ("source", "target")}
-        settings["data"] = {**data, "phrase_table": "phrase-table.gz"}
-    assert RunConfig.from_mapping(settings, origin="guide").model.type == kind
+SETTINGS = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)]
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: str(settings["folder"]))
+def test_settings_can_be_trained_with(settings: dict[str, object]) -> None:
+    RunConfig.from_mapping(settings, origin="guide")
+    name = str(settings["folder"]).removeprefix("runs/")
+    assert f"`{name}.yaml`" in GUIDE
+    assert f"nmt-core train {name}.yaml" in GUIDE
+
+
+def test_every_model_that_the_guide_uses_is_trained_in_it() -> None:
+    used = set(re.findall(r"(?:scorer|--model|nmtreverse:)[ ]?(runs/\w+)", GUIDE))
+    assert used == {settings["folder"] for settings in SETTINGS}
 
 
 def test_rules_of_snakemake_are_commands() -> None:

@@ -64,6 +64,11 @@ def test_files(files: Path, scheme: str, source: str, target: str, capsys: pytes
     assert f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word" in told.err
 
 
+def test_the_folder_of_the_output_is_made(files: Path) -> None:
+    assert annotate(files, output="new/train") == 0
+    assert (files / "new" / "train.source").read_text() == PLAIN
+
+
 def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     class Input(io.TextIOWrapper):
         def fileno(self) -> int:
