@@ -12,6 +12,7 @@ _EXTRAS = {
     "cryptography": ("cryptography", "serve"),
     "prometheus_client": ("prometheus-client", "serve"),
     "ray": ("Ray", "ray"),
+    "shtab": ("shtab", "completion"),
 }
 _BASE = {"numpy", "pydantic", "yaml", "isal", "backports", "sacrebleu", "sacremoses", "tqdm"}
 

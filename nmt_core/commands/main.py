@@ -33,6 +33,7 @@ from nmt_core.commands import (
     tune_lm,
     vocab,
 )
+from nmt_core.commands.completion import SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
 from nmt_core.errors import NmtError
 from nmt_core.extras import what_is_missing
@@ -151,6 +152,13 @@ def parser_of(program: Program) -> argparse.ArgumentParser:
     parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
+    parser.add_argument(
+        "--print-completion",
+        action=PrintCompletion,
+        choices=SHELLS,
+        metavar="SHELL",
+        help=f"print the script that completes command lines in {', '.join(SHELLS[:-1])} or {SHELLS[-1]}",
+    )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in program.commands:
         subparser = subparsers.add_parser(

@@ -38,13 +38,24 @@ class Parser(argparse.ArgumentParser):
                 break
             if word.startswith("--") and " " not in word:
                 self._check_option(word.partition("=")[0])
-        command = next((word for word in words if not word.startswith("-")), None)
+        command = self._first_positional(words)
         if self._commands is not None and command is not None and command not in self._commands:
             self.error(f"there is no command {command!r}{closest(command, self._commands)}")
         found, left = super().parse_known_args(words, namespace)
         if left and self._commands is None:
             self.error(f"these arguments are too many: {' '.join(left)}")
         return found, left
+
+    def _first_positional(self, words: Iterable[str]) -> str | None:
+        """The first word that is neither an option nor the value of one."""
+        rest = iter(words)
+        for word in rest:
+            if not word.startswith("-"):
+                return word
+            option = self._option_string_actions.get(word)
+            if option is not None and option.nargs != 0:
+                next(rest, None)
+        return None
 
     def error(self, message: str) -> NoReturn:
         """End with exit code 2 and one line."""

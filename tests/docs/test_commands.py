@@ -21,6 +21,7 @@ OTHERS = {
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences"},
     "scripts/generate_proto.py": {"--check", "--release"},
+    "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
 }
 
 
@@ -66,7 +67,7 @@ def test_a_command_is_taken(place: str, command: Command) -> None:
 
 def options() -> set[str]:
     """Every option in the usage of a command."""
-    found = {"--debug", "--help", "--version"}
+    found = {"--debug", "--help", "--print-completion", "--version"}
     for name in PROGRAMS:
         for part in program_of(name).commands:
             for kind in ([], ["translate"], ["score"], ["health"]) if part.NAME == "client" else ([],):
