@@ -21,7 +21,6 @@ OTHERS = {
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences"},
     "scripts/generate_proto.py": {"--check", "--release"},
-    "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
 }
 
 
