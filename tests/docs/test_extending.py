@@ -37,7 +37,7 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert tried == "[[(0.0,), (1.0,)]]"
     rich = read_nbest(str(tmp_path / "dev.rich"))
     assert [entry.features["Question0"] for part in rich for entry in part.entries] == [(1,), (0,), (0,), *[(0,)] * 3]
-    # equal weights choose the first of each list, 3 of whose 6 words match the 5 of the references; the best choice are these
+    # equal weights choose the first of each list, 3 of whose 6 words match the 5 of the references
     at_start, tuned = map(float, scores.split(" -> "))
     assert at_start == pytest.approx(200 * 3 / (6 + 5), abs=0.01)
     assert tuned == 100
