@@ -28,7 +28,7 @@ _REFILL = 0.75  # of a full batch: below, waiting sentences are let in
 
 
 class BeamSearch(Generic[Key]):
-    """A running search. It belongs to one thread. With ``attention`` hypotheses say where the model looked.
+    """A running search. It belongs to one thread. With ``attention`` hypotheses have their attention weights.
 
     What a sentence gets does not depend on what else is searched, but for rounding.
     """

@@ -1,4 +1,4 @@
-"""A picture of where the model looked while it wrote, as Figure 3 of Bahdanau et al. 2015.
+"""A picture of the attention weights of a translation, as Figure 3 of Bahdanau et al. 2015.
 
 Source words stand along the top, target words down the side; black is a weight of 0, white of 1.
 Drawn with matplotlib, which is imported here only when a picture is asked for (extra ``viz``).

@@ -78,7 +78,7 @@ class Predictor(Protocol):
     def restrict_vocabulary(self, words_C: Tensor) -> Predictor:
         """The same over some target words alone (Jean et al. 2015, section 3.3).
 
-        ``words_C`` are ascending ids, the special words among them; words are told by their places in it.
+        ``words_C`` are ascending ids, the special words among them; words are counted by their places in it.
         Probabilities are renormalised over these words.
         """
         ...

@@ -58,7 +58,7 @@ class _Sentence(Generic[Key]):
     """What is known of a sentence beside the numbers in its table.
 
     ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules.
-    ``attention`` has for every step the first of its rows, and where they looked. ``numbers``: no log-probability
+    ``attention`` has for every step the first of its rows, and their weights. ``numbers``: no log-probability
     of its last step was NaN.
     """
 
@@ -77,7 +77,7 @@ class _Sentence(Generic[Key]):
         return _Sentence(request, rules, [Progress()] if rules else [])
 
     def attention_of(self, path: Path) -> Matrix | None:
-        """Where one hypothesis looked at each of its steps."""
+        """The attention weights of one hypothesis at each of its steps."""
         if not self.attention:
             return None
         steps = zip(path.rows, self.attention, strict=False)
@@ -87,7 +87,7 @@ class _Sentence(Generic[Key]):
 class SearchLane(Generic[Key]):
     """A running search of sentences whose memories stand side by side. It belongs to one thread.
 
-    With ``attention`` hypotheses say where the model looked; a sentence's attention is kept without padding and
+    With ``attention`` hypotheses have their attention weights; a sentence's attention is kept without padding and
     until the sentence is done.
     """
 

@@ -71,7 +71,7 @@ class Asked(NamedTuple):
 
 
 Scores = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Readouts (N, L), rows (E,) and words (E,) -> the score of each word at its row, as a ``Generator`` tells them."""
+"""Readouts (N, L), rows (E,) and words (E,) -> the score of each word at its row, as a ``Generator`` gives them."""
 
 
 class _Steps(NamedTuple):

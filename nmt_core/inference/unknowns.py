@@ -1,4 +1,4 @@
-"""What is written instead of ``<unk>``: the source word looked at most, or its entry in a lexicon.
+"""What is written instead of ``<unk>``: the source word of most attention, or its entry in a lexicon.
 
 Jean et al. (2015, section 4.1; heuristics 0, 1 and 2 of their code) and the Montréal system of WMT'15. The
 choice is a rule by name:
@@ -89,11 +89,11 @@ class UnknownReplacement:
         """
         if UNKNOWN not in words or not source_words:
             return tuple(words), NOTHING_REPLACED
-        looked = {target: source_words[source] for source, target in hard_points(attention, aligns)}
+        attended = {target: source_words[source] for source, target in hard_points(attention, aligns)}
         replaced, counts = list(words), NOTHING_REPLACED
         for place, word in enumerate(words):
             if word == UNKNOWN:
-                replaced[place], count = self.word_for(looked[place])
+                replaced[place], count = self.word_for(attended[place])
                 counts += count
         return tuple(replaced), counts
 

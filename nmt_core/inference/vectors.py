@@ -20,9 +20,9 @@ from nmt_core.data.batching import Padded, group_by_tokens
 from nmt_core.errors import ConfigError
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.context import Summary
 from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.encoder_decoder import EncoderDecoder
+from nmt_core.models.fixed_context import Summary
 from nmt_core.models.interface import Side, TranslationModel
 
 Vectors = npt.NDArray[np.float32]

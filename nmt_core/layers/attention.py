@@ -1,4 +1,4 @@
-"""Attention: how much a decoder looks at each position of its source.
+"""Attention: the weight of each position of a source for a decoder.
 
 An ``Attention`` says of which products of the annotations its keys are made and scores keys against a
 query; an ``AttentionContext`` is the attention of one loop over the annotations of B sentences; a ``Focus``
@@ -29,14 +29,14 @@ Energies = Callable[[Tensor], Tensor]
 
 
 class Attended(NamedTuple):
-    """Where hypotheses look: the sums weighted by their attention, and its weights."""
+    """The attention of hypotheses: the sums of what is attended to, and the weights."""
 
     context_NX: Tensor
     weights_NS: Tensor
 
 
 class Focus(NamedTuple):
-    """The part of its source that each row looks at: the positions s with abs(s - centre) <= radius.
+    """The part of its source that each row attends to: the positions s with abs(s - centre) <= radius.
 
     Where there is a ``point``, weights are multiplied by exp(-(s - point)^2 / (2 (radius / 2)^2)) and do not sum to 1
     (Luong et al. 2015, equation 10).
@@ -170,7 +170,7 @@ class AttentionContext:
         self.padding_BS = None if all(whole_positions(mask_BS)) else ~mask_BS
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
-        """Look from N states at the annotations of their B sentences; without ``layout``, N = B * K."""
+        """Attend from N states to the annotations of their B sentences; without ``layout``, N = B * K."""
         if layout is not None:
             return self._look_by_runs(query_NH, layout, focus)
         sentences = len(self.keys_BSA)

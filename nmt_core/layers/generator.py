@@ -74,7 +74,7 @@ class Generator(nn.Module, abc.ABC):
         return ()
 
     def restricted_to(self, words_C: Tensor) -> Generator:
-        """The distribution over some words alone, renormalised; words are told by their places among them."""
+        """The distribution over some words alone, renormalised; words are counted by their places among them."""
         return _Restricted(self, words_C)
 
     def _log_sum(self, readout_NL: Tensor) -> Tensor:

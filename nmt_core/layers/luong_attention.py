@@ -42,7 +42,7 @@ class LocationContext:
         self.blend = SharedRows(values_BSX)
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
-        """Look from N states; without ``layout``, N = B * K."""
+        """Attend from N states; without ``layout``, N = B * K."""
         energies_NP = self.energies(query_NH)
         precise = torch.promote_types(energies_NP.dtype, torch.float32)
         sentences, positions = self.mask_BS.shape
@@ -60,7 +60,7 @@ class LocationContext:
 
 
 Focusing = Callable[[Tensor, Tensor, Tensor | None], Focus]
-"""(states (N, H), source words of their sentences (N,), target positions (N,) or None) -> where they look."""
+"""(states (N, H), source words of their sentences (N,), target positions (N,) or None) -> their foci."""
 
 
 class Window(nn.Module, abc.ABC):
@@ -72,14 +72,14 @@ class Window(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def focusing(self) -> Focusing:
-        """Where states of one loop look."""
+        """The foci of the states of one loop."""
 
 
 class MonotonicWindow(Window):
     """p_t = t, or the last word (``local-m``, section 3.2)."""
 
     def focusing(self) -> Focusing:
-        """Where rows look: at their target position."""
+        """The focus of a row is its target position."""
 
         def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:
             assert place_N is not None
@@ -101,7 +101,7 @@ class PredictiveWindow(Window):
         values.energy(self.energy)
 
     def focusing(self) -> Focusing:
-        """Where states look."""
+        """The foci of states."""
         position = SharedMatrix(self.position.weight)
 
         def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:

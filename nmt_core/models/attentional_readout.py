@@ -23,7 +23,7 @@ from nmt_core.layers.luong_attention import (
 )
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.shared_product import SharedMatrix
-from nmt_core.models.context import keys_of
+from nmt_core.models.attentive_context import keys_of
 from nmt_core.models.interface import SOURCE_AXIS, Memory
 
 _LEAST = 1e-30
@@ -61,7 +61,7 @@ class AttentionalReadout(nn.Module):
 
     @property
     def counts_places(self) -> bool:
-        """Whether it has to be told the target position."""
+        """Whether it needs the target position."""
         return isinstance(self.window, MonotonicWindow)
 
     def remember(self, encoded: Encoded, states_BU: Tensor) -> SourceMemory:
@@ -121,7 +121,7 @@ class AttentionalLoop:
         return self.words_B[layout.sentences_N]
 
     def _shares(self, weights_NS: Tensor) -> Tensor:
-        """Weights that do not sum to 1 are told as shares."""
+        """Weights that do not sum to 1 are given as shares."""
         if isinstance(self.part.score, LocationAttention) or isinstance(self.part.window, PredictiveWindow):
             return weights_NS / weights_NS.sum(dim=1, keepdim=True).clamp(min=_LEAST)
         return weights_NS

@@ -111,7 +111,7 @@ class DeepLSTMConfig(LuongConfig):
 
 
 class Decoded(NamedTuple):
-    """What the decoder makes of known targets: what the generator reads, where it looked, the top layer's states."""
+    """What the decoder makes of known targets: what the generator reads, attention weights, the top layer's states."""
 
     readouts_BTH: Tensor
     attention_BTS: Tensor | None
@@ -205,7 +205,7 @@ class DeepLSTM(TranslationModel):
         return DeepState(states_BU, fed_BH, place_B)
 
     def step(self, previous_N: Tensor, state: State, memory: Memory, layout: Layout | None = None) -> Step:
-        """Read the word before, ``</s>`` at the beginning, and then look."""
+        """Read the word before, ``</s>`` at the beginning, and then attend."""
         assert isinstance(state, DeepState) and isinstance(memory, SourceMemory)
         (inputs_NG,) = self.target_embedding.apply_once(
             _read(previous_N), lambda embedded: [self.word_inputs(embedded)]

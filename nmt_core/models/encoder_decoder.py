@@ -1,16 +1,16 @@
 """Models made of parts: an encoder, a decoder, and the generator of words.
 
 ``RecurrentDecoder`` is the decoder of Cho et al. 2014 and Bahdanau et al. 2015, made of parts too: the
-vectors of the words written, recurrent layers, a ``Context`` that tells it of the source (attention, one
-vector, or nothing), and a readout. ``order`` says in which order a step works:
+vectors of the words written, recurrent layers, a ``Context`` of the source (attention, one vector,
+or nothing), and a readout. ``order`` says in which order a step works:
 
 - ``look-generate-update`` (the authors' code; Jean et al. 2015b, Table 1): c_i from s_{i-1}; the word
   y_i from (s_{i-1}, y_{i-1}, c_i); then s_i from (s_{i-1}, y_i, c_i). Here ``step`` is given y_{i-1},
-  so it first finishes the update that was waiting for it, then looks and generates.
+  so it first finishes the update that was waiting for it, then attends and generates.
 - ``conditional`` (Bahdanau et al., main text, equation 4): c_i from s_{i-1}; s_i from
   (s_{i-1}, y_{i-1}, c_i); y_i from (s_i, y_{i-1}, c_i).
 
-With several layers the first one looks at the source and reads the context; the others read the one
+With several layers the first one attends to the source and reads the context; the others read the one
 below, and what the last gives out is read out.
 
 Shapes: as in ``nmt_core.layers``; U_1 is the state of the first layer.
@@ -34,7 +34,8 @@ from nmt_core.layers.generator import Generator
 from nmt_core.layers.reader import Reader
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
-from nmt_core.models.context import AttentiveContext, Context
+from nmt_core.models.attentive_context import AttentiveContext
+from nmt_core.models.context import Context
 from nmt_core.models.interface import NO_WORD, KnownTargets, Memory, Side, State, Step, TranslationModel
 
 Order = Literal["look-generate-update", "conditional"]
@@ -125,7 +126,7 @@ class DecoderState(State):
 
 
 class RecurrentDecoder(Decoder):
-    """See the module's docstring. ``initial`` makes s_0 of what the context tells at first (None: zeros)."""
+    """See the module's docstring. ``initial`` makes s_0 of ``context.first`` (None: zeros)."""
 
     def __init__(
         self,
@@ -162,49 +163,49 @@ class RecurrentDecoder(Decoder):
         """Advance by one word."""
         assert isinstance(state, DecoderState)
         inputs_NG, *word_part = self.embedding.apply_once(previous_N, self._parts_of_word)
-        view = self.context.over(memory, layout, len(previous_N))
+        context = self.context.over(memory, layout, len(previous_N))
         if self.waits and not (layout is not None and layout.beginning):
-            updated = self._updated(state, inputs_NG, view.told(state.context_NG))
+            updated = self._updated(state, inputs_NG, context.pending_gates(state.context_NG))
             state = _where(previous_N == NO_WORD, state, updated)
-        sight = view.look(self.cell.hidden_part(state.hidden_NU))
+        terms = context.attend(self.cell.hidden_part(state.hidden_NU))
         if not self.waits:
-            state = self._updated(state, inputs_NG, sight.gates_NG)
+            state = self._updated(state, inputs_NG, terms.gates_NG)
         top_NH = self._top(state)
-        context_part = sight.readout_NX
+        context_part = terms.readout_NX
         if addition is not None:
             context_part = addition(top_NH) if context_part is None else context_part + addition(top_NH)
         readout_NL = self.readout.join(top_NH, word_part[0] if word_part else None, context_part)
-        kept_NG = sight.gates_NG if state.context_NG is not None else None
-        return Step(readout_NL, DecoderState(state.hidden_NU, state.upper_NU, kept_NG), sight.weights_NS)
+        kept_NG = terms.gates_NG if state.context_NG is not None else None
+        return Step(readout_NL, DecoderState(state.hidden_NU, state.upper_NU, kept_NG), terms.weights_NS)
 
     def known_targets(self, words_BT: Tensor, memory: Memory, addition: Addition | None = None) -> KnownTargets:
         """As ``step``, with all that does not depend on the recurrence outside the loop."""
         shifted_BTE = self.embedding.shifted(words_BT)
         inputs_BTG = self.inputs(self.upper.variational(shifted_BTE))
-        view = self.context.over_all(memory)
+        context = self.context.over_all(memory)
         first_BU = self._first(memory).to(inputs_BTG.dtype)
         cell = self.cell.recurrence(self.upper.variational.kept(self.cell.hidden_part(first_BU)))
         state_BU, hiddens = first_BU, []
         for position, inputs_BG in enumerate(inputs_BTG.unbind(dim=1)):
             if self.waits and position > 0:
-                state_BU = cell(inputs_BG, state_BU, view.gates())
-            view.look(self.cell.hidden_part(state_BU))
+                state_BU = cell(inputs_BG, state_BU, context.gates())
+            context.attend(self.cell.hidden_part(state_BU))
             if not self.waits:
-                state_BU = cell(inputs_BG, state_BU, view.gates())
+                state_BU = cell(inputs_BG, state_BU, context.gates())
             hiddens.append(self.cell.hidden_part(state_BU))
         top_BTH, _ = self.upper.run(torch.stack(hiddens, dim=1), self._run_upper)
-        context_part = view.readouts()
+        context_part = context.readouts()
         if addition is not None:
             context_part = addition(top_BTH) if context_part is None else context_part + addition(top_BTH)
         readouts_BTL: Tensor = self.readout(top_BTH, shifted_BTE, context_part)
-        return KnownTargets(readouts_BTL if self.dropout is None else self.dropout(readouts_BTL), view.attention())
+        return KnownTargets(readouts_BTL if self.dropout is None else self.dropout(readouts_BTL), context.attention())
 
     def _first(self, memory: Memory) -> Tensor:
         """s_0 = tanh(W_s x + b_s), or zeros."""
-        told_BH = self.context.first(memory)
+        source_BH = self.context.first(memory)
         if self.initial is None:
-            return self.embedding.weight.new_zeros(len(told_BH), self.cell.state_size)
-        return self.cell.state_of(torch.tanh(self.initial(told_BH)))
+            return self.embedding.weight.new_zeros(len(source_BH), self.cell.state_size)
+        return self.cell.state_of(torch.tanh(self.initial(source_BH)))
 
     def _parts_of_word(self, embedded: Tensor) -> list[Tensor]:
         part = self.readout.of_word(embedded)

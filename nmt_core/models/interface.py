@@ -138,7 +138,7 @@ class State(Rows):
 
 
 class Step(NamedTuple):
-    """One advance: what the generator reads, the new state, and where the model looked.
+    """One advance: what the generator reads, the new state, and the attention weights.
 
     ``readout_NL`` goes into the model's ``generator``; ``attention_NS`` sums to 1 over the source positions
     (``</s>`` among them) and is None for models without attention.
@@ -150,7 +150,7 @@ class Step(NamedTuple):
 
 
 class KnownTargets(NamedTuple):
-    """What the generator reads at every position of known targets, and where the model looked, as in ``Step``.
+    """What the generator reads at every position of known targets, and the attention weights, as in ``Step``.
 
     ``starts_MH`` are what the spellings of words that are spelled begin with, sentence after sentence.
     """
@@ -165,7 +165,7 @@ class TranslationModel(nn.Module, abc.ABC):
 
     @property
     def attends(self) -> bool:
-        """Whether steps say where the model looked."""
+        """Whether steps have attention weights."""
         return False
 
     @property
@@ -237,9 +237,9 @@ class TranslationModel(nn.Module, abc.ABC):
             step = self.step(previous, state, memory)
             steps.append(step)
             previous, state = words_BT[:, position], step.state
-        looked = [step.attention_NS for step in steps if step.attention_NS is not None]
+        attention = [step.attention_NS for step in steps if step.attention_NS is not None]
         readouts_BTL = torch.stack([step.readout_NL for step in steps], dim=1)
-        return KnownTargets(readouts_BTL, torch.stack(looked, dim=1) if looked else None)
+        return KnownTargets(readouts_BTL, torch.stack(attention, dim=1) if attention else None)
 
     def forward(self, batch: Batch) -> Tensor:
         """Log p of every target word given the words before it, (B, T); 0 at padding.

@@ -22,8 +22,8 @@ from nmt_core.layers.initialisation import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import RecurrentEncoder, UpperLayers
-from nmt_core.models.context import FixedContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
+from nmt_core.models.fixed_context import FixedContext
 from nmt_core.models.recurrent_config import TranslationConfig
 
 

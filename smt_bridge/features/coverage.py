@@ -1,4 +1,4 @@
-"""Whether every source word was looked at: what a model with attention leaves untranslated.
+"""Whether every source word had attention: what a model with attention leaves untranslated.
 
 Wu et al. 2016 ("Google's Neural Machine Translation System", section 7) add to a hypothesis
 sum_i log min(sum_j a_ji, 1) over the source words i, where a_ji is the attention of target word j.
@@ -20,11 +20,11 @@ _COVERED = 0.5
 
 def coverage(pair: SentencePair, score: PairScore) -> tuple[float, float]:
     """The penalty of Wu et al. (0 is full coverage), and the fraction of source words below half a look."""
-    looked = attention_of_words(score)
-    if not looked:
+    attended = attention_of_words(score)
+    if not attended:
         return 0.0, 0.0
-    penalty = math.fsum(math.log(min(max(total, FLOOR), 1.0)) for total in looked)
-    return penalty, sum(total < _COVERED for total in looked) / len(looked)
+    penalty = math.fsum(math.log(min(max(total, FLOOR), 1.0)) for total in attended)
+    return penalty, sum(total < _COVERED for total in attended) / len(attended)
 
 
 def attention_of_words(score: PairScore) -> list[float]:
