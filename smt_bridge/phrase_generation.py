@@ -201,7 +201,8 @@ def generate_chunk(sources: Sources, generation: Generation) -> Generated:
 
 def _fitting(source: str, targets: Sequence[str], generation: Generation) -> tuple[list[SentencePair], Counts]:
     """Distinct pairs that can be written and have a fitting length, of words that are known."""
-    distinct = [target for target in dict.fromkeys(targets) if target]
+    normal = (" ".join(filter(None, target.split(" "))) for target in targets)  # subwords may be mere blanks
+    distinct = [target for target in dict.fromkeys(normal) if target]
     rules, words = generation.rules, source.count(" ") + 1
     longest = min(rules.most_words, math.floor(words * rules.largest_ratio + 1e-9))
     shortest = math.ceil(words / rules.largest_ratio - 1e-9)

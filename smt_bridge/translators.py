@@ -17,6 +17,7 @@ from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_addr
 
 FEATURE = "NMT0"
 _ITEMS = 4000  # targets of one request
+_PIECES = 4  # of a word, that a model of subwords may write
 
 
 class SearchOptions(NamedTuple):
@@ -30,7 +31,8 @@ class SearchOptions(NamedTuple):
 class GenerationOptions(NamedTuple):
     """How targets of phrases are generated: the ``nbest`` best of a beam, or, where there are any, ``samples``.
 
-    A target may have up to ``most_words`` words and one, but never ``<unk>``.
+    A target may have up to ``most_words`` words and one, of a model of subwords four times as many pieces, but never
+    ``<unk>``.
     """
 
     beam: int = 12
@@ -48,7 +50,7 @@ class GenerationOptions(NamedTuple):
             if self.samples is None
             else {"samples": self.samples, "seed": self.seed, "temperature": self.temperature}
         )
-        lengths = {"length_normalization": 0.0, "max_length_ratio": max(0.0, self.most_words - 9.0)}
+        lengths = {"length_normalization": 0.0, "max_length_ratio": min(max(0.0, self.most_words - 9.0), 100.0)}
         return {**how, **lengths, "forbid_unknown": True}
 
 
@@ -173,6 +175,7 @@ def open_generator(
     from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
     from nmt_core.inference.text_forms import scorer_of_form
     from nmt_core.inference.translator import Translator
+    from nmt_core.models.raw_text import shared_preparation
 
     config: DecodingConfig | SamplingConfig
     if generation.samples is None:
@@ -180,6 +183,9 @@ def open_generator(
     else:
         config = SamplingConfig.from_mapping({**generation.request, "by_text": True}, origin="the samples")
     models = _load(spec, options)
+    preparation = shared_preparation(models)
+    if preparation is not None and preparation.cuts("target"):
+        config = config.lengthened(_PIECES)
     local = ModelPairScorer(models, softmax=choose_softmax(options.softmax))
     return LocalGenerator(Translator(models, config=config)), scorer_of_form(models, local, "surface")
 

@@ -19,7 +19,7 @@ from nmt_core.files import open_replacement
 from nmt_core.preparation.models import model_name, model_names, open_steps
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.replay import Replay
-from nmt_core.preparation.settings import LEARNED, PLAIN, settings_for
+from nmt_core.preparation.settings import LEARNED, PLAIN, Learned, settings_for
 from nmt_core.preparation.steps import LineStep, Side
 from nmt_core.preparation.surface import SurfaceReader
 from nmt_core.preparation.tokenization import Tokenization, TokenizationConfig
@@ -28,7 +28,7 @@ from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary
 
 MOST_BYTES = 1 << 28  # of a file
-_CUTTING = ("compounds", "subwords")
+_CUTTING: tuple[Learned, ...] = ("compounds", "subwords")
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,10 @@ class CarriedPreparation:
     def open_side(self, side: Side) -> Replay:
         """The steps of one side."""
         return Replay(self._open(side, (*PLAIN, *LEARNED)))
+
+    def cuts(self, side: Side) -> bool:
+        """Whether it makes several words of one."""
+        return any(side in self.record.settings.sides_of(step) for step in _CUTTING)
 
     def open_words(self, side: Side) -> Replay:
         """The steps that cut words, whose ``undo`` makes words again; truecased and tokenised text stays so."""

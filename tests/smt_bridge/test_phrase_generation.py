@@ -56,7 +56,7 @@ def generated(targets: list[str], scores: dict[str, float | PairScore], *, sourc
 
 def test_distinct_targets_come_out_best_first_with_what_the_scorer_says() -> None:
     scores = {"y": LN[0.25], "x": LN[0.5], "w": LN[0.25]}
-    counts = generated(["y", "x", "y", "w", ""], scores, lines=["x ||| 0.5", "w ||| 0.25", "y ||| 0.25"])
+    counts = generated(["y", "x", "y ", " w", "", " "], scores, lines=["x ||| 0.5", "w ||| 0.25", "y ||| 0.25"])
     assert counts == Counts(1, 1, generated=3, written=3, sources_written=1, log_prob=counts.log_prob)
     assert counts.log_prob == pytest.approx(LN[0.5] + 2 * LN[0.25])
 

@@ -53,6 +53,7 @@ def generate(models: Path, output: Path, *options: str) -> list[list[str]]:
 
 def test_a_wide_beam_finds_all_and_scores_are_those_of_the_scorer(models: Path, table: Path, tmp_path: Path) -> None:
     wide = ["--beam", "40", "--nbest", "40", "--keep", "40", "--minimum-share", "0", "--max-words", "2"]
+    generate(models, tmp_path / "any", "--table", str(table), "--max-words", "1000")  # three times the source is less
     found = generate(models, tmp_path / "new", "--table", str(table), *wide)
     targets = {" ".join(words) for length in (1, 2) for words in itertools.product(("one", "two"), repeat=length)}
     got = {source: [row[1] for row in found if row[0] == source] for source in ("deux", "un", "un deux", "un un un")}
@@ -88,6 +89,20 @@ def test_the_bytes_depend_on_no_block_and_no_part(
     assert record["added"] == ["p(target|source)", "p(source|target)"]
     assert record["scores_before"] == 0
     assert 0 < record["counts"]["written"] == len((tmp_path / "one").read_bytes().splitlines())
+
+
+def test_several_processes_write_what_one_does(models: Path, tmp_path: Path) -> None:
+    words = [" ".join(one) for length in range(1, 11) for one in itertools.product(("deux", "un"), repeat=length)]
+    table = tmp_path / "large"
+    table.write_text("".join(f"{source} ||| one ||| 0.5\n" for source in sorted(words)[:1200]))  # two blocks
+    options = ["--table", str(table), "--reverse-scorer", str(models / "reverse"), "--samples", "5"]
+    generate(models, tmp_path / "one", *options)
+    generate(models, tmp_path / "two", *options, "--jobs", "2")
+    assert (tmp_path / "two").read_bytes() == (tmp_path / "one").read_bytes()
+    counts = [json.loads((tmp_path / f"{name}.json").read_bytes())["counts"] for name in ("one", "two")]
+    assert counts[0] == counts[1]
+    assert counts[0]["written"] > 300
+    assert not (tmp_path / "two.parts").exists()
 
 
 def test_samples_of_a_source_are_the_same_in_any_input(models: Path, table: Path, tmp_path: Path) -> None:

@@ -12,7 +12,9 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
+from smt_bridge.scorers import ScorerOptions
 from smt_bridge.signature import read_sidecar
+from smt_bridge.translators import GenerationOptions, open_generator
 from tests.prepared_models import KINDS, make_model
 
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]
@@ -88,3 +90,13 @@ def test_a_list_of_other_conventions_is_noticed(
         (tmp_path / "source").write_text("\u0416 plan\n" * sentences)
         assert main(["add-features", *files_in(tmp_path, f"out{sentences}"), *options]) == 0
         assert capsys.readouterr().err.count("are unknown to the model") == warnings
+
+
+def test_generated_phrases_are_limited_in_words_not_in_pieces(model: Path) -> None:
+    loaded = load_model(str(model))
+    assert loaded.preparation is not None
+    reader = loaded.preparation.open_surface("target", loaded.target)
+    generator, _ = open_generator(str(model), GenerationOptions(samples=300), ScorerOptions())
+    (drawn,) = generator.generate(["the man sees the plan &apos;s dog"])
+    pieces = [len(reader.read(target).text.split()) for target in drawn]
+    assert max(pieces) > 16  # a target of seven words has more than ten pieces
