@@ -32,12 +32,14 @@ class Cost(NamedTuple):
 class Proportions(NamedTuple):
     """What costs depend on besides the request: mean bytes of a target word, and units of the attention (0: none).
 
-    ``together`` are the source positions times beam that are searched together.
+    ``together`` are the source positions times beam that are searched together, ``tokens_of_a_word`` what a model of
+    annotated text writes for each word.
     """
 
     word_bytes: float = 8.0
     attention_units: int = 0
     together: int = 12_000
+    tokens_of_a_word: int = 1
 
 
 def translation_cost(
@@ -51,6 +53,7 @@ def translation_cost(
     """Of sources with so many words and bytes; with attention in the answer, or at least during the search."""
     if not sources:
         return Cost(0, 0, 0)
+    config = config.lengthened(model.tokens_of_a_word)
     words, texts = np.array(sources, dtype=np.int64).T
     lengths = np.maximum(
         (config.max_length_ratio * words).astype(np.int64) + config.max_length_extra, config.min_length

@@ -217,7 +217,9 @@ def _proportions(models: Sequence[LoadedModel], *, attends: bool, together: int)
     mean = sum(len(word.encode("utf-8", "surrogatepass")) for word in words) / len(words)
     configs = [loaded.config.model for loaded in models]
     units = max(getattr(config, "alignment", getattr(config, "hidden", 0)) for config in configs)
-    return Proportions(mean, units if attends else 0, together)
+    copying = models[0].copying
+    tokens = 1 if copying is None else copying.scheme.tokens_of_a_word
+    return Proportions(mean, units if attends else 0, together, tokens)
 
 
 def _together(pairs: Sequence[SentencePair]) -> list[int]:

@@ -14,6 +14,8 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.cost import translation_cost
+from nmt_core.serving.models import open_served_model
 from tests.annotated_models import make_annotated
 
 SOURCES = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]
@@ -51,6 +53,13 @@ def test_scores(server: Any, folders: dict[str, str]) -> None:
     for one, other in zip(remote.score(PAIRS, per_word=True), local.score(PAIRS, per_word=True), strict=True):
         assert one.word_log_probs == pytest.approx(other.word_log_probs, abs=1e-5)
         assert one[1:3] == other[1:3]
+
+
+def test_both_tokens_of_a_word_are_counted_as_steps(folders: dict[str, str]) -> None:
+    config = DecodingConfig(beam=3, max_length_ratio=1.0, max_length_extra=2)
+    for name, longest in (("posunk", 7), ("posall", 14)):
+        model = open_served_model([folders[name]], config, device="cpu", dtype="float32")
+        assert translation_cost([(5, 20)], config, model.proportions).steps == 3 * (longest + 1)
 
 
 def test_what_these_models_cannot_do_is_said(server: Any) -> None:
