@@ -11,7 +11,6 @@ asks anybody. Answers come as bytes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -132,20 +131,24 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     def _check(self, handler: Any) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> Any:
             client = address_of(context.peer())
-            async with self._told(context):
+            try:
                 with self._checks.one(client):
                     request = self._question(handler, await self._questions.one(context, client))
                     return await handler.unary_unary(request, context)
+            except Refusal as refusal:
+                await self._abort(context, refusal)
 
         return grpc.stream_unary_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
     def _watch(self, handler: Any) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             client = address_of(context.peer())
-            async with self._told(context):
+            try:
                 with self._watches.one(client):
                     request = self._question(handler, await self._questions.one(context, client))
                     await handler.unary_stream(request, context)
+            except Refusal as refusal:
+                await self._abort(context, refusal)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
@@ -159,11 +162,13 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 while (content := await self._descriptions.next(context, client)) is not None:
                     yield self._question(handler, content)
 
-            async with self._told(context):
+            try:
                 client = self._identify(context, context.peer(), dict(context.invocation_metadata() or ())).key
                 with self._watches.one(client):
                     async for response in handler.stream_stream(requests(), context):
                         yield response
+            except Refusal as refusal:
+                await self._abort(context, refusal)
 
         return grpc.stream_stream_rpc_method_handler(answer, response_serializer=handler.response_serializer)
 
@@ -173,14 +178,6 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             problem = f"the request has {len(content)} bytes; at most {_LONGEST_QUESTION}"
             raise invalid("", problem, reason="TOO_MANY_ITEMS")
         return self._parse(handler, "", content)
-
-    @contextlib.asynccontextmanager
-    async def _told(self, context: Any) -> AsyncIterator[None]:
-        """A refusal inside becomes the status of a call that is not logged."""
-        try:
-            yield
-        except Refusal as refusal:
-            await self._abort(context, refusal)
 
     # ---- around a call of the service
 
