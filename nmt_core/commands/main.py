@@ -1,17 +1,10 @@
-"""Dispatch to the commands, and the one place that turns errors into exit codes.
-
-Exit codes: 0 done, 2 a user's mistake or a full disk (one line on stderr), 130 Ctrl-C, 141 quietly when the
-reader of a pipe has gone. ``--debug`` shows the traceback of a user's mistake.
-"""
+"""The commands of ``nmt-core``; exit codes as in ``nmt_core.commands.program``."""
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import NamedTuple
 
 from nmt_core.commands import (
     aer,
@@ -33,13 +26,7 @@ from nmt_core.commands import (
     tune_lm,
     vocab,
 )
-from nmt_core.commands.completion import SHELLS, PrintCompletion
-from nmt_core.commands.parser import Parser
-from nmt_core.errors import NmtError
-from nmt_core.extras import what_is_missing
-from nmt_core.files import NO_ROOM, check_files
-from nmt_core.messages import say
-from nmt_core.version import VERSION
+from nmt_core.commands.program import Program, run_command
 
 COMMANDS: tuple[ModuleType, ...] = (
     prepare,
@@ -63,15 +50,6 @@ COMMANDS: tuple[ModuleType, ...] = (
 )
 
 
-class Program(NamedTuple):
-    """What ``--help`` says of a program, and its commands."""
-
-    name: str
-    description: str
-    epilog: str
-    commands: Sequence[ModuleType]
-
-
 PROGRAM = Program(
     "nmt-core",
     "Recurrent neural machine translation.",
@@ -92,84 +70,6 @@ Every command has examples: 'nmt-core COMMAND --help'. For phrase tables and n-b
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``nmt-core`` with these arguments; the exit code."""
     return run_command(PROGRAM, argv)
-
-
-def run_command(program: Program, argv: Sequence[str] | None) -> int:
-    """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
-    parser = parser_of(program)
-    name, debug = program.name, False
-    try:
-        if not (sys.argv[1:] if argv is None else argv):
-            parser.print_help(sys.stderr)
-            return 2
-        args = parser.parse_args(argv)
-        name, debug = f"{name} {args.command}", args.debug
-        check_files(args)
-        code: int = args.run(args)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        return 141
-    except (NmtError, OSError) as error:
-        if debug:
-            raise
-        say(f"{name}: {_problem(error)}")
-        return 2
-    except ModuleNotFoundError as error:
-        if debug or not what_is_missing(error):
-            raise
-        say(f"{name}: {what_is_missing(error)}")
-        return 2
-    except KeyboardInterrupt:
-        say(f"{name}: interrupted")
-        return 130
-    finally:
-        _end_output()
-
-
-def _problem(error: NmtError | OSError) -> str:
-    """One line; errors of the operating system that nobody expected say what it knows of them."""
-    if isinstance(error, NmtError):
-        return str(error)
-    place = f"{error.filename}: " if error.filename else "standard output: " if error.errno in NO_ROOM else ""
-    return f"{place}{error.strerror or error}"
-
-
-def _end_output() -> None:
-    """Where standard output takes no more, what is left goes nowhere, without a traceback when Python ends."""
-    if sys.stdout is None:  # closed before the program began
-        return
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def parser_of(program: Program) -> argparse.ArgumentParser:
-    """The parser of a program's command lines."""
-    layout = argparse.RawDescriptionHelpFormatter
-    parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
-    parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")
-    parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
-    parser.add_argument(
-        "--print-completion",
-        action=PrintCompletion,
-        choices=SHELLS,
-        metavar="SHELL",
-        help=f"print the script that completes command lines in {', '.join(SHELLS[:-1])} or {SHELLS[-1]}",
-    )
-    subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in program.commands:
-        subparser = subparsers.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=(command.__doc__ or "").replace("``", ""),
-            formatter_class=layout,
-        )
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
-    return parser
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Dispatch to the commands of ``smt-bridge``; exit codes as in ``nmt_core.commands.main``."""
+"""Dispatch to the commands of ``smt-bridge``; exit codes as in ``nmt_core.commands.program``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from types import ModuleType
 
-from nmt_core.commands.main import Program, run_command
+from nmt_core.commands.program import Program, run_command
 from smt_bridge.commands import (
     add_features,
     analyse,

@@ -37,6 +37,12 @@ def test_torch_stays_out_of(module: str) -> None:
     assert found.stdout.strip() == "False", found.stderr
 
 
+@pytest.mark.parametrize("module", ["nmt_core.commands.train", "numpy", "pydantic", "yaml", "grpc"])
+def test_help_of_the_bridge_does_not_load(module: str) -> None:
+    found = run("-c", f"import sys, smt_bridge.commands.main; print('{module}' in sys.modules)")
+    assert found.stdout.strip() == "False", found.stderr
+
+
 @pytest.mark.parametrize("package", ["nmt_core", "smt_bridge"])
 def test_help_shows_every_command_with_an_example(package: str) -> None:
     listing = run("-m", package, "--help")
