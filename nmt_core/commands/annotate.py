@@ -7,7 +7,7 @@ import collections
 import contextlib
 import itertools
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.files import InputFile, OutputFile
@@ -65,6 +65,13 @@ class _Counts(NamedTuple):
     placed: int
 
 
+class _Named(NamedTuple):
+    """A file that can be read again, and the name that the user gave."""
+
+    path: str
+    name: str
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
@@ -99,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
     source, target = with_tokens(source, scheme.source_tokens), with_tokens(target, scheme.target_tokens)
     os.makedirs(os.path.dirname(args.output[0]) or ".", exist_ok=True)
     with contextlib.ExitStack() as stack:
-        names = {stack.enter_context(readable_again(path)): path for path in files}
+        names = [_Named(stack.enter_context(readable_again(path)), path) for path in files]
         copying = _with_links(scheme, source, target, names)
         streams = [stack.enter_context(open_output(path)) for path in args.output[:2]]
         counts = _write(copying, _pairs(names), streams)
@@ -110,18 +117,19 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _pairs(names: Mapping[str, str]) -> Iterator[AlignedPair]:
-    """The pairs of files that can be read again, called by the names that the user gave."""
+def _pairs(names: Sequence[_Named]) -> Iterator[AlignedPair]:
+    """The pairs of source, target and alignment."""
     from nmt_core.data.aligned_corpus import read_aligned
     from nmt_core.errors import InputError
 
     try:
-        yield from read_aligned(*names)
+        yield from read_aligned(*(one.path for one in names))
     except InputError as error:
-        raise InputError(names.get(error.path, error.path), error.problem, line=error.line) from error
+        name = next((one.name for one in names if one.path == error.path), error.path)
+        raise InputError(name, error.problem, line=error.line) from error
 
 
-def _with_links(scheme: CopyScheme, source: Vocabulary, target: Vocabulary, names: Mapping[str, str]) -> Copying:
+def _with_links(scheme: CopyScheme, source: Vocabulary, target: Vocabulary, names: Sequence[_Named]) -> Copying:
     """The annotation that prefers what is linked most often; memory is for distinct links of words in question."""
     from nmt_core.text.copying import Copying, CopyScheme
 

@@ -69,6 +69,14 @@ def test_the_folder_of_the_output_is_made(files: Path) -> None:
     assert (files / "new" / "train.source").read_text() == PLAIN
 
 
+def test_a_text_can_be_its_own_target(files: Path) -> None:
+    """As for models that copy."""
+    (files / "a").write_text("0-0 1-1 2-2 3-3 4-4\n\n0-0 1-1 2-2 3-3\n")
+    assert annotate(files, target="s", output="same") == 0
+    expected = "the <unkpos_0> <unkpos_0> <unkpos_0> <unkpos_0>\n\n<unkpos_0> the <unkpos_0> <unkpos_0>\n"
+    assert (files / "same.target").read_text() == expected
+
+
 def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     class Input(io.TextIOWrapper):
         def fileno(self) -> int:
