@@ -83,21 +83,31 @@ class SpellingDecoder(nn.Module):
 
     def known(self, starts_MH: Tensor, spellings_MC: Tensor) -> Known:
         """All steps of known spellings, words of like length together."""
-        parts = [
-            self._known(starts_MH[some_R], spellings_MC[some_R], some_R) for some_R in _by_length(spellings_MC)
-        ] or [self._known(starts_MH, spellings_MC, torch.arange(0, device=starts_MH.device))]
-        return Known(*map(torch.cat, zip(*parts, strict=True)))
+        return Known(*map(torch.cat, zip(*self._parts(starts_MH, spellings_MC), strict=True)))
 
     def log_probs(self, starts_MH: Tensor, spellings_MC: Tensor) -> Tensor:
-        """Log p of whole spellings, their ends counted: (M,) in float32 or better."""
-        known = self.known(starts_MH, spellings_MC)
+        """Log p of whole spellings, their ends counted: (M,) in float32 or better.
+
+        Without gradient memory is for some words at a time, and for a number of each.
+        """
+        found = [(known.words_N, self._log_probs(known)) for known in self._parts(starts_MH, spellings_MC)]
+        words_N, found_N = map(torch.cat, zip(*found, strict=True))
+        return found_N.new_zeros(len(starts_MH)).index_add(0, words_N, found_N)
+
+    def _log_probs(self, known: Known) -> Tensor:
+        """Log p of every character and end, (N,)."""
         if torch.is_grad_enabled():
             log_probs_NV = self.generator.log_probs(known.readouts_NH)
-            found_N = log_probs_NV.gather(1, known.characters_N.unsqueeze(1)).squeeze(1)
-        else:
-            rows_N = torch.arange(len(known.characters_N), device=starts_MH.device)
-            found_N = self.generator.log_prob_at(known.readouts_NH, rows_N, known.characters_N)
-        return found_N.new_zeros(len(starts_MH)).index_add(0, known.words_N, found_N)
+            return log_probs_NV.gather(1, known.characters_N.unsqueeze(1)).squeeze(1)
+        rows_N = torch.arange(len(known.characters_N), device=known.characters_N.device)
+        return self.generator.log_prob_at(known.readouts_NH, rows_N, known.characters_N)
+
+    def _parts(self, starts_MH: Tensor, spellings_MC: Tensor) -> Iterator[Known]:
+        """Words of like length; where there are no words, one part of none."""
+        if not len(spellings_MC):
+            yield self._known(starts_MH, spellings_MC, torch.arange(0, device=starts_MH.device))
+        for some_R in _by_length(spellings_MC):
+            yield self._known(starts_MH[some_R], spellings_MC[some_R], some_R)
 
     def _known(self, starts_RH: Tensor, spellings_RC: Tensor, words_R: Tensor) -> Known:
         goals_RC, mask_RC = _with_end(spellings_RC)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.nmt_core.models import luong_reference
 from tests.nmt_core.models.finite_differences import assert_gradients
+from tests.spelling_models import spelling_model
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 SPELLS = {"source_characters": "abcxyz", "target_characters": "abcd", "longest_spelling": 5}
@@ -264,3 +266,25 @@ def test_the_preset_is_the_best_of_the_paper() -> None:
     assert (config.depth, config.hidden, config.embedding, config.character_depth) == (4, 1024, 1024, 2)
     assert (config.path, config.attention, config.window, config.feeding) == ("separate", "general", "global", True)
     assert (config.dropout, config.init_range, config.characters, config.character_weight) == (0.2, 0.1, 200, 1.0)
+
+
+@torch.inference_mode()
+def test_spellings_are_scored_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the generator reads, a vector for each character, is never there for all words of a table."""
+    speller = spelling_model().model.speller
+    seen: list[int] = []
+    exact = type(speller.generator).log_prob_at
+
+    def watched(generator: Any, readouts: torch.Tensor, *others: torch.Tensor) -> torch.Tensor:
+        seen.append(len(readouts))
+        return exact(generator, readouts, *others)
+
+    monkeypatch.setattr(type(speller.generator), "log_prob_at", watched)
+    words = torch.randint(1, 5, (1000, 6), generator=torch.Generator().manual_seed(1))
+    starts = torch.rand(1000, 6, generator=torch.Generator().manual_seed(2))
+    together = speller.log_probs(starts, words)
+    assert sum(seen) == 7 * 1000
+    assert max(seen) <= 7 * 128
+    alone = torch.cat([speller.log_probs(starts[[place]], words[[place]]) for place in range(0, 1000, 100)])
+    torch.testing.assert_close(together[::100], alone)
+    assert speller.log_probs(starts[:0], words[:0]).shape == (0,)
