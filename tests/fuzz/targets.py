@@ -284,6 +284,7 @@ def _message_seeds(name: str) -> Sequence[Any]:
         "Translate": [
             pb.TranslateRequest(texts=["the la", ""], beam=2, nbest=2, with_attention=True, max_length_ratio=1.5),
             pb.TranslateRequest(texts=["the"], length_normalization=0.5, forbid_unknown=True, raw=True),
+            pb.TranslateRequest(texts=["the la"], samples=3, temperature=0.7, seed=5, max_length_ratio=1.0),
         ],
         "Score": [
             pb.ScoreRequest(pairs=[pair], groups=[group], per_word=True, with_attention=True, priority="PRIORITY_BULK")
@@ -306,7 +307,7 @@ def _call(folder: str, name: str, content: bytes) -> None:
         return  # refused by gRPC itself
     loop, servicer = _service(os.path.join(folder, "model"))
     answer = loop.run_until_complete(getattr(servicer, name)(request, _Context()))
-    answer.SerializeToString()
+    getattr(pb, f"{name}Response").FromString(answer)
 
 
 class _Context:
