@@ -26,9 +26,11 @@ from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
 from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
-from nmt_core.serving.convert import translate_response, with_unknown_replaced
+from nmt_core.serving.answers import translate_answer
+from nmt_core.serving.convert import with_unknown_replaced
 from nmt_core.serving.running_search import RunningSearch
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
+from nmt_core.v1 import nmt_pb2 as pb
 
 SMALL = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
 PAIRS = [([2, 3, 4, 5], [3, 2]), ([6], [4, 5, 6, 2, 3]), ([], [2]), ([5, 5, 2], [])]
@@ -288,7 +290,8 @@ def test_the_server_follows_the_rows_of_the_model_too() -> None:
         found = search.step()
     (best,) = found[0][1]
     assert with_unknown_replaced(best, UnknownReplacement())[0] == "x a y z"
-    (message,) = translate_response([[best]], [[best.text]], attention=True).sentences[0].translations
+    answer = pb.TranslateResponse.FromString(translate_answer([[best]], [[best.text]], attention=True))
+    (message,) = answer.sentences[0].translations
     assert [(point.source, point.target) for point in message.alignment] == [(0, 0), (1, 1), (2, 2), (3, 3)]
 
 
