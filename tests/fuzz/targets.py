@@ -74,9 +74,9 @@ def _tables(folder: str) -> list[Target]:
 
     def ini(path: str) -> None:
         found = read_ini(path)
-        for feature in found.features:
-            found.has_weights(feature)
-        found.with_phrase_scores(found.phrase_table(), path="table.gz", weights=[0.1, 0.2])
+        table = found.phrase_table()
+        found.has_weights(table)
+        found.with_phrase_scores(table, path="table.gz", weights=[0.1, 0.2])
 
     def lexicon(path: str) -> None:
         _all(read_lexicon_lines(path))
