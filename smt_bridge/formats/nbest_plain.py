@@ -36,7 +36,7 @@ def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> It
 
 def _with_score(entry: NbestEntry, *, costs: bool) -> NbestEntry:
     """Put the number into a feature field of its own, as it is written."""
-    written = entry.fields[2].strip(BLANKS)
+    written = entry.fields[2].strip()  # of all that float() passes over
     if costs:
         written = written[1:] if written[:1] == b"-" else b"-" + written.lstrip(b"+")
     total = float(written)
