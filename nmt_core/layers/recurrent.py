@@ -28,6 +28,8 @@ from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.shared_product import SharedMatrix
 
+MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made
+
 
 @dataclass(frozen=True)
 class Layers:

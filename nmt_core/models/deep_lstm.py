@@ -33,7 +33,7 @@ from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import RANGE, Initialisation
 from nmt_core.layers.luong_attention import LocationAttention, MonotonicWindow, PredictiveWindow, Window
 from nmt_core.layers.reader import Encoded, RecurrentReader
-from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, run_all
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
 from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step, TranslationModel
@@ -53,7 +53,7 @@ class LuongConfig(SourceFactorsConfig):
     """
 
     type: str
-    depth: int = Field(default=4, ge=1)
+    depth: int = Field(default=4, ge=1, le=MOST_LAYERS)
     embedding: int = Field(default=1000, gt=0)
     hidden: int = Field(default=1000, gt=0)
     reverse: bool = True

@@ -32,7 +32,7 @@ from nmt_core.data.layout import Layout
 from nmt_core.data.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.initialisation import Linear
 from nmt_core.layers.reader import Encoded
-from nmt_core.layers.recurrent import Layers
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.layers.spelling import CharacterReader, SpellingDecoder
 from nmt_core.layers.spelling_reader import SpellingReader
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, word_loss
@@ -64,7 +64,7 @@ class HybridConfig(LuongConfig):
     source_characters: str = ""
     target_characters: str = ""
     longest_spelling: int = Field(default=30, ge=1, le=1000)
-    character_depth: int = Field(default=1, ge=1)
+    character_depth: int = Field(default=1, ge=1, le=MOST_LAYERS)
     path: Path = "separate"
     character_weight: float = Field(default=1.0, ge=0.0, allow_inf_nan=False)
 

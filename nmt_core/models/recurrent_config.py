@@ -14,7 +14,7 @@ from nmt_core.layers.cells import CellName
 from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.initialisation import RANGE, Initialisation
-from nmt_core.layers.recurrent import Layers
+from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.encoder_decoder import Order
 
 Size = Annotated[int, Field(gt=0)]
@@ -108,8 +108,8 @@ class TranslationConfig(SourceFactorsConfig, RecurrentConfig):
 
     maxout: int = Field(default=500, gt=0)
     order: Order = "look-generate-update"
-    encoder_depth: int = Field(default=1, ge=1)
-    decoder_depth: int = Field(default=1, ge=1)
+    encoder_depth: int = Field(default=1, ge=1, le=MOST_LAYERS)
+    decoder_depth: int = Field(default=1, ge=1, le=MOST_LAYERS)
     shared_embeddings: bool = False
 
     @model_validator(mode="after")

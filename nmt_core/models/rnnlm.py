@@ -14,7 +14,7 @@ from torch import nn
 
 from nmt_core.layers.reader import NoReader
 from nmt_core.layers.readout import StateReadout
-from nmt_core.layers.recurrent import UpperLayers
+from nmt_core.layers.recurrent import MOST_LAYERS, UpperLayers
 from nmt_core.models.context import NoContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
 from nmt_core.models.recurrent_config import RecurrentConfig
@@ -24,7 +24,7 @@ class RNNLMConfig(RecurrentConfig):
     """Sizes, and the number of layers."""
 
     type: Literal["rnnlm"] = "rnnlm"
-    depth: int = Field(default=1, ge=1)
+    depth: int = Field(default=1, ge=1, le=MOST_LAYERS)
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:

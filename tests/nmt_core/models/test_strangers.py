@@ -144,6 +144,10 @@ HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
         "but config.yaml and the",
     ),
     "hidden: 40000": (_settings(lambda text: text.replace("hidden: 4", "hidden: 40000")), "but config.yaml and the"),
+    "four thousand million layers": (
+        _settings(lambda text: text.replace("decoder_depth: 1", f"decoder_depth: {1 << 32}")),
+        "'model.decoder_depth'",
+    ),
     "a key twice": (_settings(lambda text: text + "format_version: 1\n"), "the key 'format_version' is given twice"),
     "a text for a number": (_settings(lambda text: text.replace("hidden: 4", "hidden: 'x'")), "'model.hidden'"),
     "a language that is a path": (
