@@ -122,8 +122,8 @@ def ready(loaded: LoadedModel, task: Task) -> list[Request[int]]:
         config = DecodingConfig(
             beam=task.beam, max_length_ratio=0.0, max_length_extra=task.words, min_length=task.words
         )
-    ids = sorted(map(loaded.source.encode, task.lines), key=len, reverse=True)
-    return [Request(number, sentence, config) for number, sentence in enumerate(ids)]
+    sources = sorted(map(loaded.encode_text, task.lines), key=len, reverse=True)
+    return [Request(number, source, config) for number, source in enumerate(sources)]
 
 
 def decode(search: BeamSearch[int], requests: Sequence[Request[int]], task: Task) -> Iterator[Finished[int]]:
