@@ -23,6 +23,8 @@ OTHERS = {
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
+USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune")}
+
 
 def written() -> Iterator[tuple[str, Command]]:
     """Where a command stands, and the command."""
@@ -69,7 +71,7 @@ def options() -> set[str]:
     found = {"--debug", "--help", "--print-completion", "--version"}
     for name in PROGRAMS:
         for part in program_of(name).commands:
-            for kind in ([], ["translate"], ["score"], ["health"]) if part.NAME == "client" else ([],):
+            for kind in ([], *([use] for use in USES.get(part.NAME, ()))):
                 shown = io.StringIO()
                 with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
                     parser(name).parse_args([part.NAME, *kind, "--help"])

@@ -106,6 +106,8 @@ def _tables(folder: str) -> list[Target]:
 def _lists(folder: str) -> list[Target]:
     from smt_bridge.formats.nbest import format_entry, with_features, with_total
     from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.formats.search_graph import format_graph, read_graphs
+    from smt_bridge.graphs.best_strings import best_strings
 
     def read(path: str, dialect: str) -> None:
         with ordered_lists(path, dialect=dialect) as found:
@@ -113,12 +115,30 @@ def _lists(folder: str) -> list[Target]:
                 for entry in group.entries:
                     format_entry(with_total(with_features(entry, ["NMT0"], [-1.5]), -2.5))
 
+    features = _graph_features(folder)
+
+    def graphs(path: str) -> None:
+        for graph in read_graphs(path, features):
+            format_graph(graph)
+            best_strings(graph, features.scores(graph), 3)
+
     dialects = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
     tokens = '||| LM0= -1.5 0-0 H-0 P-0 D-0 {"id": "text": "features": "scores": "translations": 0 the|DT'
+    arcs = "[0] ||| LM0=-1.000000 # node 1 </s> hyp=1 stack=1 back=0 recombined=2 forward=-1 core=(0.000,-1.000)"
     return [
-        _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, dialect=name), tokens=tokens)
-        for name in dialects
+        *(
+            _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, dialect=name), tokens=tokens)
+            for name in dialects
+        ),
+        _of_file(folder, "search-graph", graphs, share=2, tokens=arcs),
     ]
+
+
+def _graph_features(folder: str) -> Any:
+    from smt_bridge.formats.graph_features import read_graph_features
+    from tests.small_graphs import write_ini
+
+    return read_graph_features(write_ini(Path(folder)))
 
 
 # ---- records in JSON, settings in YAML

@@ -1,0 +1,67 @@
+"""Moses' search graphs, in whichever of two forms they were written; what the commands use.
+
+``hypergraph`` and ``extended_graph`` say what the forms are.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+from collections.abc import Iterator
+
+from nmt_core.errors import InputError
+from nmt_core.files import read_blocks
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.extended_graph import BEGINNING, format_extended_graph, read_extended_graphs
+from smt_bridge.formats.graph_features import GraphFeatures
+from smt_bridge.formats.hypergraph import HEADER, SENTENCE, format_hypergraph, read_hypergraphs
+from smt_bridge.formats.phrase_graph import PhraseGraph
+
+_NUMBERED = re.compile(r"([0-9]{1,15})(?:\.[A-Za-z0-9.]+)?")
+_EXPECTED = (
+    "expected a search graph as `moses -output-search-graph-hypergraph true gz DIR` or `-output-search-graph-extended"
+    " FILE` writes it; those of chart decoders, word graphs and SLF lattices cannot be read"
+)
+
+
+def read_graphs(path: str, features: GraphFeatures) -> Iterator[PhraseGraph]:
+    """Yield the graphs of a file, or of the files ``ID``, ``ID.gz``… of a folder, one sentence at a time.
+
+    A hypergraph is of the sentence that a line in front of it names, else of the one that its file is called after,
+    else of its place. Raises FormatError, naming file and line, for what is no graph, WiringError for one that does
+    not go with ``features``.
+    """
+    if os.path.isdir(path):
+        for sentence, name in _numbered(path):
+            yield from _read(os.path.join(path, name), features, sentence)
+    else:
+        found = _NUMBERED.fullmatch(os.path.basename(path))
+        yield from _read(path, features, int(found[1]) if found else 0)
+
+
+def format_graph(graph: PhraseGraph) -> bytes:
+    """The text of a graph in the form that it was read from."""
+    return format_extended_graph(graph) if graph.head else format_hypergraph(graph)
+
+
+def _numbered(folder: str) -> list[tuple[int, str]]:
+    """The files of a folder that are called after a sentence, by number."""
+    found = [(int(match[1]), name) for name in os.listdir(folder) if (match := _NUMBERED.fullmatch(name))]
+    if not found:
+        raise InputError(folder, "has no files called after sentences, such as 0.gz; expected what moses wrote there")
+    return sorted(found)
+
+
+def _read(path: str, features: GraphFeatures, sentence: int) -> Iterator[PhraseGraph]:
+    blocks = iter(read_blocks(path))
+    first = next(blocks, b"")
+    if not first:
+        raise FormatError(path, f"is empty; {_EXPECTED}")
+    blocks = itertools.chain([first], blocks)
+    if first.startswith((HEADER, SENTENCE)):
+        yield from read_hypergraphs(blocks, features, path=path, first=sentence)
+    elif BEGINNING.match(first):
+        yield from read_extended_graphs(blocks, features, path=path)
+    else:
+        raise FormatError(path, _EXPECTED, line=1)

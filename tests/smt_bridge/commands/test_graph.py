@@ -1,0 +1,115 @@
+"""`smt-bridge graph` from its options to lists that the other commands take."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import NbestEntry, read_entries
+from tests.small_graphs import INI, random_graph
+
+GRAPHS = [random_graph(number, nodes=7, arcs=20, sentence=number) for number in range(4)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("moses.ini").write_text(INI)
+    Path("graphs").mkdir()
+    for graph in GRAPHS:
+        Path("graphs", f"{graph.sentence}.gz").write_bytes(gzip.compress(graph.hypergraph().encode()))
+    Path("osgx.gz").write_bytes(gzip.compress("".join(graph.extended() for graph in GRAPHS).encode()))
+    Path("reference").write_text("a b c\n" * len(GRAPHS))
+    return tmp_path
+
+
+def written(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> bytes:
+    assert main(["graph", *arguments, "--ini", "moses.ini"]) == 0
+    return capsysbinary.readouterr().out
+
+
+def entries(content: bytes) -> list[NbestEntry]:
+    Path("list").write_bytes(content)
+    return list(read_entries("list"))
+
+
+def test_lists_are_the_best_strings_of_either_form(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    lists = [entries(written(capsysbinary, "nbest", name, "--nbest", "1000")) for name in ("graphs", "osgx.gz")]
+    for found in lists:
+        for graph in GRAPHS:
+            totals = {entry.text: entry.total for entry in found if entry.sentence == graph.sentence}
+            wanted = {" ".join(words): score for words, score in graph.best_strings().items()}
+            assert totals == pytest.approx(wanted, rel=1e-6)
+    assert all(list(entry.features) == ["WordPenalty0", "TranslationModel0", "LM0"] for entry in lists[0])
+    assert [entry.hypothesis for entry in lists[0]] == [entry.hypothesis for entry in lists[1]]
+
+
+def test_smaller_graphs_come_from_a_pipe(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = written(capsysbinary, "nbest", "graphs", "--nbest", "2")
+    for form in ("graphs", "osgx.gz"):
+        small = written(capsysbinary, "prune", form, "--gap", "9")
+        stdin = io.TextIOWrapper(io.BufferedReader(io.BytesIO(small)))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert [e.hypothesis for e in entries(written(capsysbinary, "nbest", "-", "--nbest", "2"))] == [
+            e.hypothesis for e in entries(whole)
+        ]
+    for rule in (["--arcs-per-word", "2"], ["--posterior", "0.2", "--scale", "0.5"], ["--gap", "0"]):
+        assert len(written(capsysbinary, "prune", "graphs", *rule)) < len(small) * 3
+
+
+def test_a_long_list_is_tuned_and_reranked(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    Path("nbest").write_bytes(written(capsysbinary, "nbest", "graphs", "--nbest", "50"))
+    tune = ["tune", "--nbest", "nbest", "--reference", "reference", "--runs", "1", "--output", "weights"]
+    assert main(tune) == 0
+    ranked = entries(written(capsysbinary, "nbest", "graphs", "--weights", "weights", "--nbest", "1"))
+    assert len(ranked) == len(GRAPHS)
+    assert main(["rerank", "--nbest", "nbest", "--weights", "weights", "--output", "best"]) == 0
+    merged = ["merge", "--list", "moses=nbest", "--list", "other=list", "--output", "merged"]
+    assert main(merged) == 0
+    capsysbinary.readouterr()
+
+
+def test_a_sentence_without_translation_has_no_lines(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    Path("osgx").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[1].extended())
+    assert main(["graph", "nbest", "osgx", "--ini", "moses.ini", "--nbest", "1"]) == 0
+    found = capsysbinary.readouterr()
+    assert [entry.sentence for entry in entries(found.out)] == [1]
+    assert b"graph nbest: 2 graphs" in found.err
+    assert b"1 without any" in found.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["nbest", "graphs", "--nbest", "0"], "--nbest must be at least 1"),
+        (["prune", "graphs", "--gap", "-1"], "--gap must be a number from 0 on"),
+        (["prune", "graphs", "--gap", "nan"], "--gap must be a number from 0 on"),
+        (["prune", "graphs"], "one of the arguments --gap --arcs-per-word --posterior is required"),
+        (["nbest", "-", "--weights", "-"], "only one of the inputs"),
+        (["nbest", "absent"], "absent: cannot be read"),
+        (["nbest", "empty"], "empty: has no files called after sentences"),
+        (["nbest", "bad"], "bad:1: expected a search graph"),
+        (["show", "graphs"], "there is no command 'show'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    folder: Path, arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("empty").mkdir()
+    Path("bad").write_text("bad\n")
+    try:
+        code = main(["graph", *arguments, "--ini", "moses.ini"])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+    said = capsys.readouterr()
+    assert code == 2
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert problem in said.err

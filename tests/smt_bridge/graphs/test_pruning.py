@@ -1,0 +1,90 @@
+"""Pruning of search graphs against enumeration."""
+
+from __future__ import annotations
+
+from math import exp, inf
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from smt_bridge.formats.graph_features import read_graph_features
+from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
+from smt_bridge.formats.search_graph import read_graphs
+from smt_bridge.graphs.best_strings import best_strings
+from smt_bridge.graphs.paths import best_path, potentials
+from smt_bridge.graphs.pruning import at_most, gaps, likely, per_word, posteriors, within_gap
+from tests.small_graphs import SmallGraph, random_graph, write_ini
+
+SEEDS = range(12)
+
+
+def opened(tmp_path: Path, made: SmallGraph) -> tuple[PhraseGraph, Floats]:
+    features = read_graph_features(write_ini(tmp_path))
+    (tmp_path / "graph").write_text(made.hypergraph())
+    (graph,) = read_graphs(str(tmp_path / "graph"), features)
+    return graph, features.scores(graph)
+
+
+def paths(graph: PhraseGraph, scores_E: Floats) -> list[tuple[tuple[int, ...], float]]:
+    """All paths as arcs, and their scores."""
+    found: list[tuple[tuple[int, ...], float]] = []
+
+    def follow(node: int, arcs: tuple[int, ...]) -> None:
+        if node == graph.nodes - 1:
+            found.append((arcs, float(scores_E[list(arcs)].sum())))
+        for arc in np.flatnonzero(graph.starts_E == node).tolist():
+            follow(int(graph.ends_E[arc]), (*arcs, arc))
+
+    follow(0, ())
+    return found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_gaps_and_posteriors_are_those_of_all_paths(tmp_path: Path, seed: int) -> None:
+    graph, scores_E = opened(tmp_path, random_graph(seed))
+    every = paths(graph, scores_E)
+    best = max(score for _, score in every)
+    assert potentials(graph, scores_E).whole == pytest.approx(best)
+    assert scores_E[list(best_path(graph, scores_E))].sum() == pytest.approx(best)
+    whole = sum(exp(0.5 * score) for _, score in every)
+    for arc, (gap, share) in enumerate(zip(gaps(graph, scores_E), posteriors(graph, scores_E, scale=0.5), strict=True)):
+        through = [score for arcs, score in every if arc in arcs]
+        assert gap == pytest.approx(best - max(through) if through else inf)
+        assert share == pytest.approx(sum(exp(0.5 * score) for score in through) / whole)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_within_a_gap_are_exactly_the_arcs_of_the_paths_that_are_so_good(tmp_path: Path, seed: int) -> None:
+    graph, scores_E = opened(tmp_path, random_graph(seed))
+    every = paths(graph, scores_E)
+    best = max(score for _, score in every)
+    for gap in (0.0, 1.0, 3.0):
+        kept = within_gap(graph, scores_E, gap)
+        good = {arc for arcs, score in every if score >= best - gap - 1e-9 for arc in arcs}
+        assert set(graph.lines_E[sorted(good)].tolist()) == set(kept.lines_E.tolist())
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_rule_keeps_the_best_and_no_loose_ends(tmp_path: Path, seed: int) -> None:
+    graph, scores_E = opened(tmp_path, random_graph(seed, nodes=8, arcs=30))
+    best = best_strings(graph, scores_E, 1)[0]
+    smaller = [at_most(graph, scores_E, arcs) for arcs in (1, 5, 12)]
+    smaller += [per_word(graph, scores_E, 2.0), per_word(graph, scores_E, 0.0)]
+    smaller += [likely(graph, scores_E, least, 1.0) for least in (0.05, 0.5, 2.0)]
+    for kept in smaller:
+        scores = scores_E[[graph.lines_E.tolist().index(line) for line in kept.lines_E.tolist()]]
+        assert best_strings(kept, scores, 1)[0].words == best.words
+        assert (gaps(kept, scores) < inf).all()
+    assert [kept.arcs for kept in smaller[:3]] == sorted(kept.arcs for kept in smaller[:3])
+    assert 12 <= smaller[2].arcs <= 13
+
+
+def test_a_graph_without_translations_stays_empty(tmp_path: Path) -> None:
+    features = read_graph_features(write_ini(tmp_path))
+    (tmp_path / "graph").write_text("0 hyp=0 stack=0 forward=1 fscore=-1.5\n")
+    (graph,) = read_graphs(str(tmp_path / "graph"), features)
+    scores_E = features.scores(graph)
+    kept = [within_gap(graph, scores_E, 1.0), per_word(graph, scores_E, 9.0), likely(graph, scores_E, 0.5, 1.0)]
+    assert [one.arcs for one in kept] == [0, 0, 0]
+    assert best_strings(graph, scores_E, 5) == []
