@@ -123,7 +123,7 @@ def _features_at_once(
     numbers_RD = fixed_numbers(octets, equals_RD + 1, ends_RD, decimals=_DECIMALS)
     if numbers_RD is None or not _all_are(text.content, b" " * blank, ends_RD[:, -1]):
         return None
-    features_ED[np.ix_(rows, [places[label] for label in labels])] = numbers_RD
+    features_ED[rows[:, None], np.array([places[label] for label in labels], np.int64)] = numbers_RD
     rest = np.flatnonzero(last_E)
     return None if any(text.content[begins_E[arc] : ends_E[arc]].strip(BLANKS) for arc in rest) else features_ED
 
