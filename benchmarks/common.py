@@ -22,7 +22,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import ModelConfig, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 
 HERE = Path(__file__).parent

@@ -79,7 +79,7 @@ def source_factors(scorer: str | PairScorer) -> int:
     if not os.path.isdir(folder):
         return 0
     from nmt_core.models.build import source_factors as factors_of
-    from nmt_core.models.checkpoint import read_settings
+    from nmt_core.models.folder_config import read_settings
 
     return factors_of(read_settings(folder).model)
 

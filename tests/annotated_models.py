@@ -6,8 +6,9 @@ from pathlib import Path
 
 from nmt_core.models.build import new_model
 from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.checkpoint import save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -35,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from nmt_core.errors import ConfigError, ModelError
-    from nmt_core.models.checkpoint import SETTINGS, load_model
+    from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.folder_config import SETTINGS
     from nmt_core.training.snapshots import average_into
 
     if os.path.exists(os.path.join(args.output, SETTINGS)):

@@ -42,9 +42,10 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.errors import ConfigError
     from nmt_core.inference.predictor import ids_in
-    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, load_model
+    from nmt_core.models.checkpoint import load_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
     from nmt_core.models.ensembles import check_same_order
+    from nmt_core.models.folder_config import SETTINGS, FolderConfig
     from nmt_core.models.rnnlm import RNNLM
     from nmt_core.models.rnnsearch import RNNsearch
     from nmt_core.text.vocabulary import UNKNOWN_ID

@@ -47,7 +47,8 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.config import with_overrides
     from nmt_core.errors import ConfigError
     from nmt_core.models.build import new_model, preset, source_factors
-    from nmt_core.models.checkpoint import SETTINGS, FolderConfig, save_model
+    from nmt_core.models.checkpoint import save_model
+    from nmt_core.models.folder_config import SETTINGS, FolderConfig
     from nmt_core.models.hybrid import HybridConfig
     from nmt_core.text.vocabulary import Vocabulary
 

@@ -109,7 +109,7 @@ def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
 
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
-    from nmt_core.models.checkpoint import SOURCE_VOCABULARY, TARGET_VOCABULARY
+    from nmt_core.models.folder_config import SOURCE_VOCABULARY, TARGET_VOCABULARY
     from nmt_core.text.lexicon_fit import fit_lexicon
     from nmt_core.text.vocabulary import Vocabulary
 

@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from nmt_core.errors import ConfigError
-    from nmt_core.models.checkpoint import SETTINGS, SPARSE_VERSION, load_model
+    from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.folder_config import SETTINGS, SPARSE_VERSION
     from nmt_core.models.pruning import prune
 
     if os.path.exists(os.path.join(args.output, SETTINGS)):

@@ -17,7 +17,7 @@ from nmt_core.inference.predictor import Advance, Predictor, log_normalizer
 from nmt_core.inference.selection import block_maxima
 from nmt_core.layers.spelling import SpellingDecoder
 from nmt_core.models.context import EmptyMemory
-from nmt_core.models.interface import Rows, State
+from nmt_core.models.rows import Rows, State
 from nmt_core.text.sentence import Sentence
 
 

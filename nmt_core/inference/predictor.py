@@ -19,7 +19,8 @@ from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
-from nmt_core.models.interface import Rows, TranslationModel
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 

@@ -45,7 +45,8 @@ from nmt_core.inference.search_config import USUAL_ROWS
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
 from nmt_core.inference.slots import Slots
-from nmt_core.models.interface import NO_WORD, Rows
+from nmt_core.models.interface import NO_WORD
+from nmt_core.models.rows import Rows
 from nmt_core.text.vocabulary import END_ID
 
 _MARGIN = 1e-4  # of a score: more than rounding may be wrong

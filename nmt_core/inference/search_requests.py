@@ -12,7 +12,7 @@ from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.models.interface import Rows
+from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
 
 Key = TypeVar("Key", bound=Hashable)

@@ -22,7 +22,7 @@ from nmt_core.interfaces import Aligns
 from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_same_order
-from nmt_core.models.interface import Rows
+from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
 
 

@@ -24,7 +24,7 @@ from nmt_core.layers.luong_attention import (
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentive_context import keys_of
-from nmt_core.models.interface import SOURCE_AXIS, Memory
+from nmt_core.models.rows import SOURCE_AXIS, Memory
 
 _LEAST = 1e-30
 

@@ -16,7 +16,7 @@ from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.context import Context, ContextTerms, LoopContext, StepContext
-from nmt_core.models.interface import SOURCE_AXIS, Memory
+from nmt_core.models.rows import SOURCE_AXIS, Memory
 
 
 @dataclass(frozen=True)

@@ -20,64 +20,46 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 import torch
 import yaml
-from pydantic import Field
 from torch import Tensor, nn
 
-from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
-from nmt_core.factors import MOST_FACTORS, split_factors
-from nmt_core.models.build import AnyConfig, ModelConfig, build_model, source_factors
+from nmt_core.factors import split_factors
+from nmt_core.models.build import AnyConfig, build_model, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.folder import current, replace_files, state_of
+from nmt_core.models.folder_config import (
+    FACTOR_VOCABULARIES,
+    LEXICON,
+    PARAMETERS,
+    PREPARATION,
+    SETTINGS,
+    SOURCE_VOCABULARY,
+    SPARSE_VERSION,
+    TARGET_VOCABULARY,
+    FolderConfig,
+    completed,
+    read_settings,
+)
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.sparse import described, packed, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.small_files import check_regular, reason
-from nmt_core.text.copying import Copying, CopyScheme, no_weight, weight_of
+from nmt_core.small_files import check_regular
+from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary, split_words
 
-FORMAT_VERSION = 6
-COPYING_VERSION = 6  # of models of annotated text
-FACTORED_VERSION = 5  # of models that read factors beside the source words
-SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
-REVERSED_VERSION = 3  # of models that write from right to left
-PREPARED_VERSION = 2  # of folders with a preparation
-PLAIN_VERSION = 1
-PARAMETERS = "model.safetensors"
-SETTINGS = "config.yaml"
-SOURCE_VOCABULARY = "source.vocab"
-TARGET_VOCABULARY = "target.vocab"
-PREPARATION = "preparation"
-FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
-LEXICON = "lexicon.gz"
 _FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION, LEXICON)
+Carried = TypeVar("Carried")
+Hashes = TypeVar("Hashes")
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
-
-
-class FolderConfig(Config):
-    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder.
-
-    ``target_order`` is the order in which the model writes; a change of it makes another model of the same weights.
-    ``copying`` is how its text is annotated, ``lexicon`` the SHA-256 of the lexicon that it carries for that.
-    """
-
-    format_version: int = PLAIN_VERSION
-    model: ModelConfig
-    text: TextConfig = TextConfig()
-    target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
-    preparation: dict[str, str] | None = None
-    copying: CopyScheme | None = None
-    lexicon: str | None = None
-    trained_with: dict[str, Any] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -163,7 +145,7 @@ def save_model(
     lexicon: CarriedLexicon | None = None,
 ) -> None:
     """Write a model folder, atomic: whatever happens meanwhile, the folder holds the model before or this one."""
-    config = _completed(config, preparation, lexicon)
+    config = completed(config, preparation, lexicon)
     tensors = stored_tensors(model)
     if config.format_version >= SPARSE_VERSION:
         tensors = packed(tensors)
@@ -188,43 +170,12 @@ def _write(path: str, content: bytes) -> None:
         stream.write(content)
 
 
-def _completed(
-    config: FolderConfig, preparation: CarriedPreparation | None, lexicon: CarriedLexicon | None
-) -> FolderConfig:
-    """With the hashes of preparation and lexicon, and the lowest format version that has what the folder has.
-
-    A folder that was sparse stays so.
-    """
-    version = PLAIN_VERSION if preparation is None else PREPARED_VERSION
-    if config.target_order is TargetOrder.RIGHT_TO_LEFT:
-        version = REVERSED_VERSION
-    if config.format_version >= SPARSE_VERSION:
-        version = SPARSE_VERSION
-    if source_factors(config.model):
-        version = FACTORED_VERSION
-    if config.copying is not None:
-        version = COPYING_VERSION
-    hashes = {
-        "preparation": None if preparation is None else preparation.hashes,
-        "lexicon": None if lexicon is None else lexicon.fingerprint,
-    }
-    return config.model_copy(update={"format_version": version, **hashes})
-
-
-def _load_preparation(folder: str, config: FolderConfig) -> CarriedPreparation | None:
-    if config.preparation is None:
+def _load_carried(load: Callable[[str, Hashes], Carried], path: str, hashes: Hashes | None) -> Carried | None:
+    """What a model carries beside its parameters, as it was saved; None where the settings have no hashes of it."""
+    if hashes is None:
         return None
     try:
-        return CarriedPreparation.load(current(os.path.join(folder, PREPARATION)), config.preparation)
-    except InputError as error:
-        raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
-
-
-def _load_lexicon(folder: str, config: FolderConfig) -> CarriedLexicon | None:
-    if config.lexicon is None:
-        return None
-    try:
-        return CarriedLexicon.load(current(os.path.join(folder, LEXICON)), config.lexicon)
+        return load(current(path), hashes)
     except InputError as error:
         raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
 
@@ -268,7 +219,8 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
 
 def _load(folder: str) -> LoadedModel:
     config = read_settings(folder)
-    preparation, lexicon = _load_preparation(folder, config), _load_lexicon(folder, config)
+    preparation = _load_carried(CarriedPreparation.load, os.path.join(folder, PREPARATION), config.preparation)
+    lexicon = _load_carried(CarriedLexicon.load, os.path.join(folder, LEXICON), config.lexicon)
     path = os.path.join(folder, PARAMETERS)
     with open_tensors(path) as found:
         rows = found.most_rows
@@ -328,35 +280,6 @@ def _read_vocabulary(path: str, *, most: int) -> Vocabulary:
         return Vocabulary.load(current(path), most=most)
     except InputError as error:
         raise ModelError(str(error)) from error
-
-
-def read_settings(folder: str) -> FolderConfig:
-    """The settings of a model folder. Raises ModelError when they cannot be used."""
-    path = current(os.path.join(folder, SETTINGS))
-    try:
-        os.scandir(folder).close()
-    except (OSError, ValueError) as error:
-        problem = "there is no such model folder" if isinstance(error, FileNotFoundError) else reason(error)
-        raise ModelError(f"{folder}: {problem}") from error
-    try:
-        check_regular(path)
-        mapping = read_yaml(path)
-    except InputError as error:
-        raise ModelError(f"{error}; a model folder holds {SETTINGS}, {PARAMETERS} and two vocabularies") from error
-    _check_version(path, mapping.get("format_version"))
-    try:
-        return FolderConfig.from_mapping(mapping, origin=path)
-    except ConfigError as error:
-        raise ModelError(str(error)) from error
-
-
-def _check_version(path: str, version: Any) -> None:
-    if type(version) is not int or version < 1:
-        raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")
-    if version > FORMAT_VERSION:
-        raise ModelError(
-            f"{path}: the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
-        )
 
 
 def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], config: FolderConfig) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.layout import Layout
 from nmt_core.layers.reader import Encoded
-from nmt_core.models.interface import Memory
+from nmt_core.models.rows import Memory
 
 
 class ContextTerms(NamedTuple):

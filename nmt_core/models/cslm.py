@@ -29,7 +29,8 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import FirstValues, Initialisation, Linear
 from nmt_core.models.context import EmptyMemory
-from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Memory, Side, State, Step
+from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
+from nmt_core.models.rows import Memory, State
 
 
 class CSLMConfig(Config):

@@ -36,8 +36,9 @@ from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
-from nmt_core.models.interface import KnownTargets, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.recurrent_config import SourceFactorsConfig
+from nmt_core.models.rows import Memory, State
 from nmt_core.text.vocabulary import END_ID
 
 Score = Literal["dot", "general", "concat", "location"]

@@ -36,7 +36,8 @@ from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
 from nmt_core.models.attentive_context import AttentiveContext
 from nmt_core.models.context import Context
-from nmt_core.models.interface import NO_WORD, KnownTargets, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
+from nmt_core.models.rows import Memory, State
 
 Order = Literal["look-generate-update", "conditional"]
 Addition = Callable[[Tensor], Tensor]

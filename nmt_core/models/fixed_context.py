@@ -14,7 +14,7 @@ from nmt_core.data.layout import Layout
 from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.context import Context, ContextTerms, LoopContext, StepContext
-from nmt_core.models.interface import Memory
+from nmt_core.models.rows import Memory
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ from nmt_core.layers.spelling_reader import SpellingReader
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, word_loss
 from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.deep_lstm import DeepLSTM, DeepState, LuongConfig, Score
-from nmt_core.models.interface import SOURCE_AXIS, KnownTargets, Memory, Step
+from nmt_core.models.interface import KnownTargets, Step
+from nmt_core.models.rows import SOURCE_AXIS, Memory
 from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence

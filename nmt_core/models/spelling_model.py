@@ -13,7 +13,8 @@ from torch import Tensor
 from nmt_core.data.layout import Layout
 from nmt_core.data.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.spelling import SpellingDecoder
-from nmt_core.models.interface import Memory, Step, TranslationModel
+from nmt_core.models.interface import Step, TranslationModel
+from nmt_core.models.rows import Memory
 from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 

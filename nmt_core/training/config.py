@@ -12,14 +12,14 @@ from pydantic import BeforeValidator, Field, model_validator
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
 from nmt_core.models.build import ModelConfig, source_factors, with_preset
-from nmt_core.models.checkpoint import (
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import (
     FACTOR_VOCABULARIES,
     LEXICON,
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
     read_settings,
 )
-from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig

@@ -22,10 +22,11 @@ from nmt_core.files import read_parallel_lines
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import build_model, is_language_model, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.checkpoint import PLAIN_VERSION, SPARSE_VERSION, FolderConfig, LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.folder_config import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText

@@ -15,8 +15,9 @@ from nmt_core.data.corpus import encode_corpus
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTM
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
 from nmt_core.training.config import Files, RunConfig, TaskConfig
 from nmt_core.training.task import Task

@@ -232,7 +232,8 @@ def _texts(folder: str) -> list[Target]:
 
 def _model_folders(folder: str) -> list[Target]:
     from nmt_core.models.build import new_model, preset
-    from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+    from nmt_core.models.checkpoint import load_model, save_model
+    from nmt_core.models.folder_config import FolderConfig
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.identity import RunIdentity
     from nmt_core.training.state import Progress, restore_state, save_state

@@ -14,7 +14,8 @@ import pytest
 from nmt_core.commands import decode
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

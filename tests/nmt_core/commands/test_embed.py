@@ -11,10 +11,11 @@ from nmt_core.commands.main import main
 from nmt_core.inference import vectors as module
 from nmt_core.inference.vectors import nearest, source_vectors
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model, save_model
+from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

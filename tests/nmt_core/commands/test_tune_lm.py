@@ -14,7 +14,8 @@ import torch
 from nmt_core.commands.main import main
 from nmt_core.inference.lm_tuning import parse_grid
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

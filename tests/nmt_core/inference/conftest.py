@@ -16,10 +16,12 @@ from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.models.build import build_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
-from nmt_core.models.interface import SOURCE_AXIS, Memory, Side, State, Step, TranslationModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.models.rows import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 

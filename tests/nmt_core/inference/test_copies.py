@@ -15,7 +15,8 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.checkpoint import FORMAT_VERSION, load_model, read_settings
+from nmt_core.models.checkpoint import load_model
+from nmt_core.models.folder_config import FORMAT_VERSION, read_settings
 from smt_bridge.scorers import open_scorer
 from tests.annotated_models import WORDS, make_annotated
 

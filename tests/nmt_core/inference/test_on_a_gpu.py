@@ -26,8 +26,9 @@ from nmt_core.inference.translator import Translation, Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.models.build import ModelConfig, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_fusion import fuse
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig

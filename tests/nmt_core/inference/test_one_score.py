@@ -13,7 +13,8 @@ from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import AnyConfig, build_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

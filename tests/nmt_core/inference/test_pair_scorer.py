@@ -15,7 +15,8 @@ from nmt_core.inference import pair_scorer, tree_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig

@@ -13,7 +13,8 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, ids_in, joint_vocabulary
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.sentence import Sentence

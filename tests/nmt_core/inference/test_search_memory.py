@@ -20,7 +20,8 @@ from nmt_core.inference.search_requests import Request
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.tree_walk import MOST_POSITIONS
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

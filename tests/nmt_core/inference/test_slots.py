@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt_core.inference.predictor import EnsembleState
 from nmt_core.inference.slots import Slots
-from nmt_core.models.interface import SOURCE_AXIS, Memory
+from nmt_core.models.rows import SOURCE_AXIS, Memory
 
 
 @dataclass(frozen=True)

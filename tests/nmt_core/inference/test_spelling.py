@@ -21,8 +21,9 @@ from nmt_core.inference.translator import Translation, Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.hybrid import Hybrid
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem

@@ -13,7 +13,8 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.text_forms import scorer_of_form
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.pipeline import Preparation

@@ -27,8 +27,9 @@ from nmt_core.inference.predictor import Ensemble, ModelPredictor
 from nmt_core.interfaces import SentencePair
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import AnyConfig, build_model, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model, save_model
+from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig

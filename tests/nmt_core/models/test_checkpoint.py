@@ -11,8 +11,9 @@ from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.errors import InputError, ModelError
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FORMAT_VERSION, load_model
+from nmt_core.models.checkpoint import load_model
 from nmt_core.models.embeddings import load_embeddings
+from nmt_core.models.folder_config import FORMAT_VERSION
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
 

@@ -13,8 +13,9 @@ from nmt_core.inference import context_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import PRESETS, build_model, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.cslm import CSLM, CSLMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 

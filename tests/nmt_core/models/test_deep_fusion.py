@@ -18,8 +18,9 @@ from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_fusion import DeepFusion, fuse
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig

@@ -22,9 +22,11 @@ from nmt_core.layers.initialisation import initialise
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder
 from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.build import PRESETS, build_model, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
-from nmt_core.models.interface import NO_WORD, Memory, State, Step, TranslationModel
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.interface import NO_WORD, Step, TranslationModel
+from nmt_core.models.rows import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.answers import translate_answer
 from nmt_core.serving.convert import with_unknown_replaced

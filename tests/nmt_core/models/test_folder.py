@@ -18,8 +18,9 @@ import torch
 
 from nmt_core.errors import ModelError, NmtError
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.folder import current, replace_files
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.tensors import load_tensors, save_tensors

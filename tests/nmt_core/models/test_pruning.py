@@ -16,8 +16,9 @@ from nmt_core.errors import ModelError
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.pruning import SCHEMES, Scheme, prune, weight_classes
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig

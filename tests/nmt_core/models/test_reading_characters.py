@@ -20,7 +20,8 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding
 from nmt_core.layers.recurrent import RecurrentEncoder
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.sentence import Sentence

@@ -20,8 +20,9 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import FolderConfig, LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem

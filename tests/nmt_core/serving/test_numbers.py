@@ -12,7 +12,8 @@ import torch
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import build_model
-from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.checkpoint import load_model, save_model
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client import RemotePairScorer
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -12,9 +12,10 @@ import yaml
 from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, load_model, save_model
+from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_fusion import fuse
 from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

@@ -14,7 +14,8 @@ from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.checkpoint import load_model, read_settings
+from nmt_core.models.checkpoint import load_model
+from nmt_core.models.folder_config import read_settings
 from nmt_core.models.hybrid import HybridConfig
 
 SMALL = {"embedding": 12, "hidden": 12, "depth": 1, "dropout": 0.0, "init_range": 0.3}

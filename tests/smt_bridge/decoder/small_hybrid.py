@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main

@@ -19,7 +19,8 @@ from nmt_core.commands.main import main as nmt_core
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import FolderConfig, save_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main

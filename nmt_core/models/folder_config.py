@@ -1,0 +1,104 @@
+"""What a model folder consists of: the names of its files, its format versions, and its settings ``config.yaml``."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from pydantic import Field
+
+from nmt_core.config import Config, read_yaml
+from nmt_core.errors import ConfigError, InputError, ModelError
+from nmt_core.factors import MOST_FACTORS
+from nmt_core.models.build import ModelConfig, source_factors
+from nmt_core.models.carried_lexicon import CarriedLexicon
+from nmt_core.models.folder import current
+from nmt_core.preparation.carried import CarriedPreparation
+from nmt_core.small_files import check_regular, reason
+from nmt_core.text.copying import CopyScheme
+from nmt_core.text.processing import TextConfig
+from nmt_core.text.target_order import TargetOrder
+
+FORMAT_VERSION = 6
+COPYING_VERSION = 6  # of models of annotated text
+FACTORED_VERSION = 5  # of models that read factors beside the source words
+SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as masks and values
+REVERSED_VERSION = 3  # of models that write from right to left
+PREPARED_VERSION = 2  # of folders with a preparation
+PLAIN_VERSION = 1
+PARAMETERS = "model.safetensors"
+SETTINGS = "config.yaml"
+SOURCE_VOCABULARY = "source.vocab"
+TARGET_VOCABULARY = "target.vocab"
+PREPARATION = "preparation"
+FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
+LEXICON = "lexicon.gz"
+
+
+class FolderConfig(Config):
+    """What ``config.yaml`` of a model folder says; ``preparation`` has the SHA-256 of each file of that folder.
+
+    ``target_order`` is the order in which the model writes; a change of it makes another model of the same weights.
+    ``copying`` is how its text is annotated, ``lexicon`` the SHA-256 of the lexicon that it carries for that.
+    """
+
+    format_version: int = PLAIN_VERSION
+    model: ModelConfig
+    text: TextConfig = TextConfig()
+    target_order: TargetOrder = TargetOrder.LEFT_TO_RIGHT
+    preparation: dict[str, str] | None = None
+    copying: CopyScheme | None = None
+    lexicon: str | None = None
+    trained_with: dict[str, Any] = Field(default_factory=dict)
+
+
+def read_settings(folder: str) -> FolderConfig:
+    """The settings of a model folder. Raises ModelError when they cannot be used."""
+    path = current(os.path.join(folder, SETTINGS))
+    try:
+        os.scandir(folder).close()
+    except (OSError, ValueError) as error:
+        problem = "there is no such model folder" if isinstance(error, FileNotFoundError) else reason(error)
+        raise ModelError(f"{folder}: {problem}") from error
+    try:
+        check_regular(path)
+        mapping = read_yaml(path)
+    except InputError as error:
+        raise ModelError(f"{error}; a model folder holds {SETTINGS}, {PARAMETERS} and two vocabularies") from error
+    _check_version(path, mapping.get("format_version"))
+    try:
+        return FolderConfig.from_mapping(mapping, origin=path)
+    except ConfigError as error:
+        raise ModelError(str(error)) from error
+
+
+def _check_version(path: str, version: Any) -> None:
+    if type(version) is not int or version < 1:
+        raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")
+    if version > FORMAT_VERSION:
+        raise ModelError(
+            f"{path}: the model has format version {version} but this program knows {FORMAT_VERSION}; update hybridmt"
+        )
+
+
+def completed(
+    config: FolderConfig, preparation: CarriedPreparation | None, lexicon: CarriedLexicon | None
+) -> FolderConfig:
+    """With the hashes of preparation and lexicon, and the lowest format version that has what the folder has.
+
+    A folder that was sparse stays so.
+    """
+    version = PLAIN_VERSION if preparation is None else PREPARED_VERSION
+    if config.target_order is TargetOrder.RIGHT_TO_LEFT:
+        version = REVERSED_VERSION
+    if config.format_version >= SPARSE_VERSION:
+        version = SPARSE_VERSION
+    if source_factors(config.model):
+        version = FACTORED_VERSION
+    if config.copying is not None:
+        version = COPYING_VERSION
+    hashes = {
+        "preparation": None if preparation is None else preparation.hashes,
+        "lexicon": None if lexicon is None else lexicon.fingerprint,
+    }
+    return config.model_copy(update={"format_version": version, **hashes})
