@@ -63,13 +63,15 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.device import choose_device
     from nmt_core.errors import ConfigError
-    from nmt_core.training.config import RunConfig, begun, with_recipe
+    from nmt_core.training.config import RunConfig
+    from nmt_core.training.first_model import with_start_settings
     from nmt_core.training.folder import run_folder
     from nmt_core.training.launch import is_restarted, ranks_of_torchrun, started
     from nmt_core.training.ranks import Ranks, check_divisible, joined
+    from nmt_core.training.recipes import with_recipe
     from nmt_core.training.state import has_state
 
-    settings = with_recipe(begun(complete(with_overrides(read_yaml(args.config), args.set))))
+    settings = with_recipe(with_start_settings(complete(with_overrides(read_yaml(args.config), args.set))))
     config = RunConfig.from_mapping(settings, origin=args.config)
     given = ranks_of_torchrun()
     ranks = given or Ranks(size=args.processes or 1)
@@ -112,7 +114,8 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state, size_of_state
-    from nmt_core.training.trainer import Interrupted, Trainer
+    from nmt_core.training.stop_signals import Interrupted
+    from nmt_core.training.trainer import Trainer
 
     keep_freed_memory()
     training = config.training

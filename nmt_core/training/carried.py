@@ -9,7 +9,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.record import NAME, Record
 from nmt_core.preparation.steps import Side
-from nmt_core.training.config import AUTOMATIC, DataConfig
+from nmt_core.training.data_config import AUTOMATIC, DataConfig
 
 
 class Found(NamedTuple):

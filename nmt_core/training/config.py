@@ -1,152 +1,21 @@
-"""What a training run is told: the YAML file of ``nmt-core train``."""
+"""The settings of a training run: the YAML file of ``nmt-core train``."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Literal
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
-from nmt_core.models.build import ModelConfig, source_factors, with_preset
+from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import (
-    FACTOR_VOCABULARIES,
-    LEXICON,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    read_settings,
-)
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
-
-AUTOMATIC = "auto"
-Files = tuple[str, ...]
-
-
-def _several(value: Any) -> Any:
-    """One file is a list of one."""
-    return (value,) if isinstance(value, str) else value
-
-
-OneOrMore = Annotated[Files, BeforeValidator(_several), Field(min_length=1)]
-Weight = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-
-
-class DataConfig(Config):
-    """Where the text is.
-
-    Training text is either ``source`` and ``target``, or the distinct pairs of ``phrase_table``, each
-    taken once whatever its counts (Cho et al. 2014, section 3.1), or, for a language model, ``text``: its
-    sources are empty. Several files are one text, or with ``weights`` texts of which updates are drawn in
-    this proportion. Text is tokenised; ``raw`` text is tokenised on the way. Without ``dev_source`` and
-    ``dev_target`` (or ``dev_text``), ``hold_out`` pairs are taken out of the first training text for
-    validation. Of several development sets the first decides. A vocabulary is a file, a size, or null for
-    every word; words seen less than ``minimum_count`` times are left out of a vocabulary that is made here.
-    ``source_factor_vocabularies`` has one for each of ``model.source_factors`` (None: all have every factor seen).
-
-    With ``copying`` text is what ``nmt-core annotate`` wrote, and development sets are plain, with ``dev_alignment``
-    annotated by that; ``lexicon`` is for the model to carry.
-
-    ``preparation`` is the ``preparation.json`` that the text was prepared with, for the model to carry; ``auto`` takes
-    the one beside the text that speaks of it, null none. ``raw`` text goes through its steps.
-    """
-
-    source: OneOrMore | None = None
-    target: OneOrMore | None = None
-    phrase_table: str | None = None
-    text: OneOrMore | None = None
-    alignment: OneOrMore | None = None
-    weights: Annotated[tuple[Weight, ...], Field(min_length=2)] | None = None
-    dev_source: OneOrMore | None = None
-    dev_target: OneOrMore | None = None
-    dev_text: OneOrMore | None = None
-    dev_alignment: OneOrMore | None = None
-    lexicon: str | None = None
-    hold_out: int = Field(default=1000, ge=1)
-    raw: bool = False
-    preparation: str | None = AUTOMATIC
-    source_vocabulary: str | int | None = None
-    target_vocabulary: str | int | None = None
-    source_factor_vocabularies: tuple[str | int | None, ...] | None = None
-    minimum_count: int = Field(default=1, ge=1)
-    max_length: int | None = Field(default=50, ge=1)
-
-    @model_validator(mode="after")
-    def _one_kind_of_text(self) -> DataConfig:
-        pairs = self.source is not None and self.target is not None
-        kinds = (pairs, self.phrase_table is not None, self.text is not None)
-        if (self.source is None) != (self.target is None) or sum(kinds) != 1:
-            raise ValueError("give either source and target, or phrase_table, or for a language model text")
-        if (self.dev_text if self.text is None else self.dev_source) is not None:
-            raise ValueError("dev_text goes with text, dev_source and dev_target go with the others")
-        if (self.dev_source is None) != (self.dev_target is None):
-            raise ValueError("give both dev_source and dev_target, or neither")
-        return self
-
-    @model_validator(mode="after")
-    def _files_in_pairs(self) -> DataConfig:
-        pairs: list[tuple[str, Sequence[object] | None, str, Sequence[object] | None]] = [
-            ("source", self.source, "target", self.target),
-            ("dev_source", self.dev_source, "dev_target", self.dev_target),
-        ]
-        if self.alignment is not None:
-            pairs.append(("source", self.source, "alignment", self.alignment))
-        if self.dev_alignment is not None:
-            pairs.append(("dev_source", self.dev_source, "dev_alignment", self.dev_alignment))
-        if self.weights is not None:
-            texts = self.text or self.source or (self.phrase_table,)
-            pairs.append(("text" if self.text else "source", texts, "weights", self.weights))
-        for first, ones, second, others in pairs:
-            if len(ones or ()) != len(others or ()):
-                raise ValueError(f"{first} has {len(ones or ())} entries and {second} {len(others or ())}")
-        return self
-
-
-class TaskConfig(Config):
-    """A task beside the reference, whose ratio is 1 (Luong et al. 2016, sections 3 and 4.2).
-
-    ``kind`` ``pairs`` has ``source`` and ``target``; an ``autoencoder`` predicts the sentences of ``source``,
-    ``halves`` their second half from the first. Development sets are alike. A side that is not shared has a vocabulary
-    of its own.
-    """
-
-    name: str = Field(pattern="^[A-Za-z0-9][A-Za-z0-9_-]*$", max_length=100)
-    kind: Literal["pairs", "autoencoder", "halves"] = "pairs"
-    share: Literal["encoder", "decoder", "both"]
-    ratio: float = Field(gt=0, allow_inf_nan=False)
-    source: OneOrMore
-    target: OneOrMore | None = None
-    dev_source: OneOrMore | None = None
-    dev_target: OneOrMore | None = None
-    source_vocabulary: str | int | None = None
-    target_vocabulary: str | int | None = None
-    metric: Literal["nll", "bleu"] = "nll"
-
-    def shares(self, side: Literal["encoder", "decoder"]) -> bool:
-        """Whether this part is that of the reference."""
-        return self.share in (side, "both")
-
-    @model_validator(mode="after")
-    def _sides_are_there(self) -> TaskConfig:
-        if (self.kind == "pairs") != (self.target is not None):
-            raise ValueError(f"kind: {self.kind} has {'source and target' if self.kind == 'pairs' else 'source alone'}")
-        wanted = self.dev_source is not None and self.kind == "pairs"
-        if wanted != (self.dev_target is not None):
-            raise ValueError("dev_source and dev_target are as source and target are, or both left out")
-        for key, other in (("source", "target"), ("dev_source", "dev_target")):
-            mine, theirs = getattr(self, key), getattr(self, other)
-            if theirs is not None and len(mine) != len(theirs):
-                raise ValueError(f"{key} has {len(mine)} entries and {other} {len(theirs)}")
-        for key, side in (("source_vocabulary", "encoder"), ("target_vocabulary", "decoder")):
-            if getattr(self, key) is not None and self.share in (side, "both"):
-                raise ValueError(f"{key}: the {side} is shared with its words, which are those of data; leave it out")
-        return self
+from nmt_core.training.data_config import AUTOMATIC, DataConfig, TaskConfig
 
 
 class MinimumRiskConfig(Config):
@@ -178,11 +47,10 @@ class TrainingConfig(Config):
     ``freeze_embeddings_after`` so many updates word embeddings (and an output matrix tied to them) stay as they
     are. ``start_from`` is a model folder whose parameters, settings and vocabularies training begins with.
     With ``keep_zeros`` the weights of its matrices that are 0 stay 0 (See et al. 2016); with ``mask_of`` those of
-    that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs (see
-    ``schedule.py``),
-    ``update_every`` minibatches make an update, or as many for each of ``microbatches``, whose gradients are computed
-    apart so that processes can share them. ``ema`` is the decay of an average of the parameters over
-    updates, which is what is validated and kept.
+    that model are 0 in a new one. ``schedule`` and ``warmup`` change the learning rate with updates and epochs
+    (``optimizers.rate_factor``), ``update_every`` minibatches make an update, or as many for each of ``microbatches``,
+    whose gradients are computed apart so that processes can share them. ``ema`` is the decay of an average of the
+    parameters over updates, which is what is validated and kept.
     """
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
@@ -348,87 +216,3 @@ class RunConfig(Config):
         elif self.copying is CopyScheme.POSALL and data.dev_alignment is None:
             raise ValueError("copying: posall: give data.dev_alignment, the word alignment of the development set")
         return self
-
-
-_LUONG = {
-    "optimizer": "sgd",
-    "gradient": "sentence",
-    "clip": 5.0,
-    "batch_sentences": 128,
-    "window": 100,
-    "schedule": "halving",
-}
-_RATE_1 = {"learning_rate": 1.0, "max_epochs": 12, "decay_after": 8.0}
-_RATE_07 = {"learning_rate": 0.7, "max_epochs": 8, "decay_after": 5.0, "decay_every": 0.5}
-_HALF_EPOCHS = {"learning_rate": 1.0, "max_epochs": 6, "decay_after": 4.0, "decay_every": 0.5}
-_LUONG_MODELS = (
-    "base",
-    *(f"global-{score}-feed" for score in ("dot", "general", "concat", "location")),
-    *(f"local-{window}-feed" for window in ("m-general", "p-dot", "p-general")),
-)
-
-RECIPES: Mapping[str, Mapping[str, Any]] = {
-    # Cho et al. 2014, section 4.1: 64 random pairs an update (no windows sorted by length), Adadelta
-    "rnnencdec-cho2014": {"batch_sentences": 64, "window": 1},
-    # Luong et al. 2015b, section 4.1: 12 epochs with dropout, the rate halved after every one from the 8th on
-    **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
-    # Luong et al. 2015a, section 4.2
-    **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
-    # Luong and Manning 2016 (thesis, 5.3.2)
-    "luong2016-hybrid": {**_LUONG, **_HALF_EPOCHS},
-    # Luong et al. 2016, section 4.2
-    "luong2016-multitask": {**_LUONG, **_RATE_1, "learning_rate": 0.7},
-    # Cho et al. 2014, section 4.1.2: 512 n-grams an update
-    "cslm-cho2014": {"batch_tokens": 512},
-}
-
-
-def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings in which ``model.preset`` is replaced by the preset's model, trained as its paper trained it.
-
-    What the settings say themselves stays as they say.
-    """
-    model, training = settings.get("model"), settings.get("training", {})
-    if not isinstance(model, Mapping):
-        return dict(settings)
-    recipe = RECIPES.get(str(model.get("preset")))
-    filled = {"training": {**recipe, **training}} if recipe is not None and isinstance(training, Mapping) else {}
-    return {**settings, "model": with_preset(model), **filled}
-
-
-def begun(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
-
-    Of a model of the same type the keys that are not given are the folder's. Raises ModelError when there is no model
-    in it.
-    """
-    training = settings.get("training")
-    folder = training.get("start_from") if isinstance(training, Mapping) else None
-    if not isinstance(folder, str):
-        return dict(settings)
-    start = read_settings(folder)
-    found, data = start.to_mapping(), settings.get("data")
-    vocabularies: dict[str, Any] = {
-        "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
-        "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
-    }
-    if found["lexicon"] is not None:
-        vocabularies["lexicon"] = os.path.join(folder, LEXICON)
-    if factors := source_factors(start.model):
-        names = FACTOR_VOCABULARIES[:factors]
-        vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
-    kept = {key: found[key] for key in ("model", "text", "target_order", "copying")}
-    model = settings.get("model")
-    if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
-        del kept["model"]
-    filled = _merged(kept, settings)
-    return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled
-
-
-def _merged(those: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings that are given on top of others, key by key."""
-    merged = {**those, **given}
-    for key, value in those.items():
-        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
-            merged[key] = _merged(value, given[key])
-    return merged

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.models.build import AnyConfig, build_model, new_model
+from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.folder_config import (
+    FACTOR_VOCABULARIES,
+    LEXICON,
+    SOURCE_VOCABULARY,
+    TARGET_VOCABULARY,
+    read_settings,
+)
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.config import RunConfig
@@ -93,3 +101,41 @@ def _settings(mapping: Mapping[str, Any], prefix: str = "model") -> Iterator[tup
             yield from _settings(value, key)
         elif name not in _NOT_PARAMETERS:
             yield key, value
+
+
+def with_start_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
+
+    Of a model of the same type the keys that are not given are the folder's. Raises ModelError when there is no model
+    in it.
+    """
+    training = settings.get("training")
+    folder = training.get("start_from") if isinstance(training, Mapping) else None
+    if not isinstance(folder, str):
+        return dict(settings)
+    start = read_settings(folder)
+    found, data = start.to_mapping(), settings.get("data")
+    vocabularies: dict[str, Any] = {
+        "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
+        "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
+    }
+    if found["lexicon"] is not None:
+        vocabularies["lexicon"] = os.path.join(folder, LEXICON)
+    if factors := source_factors(start.model):
+        names = FACTOR_VOCABULARIES[:factors]
+        vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
+    kept = {key: found[key] for key in ("model", "text", "target_order", "copying")}
+    model = settings.get("model")
+    if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
+        del kept["model"]
+    filled = _merged(kept, settings)
+    return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled
+
+
+def _merged(those: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that are given on top of others, key by key."""
+    merged = {**those, **given}
+    for key, value in those.items():
+        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
+            merged[key] = _merged(value, given[key])
+    return merged

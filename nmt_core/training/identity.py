@@ -17,7 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt_core.data.corpus import ParallelCorpus, Sentences
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.text.pharaoh import pharaoh
 from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.task import Task
 
 _WITHOUT_EFFECT = {
     "training.max_epochs",
@@ -131,3 +134,31 @@ def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     return "not given" if value is None else str(value)
+
+
+def content_of(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None) -> dict[str, str]:
+    """Hashes of all that is read, by what the user calls it."""
+    loaded = tasks[0].loaded
+    found = {
+        "the source vocabulary": loaded.source.fingerprint,
+        "the target vocabulary": loaded.target.fingerprint,
+        **{f"the vocabulary of source factor {n}": one.fingerprint for n, one in enumerate(loaded.factors, start=1)},
+        "the training text": " ".join(f"{task.weight} {hash_of_corpus(task.corpus)}" for task in tasks),
+        "the development set": " ".join(
+            hash_of_text([*dev.sources, *dev.references, *map(pharaoh, dev.points or ())]) for dev in tasks[0].dev
+        ),
+    }
+    for config, task in zip(run.tasks, tasks[1:], strict=False):
+        words = task.loaded.source.fingerprint, task.loaded.target.fingerprint
+        dev = [hash_of_text([*one.sources, *one.references]) for one in task.dev]
+        found[f"task {config.name}"] = " ".join([config.share, *words, *dev])
+    if loaded.lexicon is not None:
+        found["the lexicon"] = loaded.lexicon.fingerprint
+    if start is not None:
+        key = "start_from" if run.training.mask_of is None else "mask_of"
+        found[f"the model of training.{key}"] = start.fingerprint
+    for key in ("source_embeddings", "target_embeddings"):
+        path = getattr(run.training, key)
+        if path is not None:
+            found[f"the file of training.{key}"] = hash_of_file(path)
+    return found

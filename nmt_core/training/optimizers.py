@@ -1,7 +1,8 @@
-"""The update of the parameters: Adadelta as in the papers, Adam or SGD; rescaling of the gradient."""
+"""The update of the parameters: Adadelta as in the papers, Adam or SGD; rescaled gradients; learning rates."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -24,3 +25,28 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 def rescale_gradient(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
     """Rescale the gradient of all parameters together to an L2 norm of at most ``limit``; the norm before."""
     return torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+
+def rate_factor(config: TrainingConfig, *, update: int, epochs: float) -> float:
+    """What the learning rate is multiplied with at update number ``update`` (from 1), after ``epochs`` epochs (as 1.5).
+
+    Warm-up rises in a straight line and meets the schedule at update ``warmup``. A function of its arguments alone,
+    so that there is no state to be saved.
+    """
+    rising = min(1.0, update / config.warmup) if config.warmup else 1.0
+    return rising * _falling(config, update, epochs)
+
+
+def _falling(config: TrainingConfig, update: int, epochs: float) -> float:
+    """Halving: Luong et al. 2015; inverse square root: Vaswani et al. 2017, section 5.3, without its warm-up."""
+    beyond = (epochs - config.decay_after) / config.decay_every
+    match config.schedule:
+        case "constant":
+            return 1.0
+        case "inverse-sqrt":
+            first = max(config.warmup, 1)
+            return math.sqrt(first / max(update, first))
+        case "exponential":
+            return float(config.decay ** max(beyond, 0.0))
+        case "halving":
+            return float(config.decay ** (math.floor(beyond + 1e-9) + 1)) if beyond > -1e-9 else 1.0

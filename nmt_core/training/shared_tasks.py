@@ -18,10 +18,12 @@ from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.folder_config import FolderConfig
-from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
-from nmt_core.training.config import Files, RunConfig, TaskConfig
+from nmt_core.text.vocabulary import split_words
+from nmt_core.training.config import RunConfig
+from nmt_core.training.data_config import Files, TaskConfig
 from nmt_core.training.task import Task
 from nmt_core.training.validation import DevelopmentSet
+from nmt_core.training.vocabularies import read_vocabulary
 
 FOLDER = "tasks"
 _LEAST_WORDS = 4  # of a sentence that is cut into halves
@@ -35,12 +37,11 @@ def shared_tasks(run: RunConfig, reference: LoadedModel) -> tuple[Task, ...]:
 def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, number: int) -> Task:
     where = f"tasks.{config.name}"
     pairs = list(_pairs(config, (config.source, config.target)))
-    source = _vocabulary(
-        reference.source, config.shares("encoder"), config.source_vocabulary, (one[0] for one in pairs)
-    )
-    target = _vocabulary(
-        reference.target, config.shares("decoder"), config.target_vocabulary, (one[1] for one in pairs)
-    )
+    source, target = reference.source, reference.target
+    if not config.shares("encoder"):
+        source = read_vocabulary(config.source_vocabulary, (pair[0] for pair in pairs))
+    if not config.shares("decoder"):
+        target = read_vocabulary(config.target_vocabulary, (pair[1] for pair in pairs))
     model = new_model(run.model, len(source), len(target), seed=run.training.seed + number)
     assert isinstance(model, DeepLSTM) and isinstance(reference.model, DeepLSTM)
     if config.shares("encoder"):
@@ -86,9 +87,3 @@ def halves(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
         if len(words) >= _LEAST_WORDS:
             middle = (len(words) + 1) // 2
             yield " ".join(words[:middle]), " ".join(words[middle:])
-
-
-def _vocabulary(shared: Vocabulary, is_shared: bool, given: str | int | None, lines: Iterable[str]) -> Vocabulary:
-    if is_shared:
-        return shared
-    return Vocabulary.load(given) if isinstance(given, str) else build_vocabulary(lines, size=given)

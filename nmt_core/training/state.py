@@ -21,6 +21,7 @@ from nmt_core.errors import ModelError
 from nmt_core.files import open_output
 from nmt_core.models.folder import current
 from nmt_core.models.tensors import check_finite, open_tensors, save_tensors
+from nmt_core.training.config import TrainingConfig
 from nmt_core.training.identity import RunIdentity
 from nmt_core.training.task import Cursor
 from nmt_core.training.validation import Validation
@@ -49,6 +50,24 @@ class Progress:
     since_decay: int = 0
     skipped: int = 0
     history: tuple[Validation, ...] = field(default=())
+
+    def after_validation(self, validation: Validation, config: TrainingConfig) -> Progress:
+        """The counters when this was measured: the best so far, for how long it has been, and the learning rate."""
+        best, since_best, since_decay = self.best, self.since_best + 1, self.since_decay + 1
+        if validation.better_than(best, config.select_by):
+            best, since_best, since_decay = validation, 0, 0
+        rate = self.learning_rate
+        if config.decay_patience and since_decay >= config.decay_patience:
+            since_decay, rate = 0, rate * config.decay
+        return dataclasses.replace(
+            self,
+            best=best,
+            kept=validation if validation.better_than(self.kept, config.select_by) else self.kept,
+            since_best=since_best,
+            since_decay=since_decay,
+            learning_rate=rate,
+            history=(*self.history, validation),
+        )
 
 
 def save_state(

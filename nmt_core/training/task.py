@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from torch import nn
 
 from nmt_core.data.batching import Batch
 from nmt_core.data.corpus import BatchPlan, ParallelCorpus, make_batch
@@ -110,3 +111,19 @@ def _places(task: Task, groups: Sequence[Sequence[np.ndarray]], first: int) -> I
     for partition in cut_into_partitions(task.corpus, whole, words=task.partition_words, **sizes):
         for place in range(max(partition.first, first), partition.first + len(partition.batches)):
             yield place, partition
+
+
+def parameters_of(tasks: Sequence[Task]) -> dict[str, nn.Parameter]:
+    """The parameters of all tasks by name, shared ones once; those that training changes ask for a gradient.
+
+    Names of the first task's model are its own, others stand behind the name of their task.
+    """
+    found: dict[int, tuple[str, nn.Parameter]] = {}
+    for place, task in enumerate(tasks):
+        task.loaded.model.requires_grad_(False)
+        for name, parameter in task.loaded.model.named_parameters():
+            found.setdefault(id(parameter), (f"{task.name}/{name}" if place else name, parameter))
+    for task in tasks:
+        for parameter in task.loaded.model.trained():
+            parameter.requires_grad_(True)
+    return dict(found.values())

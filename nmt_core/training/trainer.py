@@ -11,16 +11,13 @@ import dataclasses
 import itertools
 import math
 import os
-import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from types import FrameType
-from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt_core.data.partitions import Partition
 from nmt_core.errors import ModelError
@@ -30,22 +27,18 @@ from nmt_core.training.config import TrainingConfig
 from nmt_core.training.gradient import Gradients
 from nmt_core.training.identity import RunIdentity, hash_of_bytes
 from nmt_core.training.kept_zeros import KeptZeros
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.optimizers import build_optimizer, rate_factor, rescale_gradient
 from nmt_core.training.ranks import Ranks
 from nmt_core.training.report import Reporter
-from nmt_core.training.schedule import rate_factor
 from nmt_core.training.snapshots import Snapshots, average_into
 from nmt_core.training.state import Progress, restore_state, save_state
-from nmt_core.training.task import Cursor, Task, Work, task_of_update, work_from
+from nmt_core.training.stop_signals import Interrupted, StopSignals
+from nmt_core.training.task import Cursor, Task, Work, parameters_of, task_of_update, work_from
 from nmt_core.training.validation import Validation, validate
-from nmt_core.training.weight_average import WeightAverage
+from nmt_core.training.weight_average import WeightAverage, unchanged
 from nmt_core.training.word_tables import WordTables
 
 MOST_SKIPPED_IN_A_ROW = 20
-
-
-class Interrupted(Exception):
-    """The run was asked to stop and has saved its state."""
 
 
 class Trainer:
@@ -80,7 +73,6 @@ class Trainer:
         cursors = {task.name: Cursor() for task in tasks}
         self.progress = Progress(learning_rate=config.learning_rate, cursors=cursors)
         self._partition: Partition | None = None
-        self._stop_asked = False
 
     @property
     def folder(self) -> str:
@@ -103,7 +95,7 @@ class Trainer:
         own = self.gradients.own
         work = [work_from(task, self.progress.cursors[task.name], own) for task in self.tasks]
         saved = self.progress.seconds
-        with _signals(self._ask_to_stop):
+        with StopSignals(announced=self.ranks.first) as stop:
             while not self._finished():
                 number = self.progress.update + 1
                 place = task_of_update(self.tasks, seed=self.config.seed, update=number)
@@ -114,7 +106,7 @@ class Trainer:
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
                         self._save_models(self.snapshots.path(number))
-                stops, seconds = self.ranks.most(self._stop_asked, self.progress.seconds)
+                stops, seconds = self.ranks.most(stop.asked, self.progress.seconds)
                 self.progress = dataclasses.replace(self.progress, seconds=seconds)
                 due = seconds - saved >= 60 * self.config.save_every  # by the time that all processes have in common
                 if stops or (due and not validates):
@@ -148,7 +140,7 @@ class Trainer:
         norm = rescale_gradient(self.trained.values(), self.config.clip)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
         if skipped:
-            self._tell_of_no_number(number, loss, norm, skipped)
+            self._report_skipped(number, loss, norm, skipped)
         else:
             self.optimizer.step()
             self.zeros.apply()
@@ -170,7 +162,8 @@ class Trainer:
             return nullcontext()
         return _seeded(self.model.device, np.random.SeedSequence((self.config.seed, 3, place, number)))
 
-    def _tell_of_no_number(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
+    def _report_skipped(self, number: int, loss: Tensor, norm: Tensor, skipped: int) -> None:
+        """Say that an update is left out. Raises ModelError where too many have been."""
         found = f"the loss is {loss.item():g} and the norm of the gradient {norm.item():g}"
         if skipped > MOST_SKIPPED_IN_A_ROW:
             raise ModelError(
@@ -187,37 +180,20 @@ class Trainer:
         must not count what one that did not stop has not measured.
         """
         started = time.monotonic()
-        by, before = self.config.select_by, self.progress
+        before = self.progress
         self._check_alike()
         with self._measured_parameters():
             validation = self._measure()
-            history = (*before.history, validation)
-            best, since_best, since_decay = before.best, before.since_best + 1, before.since_decay + 1
-            if validation.better_than(best, by):
-                best, since_best, since_decay = validation, 0, 0
-            kept = before.kept
-            if validation.better_than(kept, by):
-                kept = validation
+            after = before.after_validation(validation, self.config)
+            if after.kept is validation:
                 self._save_models(self.folder)
             if self.ranks.first:
-                self.snapshots.keep(before.update, (before.history, history), self._save_models)
-        rate = before.learning_rate
-        if self.config.decay_patience and since_decay >= self.config.decay_patience:
-            since_decay, rate = 0, rate * self.config.decay
-        counted = dataclasses.replace(
-            before,
-            best=best,
-            kept=kept,
-            since_best=since_best,
-            since_decay=since_decay,
-            learning_rate=rate,
-            history=history,
-            seconds=before.seconds + time.monotonic() - started,
-        )
-        self.progress = counted if scheduled else dataclasses.replace(before, kept=kept)
+                self.snapshots.keep(before.update, (before.history, after.history), self._save_models)
+        counted = dataclasses.replace(after, seconds=before.seconds + time.monotonic() - started)
+        self.progress = counted if scheduled else dataclasses.replace(before, kept=after.kept)
         self._save_state()
         self.reporter.validation(self.progress, validation)
-        return history
+        return after.history
 
     def _finished(self) -> bool:
         config, progress = self.config, self.progress
@@ -236,7 +212,7 @@ class Trainer:
         """
         updates = self.snapshots.last(history)
         if len(updates) > 1:
-            with self._measured_parameters(), _unchanged(self.trained.values()):
+            with self._measured_parameters(), unchanged(self.trained.values()):
                 if self.ranks.first:
                     for name, loaded in self._kept_models():
                         paths = [os.path.join(self.snapshots.path(update), name) for update in updates]
@@ -307,29 +283,6 @@ class Trainer:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
 
-    def _ask_to_stop(self, number: int, _: FrameType | None) -> None:
-        if self._stop_asked:
-            raise KeyboardInterrupt
-        self._stop_asked = True
-        if self.ranks.first:
-            say("stopping after this update; --resume will go on from it")
-
-
-def parameters_of(tasks: Sequence[Task]) -> dict[str, nn.Parameter]:
-    """The parameters of all tasks by name, shared ones once; those that training changes ask for a gradient.
-
-    Names of the first task's model are its own, others stand behind the name of their task.
-    """
-    found: dict[int, tuple[str, nn.Parameter]] = {}
-    for place, task in enumerate(tasks):
-        task.loaded.model.requires_grad_(False)
-        for name, parameter in task.loaded.model.named_parameters():
-            found.setdefault(id(parameter), (f"{task.name}/{name}" if place else name, parameter))
-    for task in tasks:
-        for parameter in task.loaded.model.trained():
-            parameter.requires_grad_(True)
-    return dict(found.values())
-
 
 @contextmanager
 def _seeded(device: torch.device, seed: np.random.SeedSequence) -> Iterator[None]:
@@ -337,39 +290,3 @@ def _seeded(device: torch.device, seed: np.random.SeedSequence) -> Iterator[None
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         torch.manual_seed(int(seed.generate_state(1)[0]))
         yield
-
-
-class _unchanged:
-    """Parameters are after the block what they were before it."""
-
-    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
-        self.parameters = list(parameters)
-
-    def __enter__(self) -> None:
-        self.before = [parameter.detach().clone() for parameter in self.parameters]
-
-    def __exit__(self, *_: object) -> None:
-        with torch.no_grad():
-            for parameter, value in zip(self.parameters, self.before, strict=True):
-                parameter.copy_(value)
-
-
-class _signals:
-    """Ctrl-C and SIGTERM call ``handler`` inside the block (where signals can be handled)."""
-
-    def __init__(self, handler: Callable[[int, FrameType | None], None]) -> None:
-        self.handler = handler
-
-    def __enter__(self) -> None:
-        self.old: dict[signal.Signals, Any] = {}
-        for number in (signal.SIGINT, signal.SIGTERM):
-            if signal.getsignal(number) is signal.SIG_IGN:  # another process of the run has it
-                continue
-            try:
-                self.old[number] = signal.signal(number, self.handler)
-            except ValueError:  # not in the main thread
-                return
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.old.items():
-            signal.signal(number, handler)

@@ -9,7 +9,7 @@ they are cut to a partition's words, saved and restored as these are.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import nn
@@ -40,16 +40,11 @@ class WeightAverage:
     def applied(self) -> Iterator[None]:
         """The parameters are their averages inside the block, and the same as before after it."""
         averaged = [parameter for parameter in self._all() if KEY in self._optimizer.state[parameter]]
-        with torch.no_grad():
-            before = [parameter.detach().clone() for parameter in averaged]
-            for parameter in averaged:
-                parameter.copy_(self._optimizer.state[parameter][KEY])
-        try:
-            yield
-        finally:
+        with unchanged(averaged):
             with torch.no_grad():
-                for parameter, value in zip(averaged, before, strict=True):
-                    parameter.copy_(value)
+                for parameter in averaged:
+                    parameter.copy_(self._optimizer.state[parameter][KEY])
+            yield
 
     def _updated(self) -> list[nn.Parameter]:
         """What the optimiser has updated; where it keeps moments, it wants to be the first to do so."""
@@ -58,3 +53,18 @@ class WeightAverage:
 
     def _all(self) -> list[nn.Parameter]:
         return [parameter for group in self._optimizer.param_groups for parameter in group["params"]]
+
+
+class unchanged:
+    """Parameters are after the block what they were before it."""
+
+    def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
+        self.parameters = list(parameters)
+
+    def __enter__(self) -> None:
+        self.before = [parameter.detach().clone() for parameter in self.parameters]
+
+    def __exit__(self, *_: object) -> None:
+        with torch.no_grad():
+            for parameter, value in zip(self.parameters, self.before, strict=True):
+                parameter.copy_(value)

@@ -11,14 +11,8 @@ from pydantic import BaseModel
 from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.text.processing import TextConfig
-from nmt_core.training.config import (
-    DataConfig,
-    GuidedAlignmentConfig,
-    MinimumRiskConfig,
-    RunConfig,
-    TaskConfig,
-    TrainingConfig,
-)
+from nmt_core.training.config import GuidedAlignmentConfig, MinimumRiskConfig, RunConfig, TrainingConfig
+from nmt_core.training.data_config import DataConfig, TaskConfig
 from tests.docs.commands import ROOT
 
 MODELS = [config for config in get_args(AnyConfig) if config is not DeepFusionConfig]  # that is made by nmt-core fuse

@@ -148,7 +148,8 @@ def _records(folder: str) -> list[Target]:
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.preparation.record import read_record
     from nmt_core.preparation.settings import PreparationConfig
-    from nmt_core.training.config import RunConfig, begun
+    from nmt_core.training.config import RunConfig
+    from nmt_core.training.first_model import with_start_settings
     from smt_bridge.jobs.manifest import check_same, read_manifest
     from smt_bridge.signature import read_sidecar
 
@@ -159,7 +160,7 @@ def _records(folder: str) -> list[Target]:
         assert found.lines >= 0
 
     def training(path: str) -> None:
-        RunConfig.from_mapping(begun(with_overrides(read_yaml(path), ["training.seed=2"])), origin=path)
+        RunConfig.from_mapping(with_start_settings(with_overrides(read_yaml(path), ["training.seed=2"])), origin=path)
 
     def preparation(path: str) -> None:
         PreparationConfig.from_mapping(read_yaml(path), origin=path)

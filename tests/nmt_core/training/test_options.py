@@ -18,9 +18,8 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.optimizers import build_optimizer, rate_factor, rescale_gradient
 from nmt_core.training.prepare import prepare
-from nmt_core.training.schedule import rate_factor
 from nmt_core.training.task import task_of_update
 from nmt_core.training.weight_average import WeightAverage
 from nmt_core.training.word_tables import WordTables

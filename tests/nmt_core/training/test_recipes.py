@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from nmt_core.models.build import PRESETS, preset
-from nmt_core.training.config import RECIPES, RunConfig, TrainingConfig, with_recipe
-from nmt_core.training.schedule import rate_factor
+from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.optimizers import rate_factor
+from nmt_core.training.recipes import RECIPES, with_recipe
 
 DATA = {"source": "a", "target": "b"}
 

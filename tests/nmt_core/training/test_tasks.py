@@ -15,8 +15,8 @@ from nmt_core.models.encoder_decoder import EncoderDecoder
 from nmt_core.training.config import RunConfig
 from nmt_core.training.prepare import Prepared, prepare
 from nmt_core.training.report import Reporter
-from nmt_core.training.task import Task
-from nmt_core.training.trainer import Trainer, parameters_of
+from nmt_core.training.task import Task, parameters_of
+from nmt_core.training.trainer import Trainer
 
 
 def two_tasks(runs, folder: str, **training: object) -> tuple[Prepared, list[Task], RunConfig]:

@@ -1,0 +1,135 @@
+"""The texts of a training run: pairs to train on and development sets, as the model reads them."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from nmt_core.data.aligned_corpus import points_between
+from nmt_core.data.corpus import TextPair
+from nmt_core.data.monolingual import MonolingualText
+from nmt_core.data.phrases import read_phrase_pairs
+from nmt_core.errors import ConfigError
+from nmt_core.factors import check_factors
+from nmt_core.files import read_parallel_lines
+from nmt_core.models.build import source_factors
+from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.text.processing import RawText, TextProcessor
+from nmt_core.text.vocabulary import split_words
+from nmt_core.training.config import RunConfig
+from nmt_core.training.validation import DevelopmentSet
+
+
+class TextReader:
+    """The texts of a run, as the model reads them."""
+
+    def __init__(self, run: RunConfig, preparation: CarriedPreparation | None) -> None:
+        data = self.data = run.data
+        self.words = None if preparation is None else preparation.open_words("target").undo
+        self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}
+        self._factors = source_factors(run.model)
+        self._raw: RawText | None = None
+        if data.raw:
+            self._raw = TextProcessor(run.text) if preparation is None else PreparedText(preparation)
+
+    @property
+    def notes(self) -> list[str]:
+        """What to tell the user of lines that were left out."""
+        return [text.note for text in self._monolingual.values() if text.note is not None]
+
+    def training_pairs(self, place: int) -> Iterable[TextPair]:
+        """The pairs of the training text at this place of the list of files."""
+        data = self.data
+        if data.text is not None:
+            return self._sentences(data.text[place])
+        if data.phrase_table is not None:
+            return self._phrases(data.phrase_table)
+        assert data.source is not None and data.target is not None
+        files = (data.source[place], data.target[place])
+        return self._pairs(files) if data.alignment is None else self._aligned(files, data.alignment[place])
+
+    def development_sets(self) -> tuple[DevelopmentSet, ...]:
+        """Those of the settings, each with the name of its file."""
+        data = self.data
+        files: list[tuple[str, ...]] = [(path,) for path in data.dev_text or ()]
+        files += zip(data.dev_source or (), data.dev_target or (), strict=True)
+        found = []
+        for place, paths in enumerate(files):
+            if data.dev_text:
+                pairs = list(self._sentences(*paths))
+            elif data.dev_alignment is None:
+                pairs = list(self._pairs(paths))
+            else:
+                pairs = list(self._aligned(paths, data.dev_alignment[place]))
+            found.append(self.development_set(pairs, _name([path for path, *_ in files], place)))
+        return tuple(found)
+
+    def development_set(self, pairs: Sequence[TextPair], name: str) -> DevelopmentSet:
+        """Pairs to validate on. Raises ConfigError where none has words, on both sides unless it is monolingual."""
+        if not any(target.strip() and (self.data.text or source.strip()) for source, target, *_ in pairs):
+            what = "sentence" if self.data.text else "pair of sentences"
+            raise ConfigError(f"{name}: has no {what} that is not empty; there is nothing to validate on")
+        points = [pair[2] for pair in pairs if len(pair) == 3] or None
+        return DevelopmentSet([pair[0] for pair in pairs], [pair[1] for pair in pairs], self.words, name, points)
+
+    def _sentences(self, path: str) -> Iterator[TextPair]:
+        return (self._read("", line) for line in self._monolingual[path])
+
+    def _phrases(self, path: str) -> Iterator[TextPair]:
+        for number, source, target in read_phrase_pairs(path):
+            check_factors(source, self._factors, path=path, line=number)
+            yield source, target
+
+    def _pairs(self, paths: Sequence[str]) -> Iterator[TextPair]:
+        for number, lines in enumerate(read_parallel_lines(paths), start=1):
+            check_factors(lines[0], self._factors, path=paths[0], line=number)
+            yield self._read(*lines)
+
+    def _aligned(self, files: Sequence[str], alignment: str) -> Iterator[TextPair]:
+        """Pairs with the points of their alignment, which counts the words as the model reads them."""
+        for number, (*lines, points) in enumerate(read_parallel_lines([*files, alignment]), start=1):
+            check_factors(lines[0], self._factors, path=files[0], line=number)
+            source, target = self._read(*lines)
+            sizes = (len(split_words(source)), len(split_words(target)))
+            yield source, target, points_between(points, *sizes, path=alignment, line=number)
+
+    def _read(self, source: str, target: str) -> tuple[str, str]:
+        if self._raw is None:
+            return source, target
+        return self._raw.tokenize(source), self._raw.tokenize_target(target)
+
+
+def read_texts(run: RunConfig, reader: TextReader) -> tuple[dict[str, list[TextPair]], tuple[DevelopmentSet, ...]]:
+    """The training texts by name, and the development sets; without any, some pairs of the first text are held out."""
+    names = run.data.text or run.data.source or (str(run.data.phrase_table),)
+    parts = [list(reader.training_pairs(place)) for place in range(len(names))]
+    for name, pairs in zip(names, parts, strict=True):
+        if not pairs:
+            raise ConfigError(f"{name}: is empty; there is nothing to train on")
+    if run.data.weights is None:
+        parts = [list(itertools.chain.from_iterable(parts))]
+    dev = reader.development_sets()
+    if not dev:
+        parts[0], held_out = _hold_out(parts[0], run, reader.notes)
+        dev = (reader.development_set(held_out, "held out"),)
+    return {f"text {number}": pairs for number, pairs in enumerate(parts, start=1)}, dev
+
+
+def _hold_out(pairs: list[TextPair], run: RunConfig, notes: Sequence[str]) -> tuple[list[TextPair], list[TextPair]]:
+    """Pairs to train on, and others drawn from among them to validate on."""
+    if len(pairs) <= run.data.hold_out:
+        remarks = "".join(f"; {note}" for note in notes)
+        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{remarks}")
+    held = np.zeros(len(pairs), dtype=bool)
+    held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
+    kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
+    return kept, [pair for pair, out in zip(pairs, held.tolist(), strict=True) if out]
+
+
+def _name(paths: Sequence[str], place: int) -> str:
+    """The name of a file among others, with its number where two have one name."""
+    names = [os.path.basename(path) for path in paths]
+    return names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
