@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from nmt_core.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
     from nmt_core.inference.alignment import AlignedPair
     from nmt_core.inference.search_config import DecodingConfig
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
     from nmt_core.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.model import Model, load_model
     from nmt_core.serving.async_client import AsyncNmtClient

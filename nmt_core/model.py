@@ -18,7 +18,8 @@ from nmt_core.inference.alignment import AlignedPair
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.text_forms import TextForm, scorer_of_form
-from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator
 from nmt_core.inference.vectors import source_vectors
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel

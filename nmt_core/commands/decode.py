@@ -21,7 +21,8 @@ from nmt_core.whole_numbers import whole_number
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
     from nmt_core.inference.source_line import SourceLine
-    from nmt_core.inference.translator import Translation, Translator
+    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import LoadedModel
 
 NAME = "decode"

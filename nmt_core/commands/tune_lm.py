@@ -15,7 +15,7 @@ from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.lm_tuning import Tuning
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
 
 NAME = "tune-lm"
 HELP = "find the weight of an n-gram model in decode --lm"

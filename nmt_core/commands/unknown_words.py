@@ -10,7 +10,7 @@ from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
     from nmt_core.inference.unknowns import UnknownReplacement
     from nmt_core.models.checkpoint import LoadedModel
     from nmt_core.text.lexicon import Lexicon

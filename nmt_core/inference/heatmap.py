@@ -11,7 +11,7 @@ from typing import Any
 
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.files import open_output
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 
 FORMATS = ("png", "svg", "pdf")
 

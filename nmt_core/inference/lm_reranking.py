@@ -12,7 +12,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from nmt_core.inference.search_config import BY_LENGTH, LengthNormalization
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 from nmt_core.ngram import NgramModel
 from nmt_core.text.vocabulary import UNKNOWN
 

@@ -13,7 +13,7 @@ import sacrebleu
 from nmt_core.errors import ConfigError
 from nmt_core.inference.lm_reranking import combined_score
 from nmt_core.inference.search_config import LengthNormalization
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 
 _MOST = 10_000  # weights of a grid
 

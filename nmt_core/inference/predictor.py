@@ -19,6 +19,8 @@ from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
 from nmt_core.inference.selection import block_maxima
 from nmt_core.interfaces import Aligns
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
@@ -257,3 +259,14 @@ def ids_in(vocabulary: Vocabulary, joint: Vocabulary) -> list[int] | None:
         return None
     known = {word: number for number, word in enumerate(vocabulary.words)}
     return [known.get(word, UNKNOWN_ID) for word in joint.words]
+
+
+def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
+    """The predictor of one model or of an ensemble, for sources as the first model encodes them.
+
+    It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
+    """
+    check_members(models)
+    first = ModelPredictor(models[0].model)
+    others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
+    return Ensemble([first, *others], average=average) if others else first

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.data.batching import group_by_tokens
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, SamplingConfig
+from nmt_core.inference.search_requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
@@ -54,6 +57,32 @@ def sample(
         for part_TBK in chances_TBK.split(most, dim=2)
     ]
     return [list(itertools.chain.from_iterable(parts)) for parts in zip(*drawn, strict=True)]
+
+
+def sample_all(
+    predictor: Predictor,
+    requests: Sequence[Request[Key]],
+    *,
+    config: SamplingConfig,
+    numbers: Sequence[int],
+    batch_tokens: int,
+    attention: bool = False,
+) -> Iterator[Finished[Key]]:
+    """Sample for any number of sentences, in batches of ``batch_tokens`` source positions, smaller for many samples.
+
+    ``numbers`` are those of the sentences. A sentence for which the model's numbers are not probabilities has no
+    hypotheses.
+    """
+    widths = [len(request.source) + 1 for request in requests]
+    for group in group_by_tokens(widths, limit=batch_tokens * USUAL_ROWS // max(config.samples, USUAL_ROWS)):
+        batch = [requests[place] for place in group]
+        source = predictor.collate([request.source for request in batch])
+        lengths = [len(request.source) for request in batch]
+        own = [numbers[place] for place in group]
+        drawn = sample(predictor, source, lengths, config=config, numbers=own, attention=attention)
+        for request, hypotheses in zip(batch, drawn, strict=True):
+            usable = not any(math.isnan(one.log_prob) for one in hypotheses)
+            yield Finished(request.key, hypotheses if usable else [])
 
 
 def _sample(

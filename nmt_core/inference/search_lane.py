@@ -25,7 +25,6 @@ kept for each, V words.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from typing import Generic
 
 import numpy as np
@@ -35,15 +34,16 @@ from torch import Tensor
 
 from nmt_core.data.layout import Layout, Run, lay_out
 from nmt_core.data.sizes import filled
-from nmt_core.inference.backtrace import BeamStep, End, History, Path
+from nmt_core.inference.backtrace import BeamStep, End, History
 from nmt_core.inference.candidates import Chosen, choose
 from nmt_core.inference.constrained_choice import RuledSentence
-from nmt_core.inference.hypothesis import NO_EXTRA, Extra, Hypothesis, Matrix, make_hypothesis
+from nmt_core.inference.hypothesis import NO_EXTRA, Matrix
 from nmt_core.inference.predictor import Advance, Predictor
-from nmt_core.inference.rules import Progress, Rules, coverage_term, covered
+from nmt_core.inference.rules import covered
 from nmt_core.inference.search_config import USUAL_ROWS
-from nmt_core.inference.search_requests import Encoded, Finished, Key, Request
+from nmt_core.inference.search_requests import Encoded, Finished, Key
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
+from nmt_core.inference.searched_sentence import SearchedSentence, extra_of, table_of
 from nmt_core.inference.slots import Slots
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rows import Rows
@@ -52,37 +52,6 @@ from nmt_core.text.vocabulary import END_ID
 _MARGIN = 1e-4  # of a score: more than rounding may be wrong
 MOST_PADDING = 4  # times the source positions of the sentences
 LEAST_POSITIONS = 2000  # that no memory is saved for
-
-
-@dataclass
-class _Sentence(Generic[Key]):
-    """What is known of a sentence beside the numbers in its table.
-
-    ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules.
-    ``attention`` has for every step the first of its rows, and their weights. ``numbers``: no log-probability
-    of its last step was NaN.
-    """
-
-    request: Request[Key]
-    rules: Rules
-    progress: list[Progress]
-    ends: list[End] = field(default_factory=list)
-    scores: list[float] = field(default_factory=list)
-    extras: list[Extra] = field(default_factory=list)
-    attention: list[tuple[int, Matrix]] = field(default_factory=list)
-    numbers: bool = True
-
-    @staticmethod
-    def of(request: Request[Key]) -> _Sentence[Key]:
-        rules = request.rules
-        return _Sentence(request, rules, [Progress()] if rules else [])
-
-    def attention_of(self, path: Path) -> Matrix | None:
-        """The attention weights of one hypothesis at each of its steps."""
-        if not self.attention:
-            return None
-        steps = zip(path.rows, self.attention, strict=False)
-        return np.stack([rows_KS[row - first] for row, (first, rows_KS) in steps])
 
 
 class SearchLane(Generic[Key]):
@@ -96,7 +65,7 @@ class SearchLane(Generic[Key]):
         self.predictor, self.attention = predictor, attention
         self._slots = Slots(predictor.device)
         self._history = History()
-        self._known: dict[int, _Sentence[Key]] = {}  # by slot
+        self._known: dict[int, SearchedSentence[Key]] = {}  # by slot
         self._sentences = SentenceTable.of([])
         self._rows = RowTable.beginning(np.arange(0), np.arange(0), NO_WORD)
         self._states: list[Rows] = []  # together, the rows that ``parents_N`` count
@@ -153,8 +122,8 @@ class SearchLane(Generic[Key]):
         slots = self._slots.put(encoded.memory, encoded.widths)
         first = sum(part.rows for part in self._states)
         self._states.append(encoded.state)
-        self._known.update(zip(slots.tolist(), map(_Sentence.of, requests), strict=True))
-        self._sentences = self._sentences.join(_table(requests, slots, limits, begun=self._history.time))
+        self._known.update(zip(slots.tolist(), map(SearchedSentence.of, requests), strict=True))
+        self._sentences = self._sentences.join(table_of(requests, slots, limits, begun=self._history.time))
         self._rows = self._rows.join(RowTable.beginning(slots, first + np.arange(len(requests)), NO_WORD))
 
     def cancel(self, keys: Collection[Key]) -> int:
@@ -276,7 +245,7 @@ class SearchLane(Generic[Key]):
             config = sentence.request.config
             extra = NO_EXTRA
             if (one := by_place.get(place)) is not None:
-                extra = _extra(one, config.coverage_penalty, int(found.rows_AC[place, column]))
+                extra = extra_of(one, config.coverage_penalty, int(found.rows_AC[place, column]))
             length = time - int(table.begun_A[place]) + 1
             score = config.ranking.normalize(float(found.totals_AC[place, column]), length=length) + extra.coverage
             sentence.ends.append(End(time, int(entries_AC[place, column])))
@@ -311,7 +280,7 @@ class SearchLane(Generic[Key]):
     def _report(self, done_A: Flags) -> list[Finished[Key]]:
         sentences = [self._known[slot] for slot in self._sentences.slots_A[done_A].tolist()]
         paths = iter(self._history.trace([end for sentence in sentences for end in sentence.ends]))
-        reports = [_finished(sentence, [next(paths) for _ in sentence.ends]) for sentence in sentences]
+        reports = [sentence.best([next(paths) for _ in sentence.ends]) for sentence in sentences]
         self._leave(done_A)
         return reports
 
@@ -331,34 +300,3 @@ class SearchLane(Generic[Key]):
 
     def _on(self, values: npt.NDArray[np.generic]) -> Tensor:
         return torch.from_numpy(values).to(self.predictor.device, non_blocking=True)
-
-
-def _table(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> SentenceTable:
-    lines = []
-    for request, slot, limit in zip(requests, slots, limits, strict=True):
-        config = request.config
-        rules = (limit, config.min_length, config.forbid_unknown, *config.ranking)
-        lines.append((slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, -np.inf))
-    return SentenceTable.of(lines)
-
-
-def _extra(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:
-    """What the rules add to the score of the finished hypothesis that had a row."""
-    progress = sentence.progress[row - sentence.first]
-    coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-    return Extra(sentence.rules.log_prob(progress), coverage, sentence.rules.best(progress).taken)
-
-
-def _finished(sentence: _Sentence[Key], paths: Sequence[Path]) -> Finished[Key]:
-    """The best of a sentence's hypotheses."""
-    config = sentence.request.config
-    hypotheses: list[Hypothesis] = [
-        make_hypothesis(
-            path.words[:-1], path.log_probs, ranking=config.ranking, attention=sentence.attention_of(path), extra=extra
-        )
-        for path, extra in zip(paths, sentence.extras, strict=True)
-    ]
-    hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
-    return Finished(
-        sentence.request.key, hypotheses[: config.nbest], constrained=sentence.numbers and bool(sentence.rules)
-    )

@@ -8,9 +8,8 @@ one another, so that a file of any size takes constant memory.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import torch
 
@@ -19,62 +18,25 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
-from nmt_core.inference.hypothesis import Hypothesis, Matrix
-from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor, joint_vocabulary
+from nmt_core.inference.hypothesis import Hypothesis
+from nmt_core.inference.predictor import Predictor, joint_vocabulary, make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.rules import Constraint
-from nmt_core.inference.sampling import number_of_text, sample
-from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig, SamplingConfig
+from nmt_core.inference.sampling import number_of_text, sample_all
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.models.ensembles import check_members
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.processing import RawText
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import END
-
-
-@dataclass(frozen=True)
-class Translation:
-    """One translation of one line.
-
-    ``text`` is tokenised, or raw when raw text was given. ``words`` are the target words as the
-    model has them, but for ``<unk>`` where it is replaced; the numbers and ``attention`` are those of
-    ``Hypothesis``, and ``aligns`` says which words the rows of ``attention`` are of. ``source_words`` are
-    the tokenised words of the source. ``lm_log_prob`` is what an n-gram model said, if one was asked;
-    ``unknown`` counts the words that were replaced. ``systems`` names those that listed it, where several made
-    translations together; ``degraded`` says that one of them was away.
-    """
-
-    text: str
-    words: tuple[str, ...]
-    log_prob: float
-    score: float
-    word_log_probs: tuple[float, ...]
-    source_words: tuple[str, ...]
-    attention: Matrix | None = field(default=None, compare=False)
-    lm_log_prob: float | None = None
-    unknown: UnknownCounts = NOTHING_REPLACED
-    aligns: Aligns = "written"
-    systems: tuple[str, ...] = ()
-    degraded: bool = False
-
-    @property
-    def source_labels(self) -> tuple[str, ...]:
-        """What the columns of ``attention`` stand for."""
-        return (*self.source_words, END)
-
-    @property
-    def target_labels(self) -> tuple[str, ...]:
-        """What the rows of ``attention`` and ``word_log_probs`` stand for."""
-        return (*self.words, END)
 
 
 class Translator:
@@ -262,17 +224,17 @@ class Translator:
                 for done in search_all(search, requests, batch_tokens=self.batch_tokens):
                     yield done.key, self._checked(done, first)
             case SamplingConfig() as config:
-                lengths = [len(request.source) + 1 for request in requests]
-                limit = self.batch_tokens * USUAL_ROWS // max(config.samples, USUAL_ROWS)
-                for group in group_by_tokens(lengths, limit=limit):
-                    batch = [requests[place] for place in group]
-                    source = predictor.collate([request.source for request in batch])
-                    lines = [self._number(request, first, config) for request in batch]
-                    widths = [len(request.source) for request in batch]
-                    drawn = sample(predictor, source, widths, config=config, numbers=lines, attention=self.attention)
-                    for request, hypotheses in zip(batch, drawn, strict=True):
-                        numbers = not any(math.isnan(one.log_prob) for one in hypotheses)
-                        yield request.key, checked(Finished(request.key, hypotheses if numbers else []))
+                numbers = [self._number(request, first, config) for request in requests]
+                drawn = sample_all(
+                    predictor,
+                    requests,
+                    config=config,
+                    numbers=numbers,
+                    batch_tokens=self.batch_tokens,
+                    attention=self.attention,
+                )
+                for done in drawn:
+                    yield done.key, self._checked(done, first)
 
     @staticmethod
     def _number(request: Request[int], first: int, config: DecodingConfig | SamplingConfig) -> int:
@@ -327,17 +289,6 @@ class Translator:
         if self._processor is None:
             self._processor = open_raw_text(self.models)
         return self._processor
-
-
-def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
-    """The predictor of one model or of an ensemble, for sources as the first model encodes them.
-
-    It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
-    """
-    check_members(models)
-    first = ModelPredictor(models[0].model)
-    others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
-    return Ensemble([first, *others], average=average) if others else first
 
 
 def open_translator(

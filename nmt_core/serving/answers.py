@@ -20,7 +20,7 @@ from nmt_core.text.pharaoh import Points
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
 
 _AT_A_TIME = 100  # items of a piece
 _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the translations of a sentence

@@ -10,7 +10,7 @@ from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
     from nmt_core.inference.unknowns import UnknownCounts, UnknownReplacement
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.models import ServedModel

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.factors import SEPARATOR
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.predictor import joint_vocabulary
+from nmt_core.inference.predictor import joint_vocabulary, make_predictor
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
-from nmt_core.inference.translator import Translation, Translator, make_predictor
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions

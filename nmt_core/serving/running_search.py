@@ -10,11 +10,12 @@ from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import restore, rule_of
+from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.translator import Translation, make_predictor
+from nmt_core.inference.translation import Translation
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 

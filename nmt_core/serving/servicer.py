@@ -41,7 +41,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translator import Translation
+    from nmt_core.inference.translation import Translation
     from nmt_core.serving.metrics import Metrics
 
 INTERACTIVE_ITEMS = 32

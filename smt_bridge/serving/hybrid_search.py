@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem

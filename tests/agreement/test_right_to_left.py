@@ -18,7 +18,8 @@ from nmt_core.inference.pair_scorer import ModelPairScorer, open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-from nmt_core.inference.translator import Translation, Translator, open_translator
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model

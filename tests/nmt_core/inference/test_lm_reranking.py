@@ -13,7 +13,8 @@ from nmt_core.errors import InputError
 from nmt_core.inference.lm_reranking import LanguageModelReranker, with_lm_log_probs
 from nmt_core.inference.search_config import BY_LENGTH, DecodingConfig, LengthNormalization
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.ngram import NgramModel
 from tests.nmt_core.arpa import ARPA

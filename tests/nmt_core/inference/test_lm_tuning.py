@@ -6,7 +6,7 @@ import pytest
 
 from nmt_core.inference.lm_tuning import tune_weight
 from nmt_core.inference.search_config import BY_LENGTH
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 
 
 def translation(text: str, log_prob: float, lm_log_prob: float) -> Translation:

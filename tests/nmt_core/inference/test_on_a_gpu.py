@@ -22,7 +22,8 @@ from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.shallow_fusion import FusedLanguageModel
-from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.models.build import ModelConfig, new_model

@@ -17,7 +17,8 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.spelling import Found, Speller, Unspelled
-from nmt_core.inference.translator import Translation, Translator
+from nmt_core.inference.translation import Translation
+from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model

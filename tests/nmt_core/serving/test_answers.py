@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.translator import Translation
+from nmt_core.inference.translation import Translation
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
 from nmt_core.serving.array_scorer import ArrayPairScorer
