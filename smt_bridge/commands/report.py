@@ -73,7 +73,8 @@ def _reranking_page(args: argparse.Namespace) -> str:
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.metrics.detokenize import detokenizer
     from smt_bridge.metrics.significance import compare
-    from smt_bridge.report.reranking import collect, reranking_page
+    from smt_bridge.report.reranking import reranking_page
+    from smt_bridge.report.sentences import collect
     from smt_bridge.reranking import Reranker
     from smt_bridge.tuning.pool import list_statistics, read_references
 

@@ -205,7 +205,8 @@ def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
 
 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
-    from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
+    from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
+    from smt_bridge.decoder.moses_process import MosesProcess
 
     options = MosesOptions(
         args.moses, recipe.moses_ini, recipe.moses_nbest, args.moses_threads, recipe.moses_factor, args.moses_timeout
@@ -220,7 +221,7 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
 
 
 def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Sequence[str]) -> list[Choice]:
-    from smt_bridge.decoder.moses_process import MosesFailed
+    from smt_bridge.decoder.moses_child import MosesFailed
 
     try:
         return hybrid.translate(sentences)

@@ -133,7 +133,7 @@ def _second(table: str) -> list[str]:
     """The columns of a generated table, all of them recorded beside it."""
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.formats.phrase_table import count_scores
+    from smt_bridge.formats.phrase_table_lines import count_scores
 
     if not Path(table + _SIDECAR).is_file():
         raise ConfigError(f"--second {table}: there is no {table}{_SIDECAR}, which generate-phrases writes beside it")
@@ -249,7 +249,7 @@ def _check_table(table: str, feature: Feature, added: int) -> None:
     """Compare the table's first line with what the configuration will say."""
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.formats.phrase_table import count_scores
+    from smt_bridge.formats.phrase_table_lines import count_scores
 
     line = next(read_lines(table, as_it_is=True), None)
     if line is None:

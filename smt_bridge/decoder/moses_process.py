@@ -1,9 +1,5 @@
 """A Moses that runs beside us and answers line by line with n-best lists.
 
-``moses`` reads sentences from its standard input and writes, in their order, one n-best list each to one pipe and
-then one line of unknown words to another (``TranslationTask::Run`` in its source: the line of unknown words comes
-last). So when the i-th of these lines is there, the i-th list is complete, without waiting for the next sentence.
-
 What can go wrong has its answer here: a process that ends or says nothing for too long is started again and the
 sentences without an answer are sent once more, one at a time; the one that was being translated twice when that
 happened is given up. A process that ends while it loads, or never answers anything, is an error with its last words;
@@ -12,56 +8,14 @@ so is one whose lists have other ids than the sentences it was given, since nobo
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import os
-import re
-import selectors
-import signal
-import struct
-import subprocess
-import termios
 import threading
-import time
 from collections import deque
 from collections.abc import Sequence
-from typing import IO, NamedTuple
 
-from nmt_core.errors import NmtError
+from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesOptions
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
-_CHUNK = 1 << 16
-_LONGEST_SPEECH = 1 << 14  # bytes of standard error that are kept
-_ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
-
-
-class MosesOptions(NamedTuple):
-    """How Moses is started.
-
-    ``factor`` is its ``-n-best-factor``: how many derivations it looks through for each distinct hypothesis.
-    ``timeout`` is in seconds, for one sentence; loading has no limit.
-    """
-
-    program: str = "moses"
-    ini: str = "moses.ini"
-    nbest: int = 100
-    threads: int = 1
-    factor: int = 100
-    timeout: float = 60.0
-    more: tuple[str, ...] = ()
-
-    def command(self, lists: int, unknowns: int) -> list[str]:
-        """The command line, given two file descriptors."""
-        return [
-            *(self.program, "-f", self.ini, "-v", "0", "-threads", str(self.threads)),
-            *("-n-best-list", f"/dev/fd/{lists}", str(self.nbest), "distinct", "-n-best-factor", str(self.factor)),
-            *("-output-unknowns", f"/dev/fd/{unknowns}", *self.more),
-        ]
-
-
-class MosesFailed(NmtError):
-    """Moses cannot be started, or ends again and again before it has translated anything."""
 
 
 class MosesProcess:
@@ -71,12 +25,12 @@ class MosesProcess:
         self.options = options
         self.restarts = 0
         self.given_up = 0
-        self._child: _Child | None = None
+        self._child: MosesChild | None = None
         self._failures = 0  # in a row, without any answer
         self._stopped = threading.Event()
 
     def __enter__(self) -> MosesProcess:
-        self._child = _Child(self.options)
+        self._child = MosesChild(self.options)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -138,192 +92,6 @@ class MosesProcess:
             raise MosesFailed(f"{self.options.program} ended {when}: {said}")
         self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
         self.restarts += 1
-        self._child = _Child(self.options)
+        self._child = MosesChild(self.options)
         if self._stopped.is_set():
             self._child.signal()
-
-
-class _Child:
-    """One process: its pipes, and how far it has come."""
-
-    def __init__(self, options: MosesOptions) -> None:
-        self._timeout = options.timeout
-        self.answered = 0
-        self._written = 0
-        self._closed = False
-        self._lists, self._marks, self._speech = bytearray(), bytearray(), bytearray()
-        lists, lists_end = os.pipe()
-        marks, marks_end = os.pipe()
-        try:
-            self._process = subprocess.Popen(
-                options.command(lists_end, marks_end),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                pass_fds=(lists_end, marks_end),
-                start_new_session=True,
-            )
-        except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-            os.close(lists)
-            os.close(marks)
-            problem = getattr(error, "strerror", error)
-            raise MosesFailed(f"{options.program} cannot be started ({problem})") from error
-        finally:
-            os.close(lists_end)
-            os.close(marks_end)
-        self._sources = {lists: self._lists, marks: self._marks, self._stderr.fileno(): self._speech}
-        self._list_pipe, self._mark_pipe = lists, marks
-        self._selector = selectors.DefaultSelector()
-        for pipe in self._sources:
-            os.set_blocking(pipe, False)
-            self._selector.register(pipe, selectors.EVENT_READ)
-        os.set_blocking(self._stdin.fileno(), False)
-
-    @property
-    def _stdin(self) -> IO[bytes]:
-        assert self._process.stdin is not None
-        return self._process.stdin
-
-    @property
-    def _stderr(self) -> IO[bytes]:
-        assert self._process.stderr is not None
-        return self._process.stderr
-
-    def run(self, sentences: Sequence[bytes], room: int) -> list[list[bytes]]:
-        """Send the sentences, at most ``room`` ahead of the answers; the lists that came before the process failed."""
-        found: list[list[bytes]] = []
-        outgoing, sent = bytearray(), 0
-        deadline = time.monotonic() + self._timeout
-        while len(found) < len(sentences):
-            while sent < len(sentences) and sent - len(found) < room:
-                outgoing += sentences[sent] + b"\n"
-                sent += 1
-            alive = self._exchange(outgoing, deadline)
-            before = len(found)
-            found.extend(self._complete(before, sent))
-            if not alive:
-                break
-            if len(found) > before or not self.has_read():
-                deadline = time.monotonic() + self._timeout
-            elif time.monotonic() > deadline:
-                break
-        return found
-
-    def _exchange(self, outgoing: bytearray, deadline: float) -> bool:
-        """Wait until something can be read or written; False where the process is at its end."""
-        stdin = self._stdin.fileno()
-        if outgoing and stdin not in self._selector.get_map():
-            self._selector.register(stdin, selectors.EVENT_WRITE)
-        events = self._selector.select(max(0.0, min(1.0, deadline - time.monotonic())))
-        for key, _ in events:
-            if key.fd == stdin:
-                if not self._write(outgoing):
-                    return False
-            elif not self._drain(key.fd) and key.fd in (self._mark_pipe, self._list_pipe):
-                self._drain_all()
-                return False
-        if not outgoing and stdin in self._selector.get_map():
-            self._selector.unregister(stdin)
-        return bool(events) or self._process.poll() is None  # what it started may hold the pipes when it has ended
-
-    def _write(self, outgoing: bytearray) -> bool:
-        try:
-            written = os.write(self._stdin.fileno(), outgoing[:_CHUNK])
-        except BlockingIOError:
-            return True
-        except OSError:
-            self._drain_all()
-            return False
-        del outgoing[:written]
-        self._written += written
-        return True
-
-    def _drain(self, pipe: int) -> bool:
-        """Read what is there; False at the end of the pipe."""
-        while True:
-            try:
-                part = os.read(pipe, _CHUNK)
-            except BlockingIOError:
-                return True
-            if not part:
-                with contextlib.suppress(KeyError):
-                    self._selector.unregister(pipe)
-                return False
-            self._sources[pipe] += part
-            if pipe == self._stderr.fileno():
-                del self._speech[:-_LONGEST_SPEECH]
-
-    def _drain_all(self) -> None:
-        for pipe in self._sources:
-            with contextlib.suppress(OSError):
-                self._drain(pipe)
-
-    def _complete(self, found: int, sent: int) -> list[list[bytes]]:
-        """The lists of all sentences whose marks are there; ``found`` of ``sent`` are answered. Raises MosesFailed."""
-        count = min(sent - found, self._marks.count(b"\n"))
-        if not count:
-            return []
-        del self._marks[: _end_of_line(self._marks, count)]
-        self._drain(self._list_pipe)
-        lists: dict[int, list[bytes]] = {self.answered + place: [] for place in range(count)}
-        taken = 0
-        while (end := self._lists.find(b"\n", taken)) >= 0:
-            identifier, separator, rest = bytes(self._lists[taken:end]).partition(b" ||| ")
-            known = _ID.fullmatch(identifier) if separator else None
-            if known is not None:
-                sentence = int(known[1])
-                if not self.answered <= sentence < self.answered + sent - found:
-                    raise MosesFailed(_foreign(sentence, self.answered))
-                if sentence not in lists:
-                    break
-                lists[sentence].append(rest)
-            taken = end + 1
-        del self._lists[:taken]
-        self.answered += count
-        return list(lists.values())
-
-    def has_read(self) -> bool:
-        """Whether it has read any of its input, which Moses does when all its files are loaded."""
-        unread = struct.unpack("i", fcntl.ioctl(self._stdin.fileno(), termios.FIONREAD, b"\0" * 4))[0]
-        return int(unread) < self._written
-
-    def close(self, *, kill: bool = False) -> str:
-        """End the process and everything it started; its last line on standard error. A second call does nothing."""
-        if self._closed:
-            return ""
-        self._closed = True
-        with contextlib.suppress(OSError):
-            self._stdin.close()
-        if kill:
-            self.signal()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(timeout=self._timeout)
-        self.signal()
-        self._process.wait()
-        self._drain_all()
-        self._selector.close()
-        self._stderr.close()
-        os.close(self._list_pipe)
-        os.close(self._mark_pipe)
-        lines = bytes(self._speech).decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].strip() if lines else ""
-
-    def signal(self) -> None:
-        """Kill it and everything it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-
-
-def _foreign(sentence: int, expected: int) -> str:
-    return (
-        f"Moses wrote a list with the id {sentence} where sentence {expected} is next; ids must count from 0:"
-        " does moses.ini have [start-translation-id], or is this another program?"
-    )
-
-
-def _end_of_line(text: bytearray, count: int) -> int:
-    """Where the ``count``-th line ends."""
-    end = 0
-    for _ in range(count):
-        end = text.index(b"\n", end) + 1
-    return end

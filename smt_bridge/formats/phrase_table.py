@@ -18,10 +18,8 @@ blanks or to name the line that is wrong.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
-from math import fsum, isfinite
 from typing import NamedTuple
 
 import numpy as np
@@ -29,29 +27,31 @@ import numpy.typing as npt
 
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import BLANKS, SEPARATOR, split_fields, split_tokens
+from smt_bridge.fields import SEPARATOR
 from smt_bridge.formats.feature_kinds import binarised_kind
+from smt_bridge.formats.phrase_table_lines import (
+    EXPECTED,
+    FIELDS,
+    SCORES,
+    SOURCE,
+    TARGET,
+    Row,
+    check_beginning,
+    ends_in_label,
+    mend_row,
+    refuse_rules,
+)
 from smt_bridge.formats.plain_numbers import are_plain_numbers
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,
 _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
-SOURCE, TARGET, SCORES = 0, 1, 2
 FLOOR = 1e-43
 """The least probability we write: Moses' own floor of -100 for logarithms does not reach it (ln 1e-43 = -99.01)."""
-_FIELDS = 4  # source, target, scores, and the rest of the line as one
 _LOOKED_AT = 100  # lines that tell what kind of table it is
-_FEWEST_LINES = 5  # of orientations, before they are believed to be such
-_ROUNDING = 0.01  # of probabilities with six digits
 
 _BAR, _NEWLINE = b"|\n"
-_NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
-_EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
-
-Row = list[bytes]
-"""Source, target, scores and, where the line goes on, the rest; ``fields.join_fields`` makes the line of it."""
 
 
 class Columns(NamedTuple):
@@ -112,7 +112,7 @@ def read_windows(path: str) -> Iterator[Window]:
             window = window._replace(first=window.first + window.size, content=content)
         yield window
     if window is None:
-        raise FormatError(path, f"the file is empty; {_EXPECTED}")
+        raise FormatError(path, f"the file is empty; {EXPECTED}")
 
 
 def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
@@ -158,48 +158,6 @@ def _source(content: bytes, ends: npt.NDArray[np.int64], line: int) -> bytes:
     return content[begin : ends[line]].partition(SEPARATOR)[0]
 
 
-def check_beginning(path: str, lines: Sequence[bytes]) -> int:
-    """Look at the first lines of a table; the number of its scores.
-
-    Raises FormatError when they are not those of a phrase table.
-    """
-    if lines[0].startswith(b"[X] ||| "):
-        raise FormatError(path, "this is a Hiero grammar (`[X] ||| ...`); only phrase tables can be scored", line=1)
-    beginning = [split_fields(line, at_most=_FIELDS) for line in lines]
-    if all(len(row) > SCORES and _ends_in_label(row[SOURCE]) and _ends_in_label(row[TARGET]) for row in beginning):
-        raise FormatError(path, _RULES.format("phrases end in a label such as [X]"), line=1)
-    scores = count_scores(path, lines[0])
-    if len(beginning) >= _FEWEST_LINES and all(_is_reordering(row) for row in beginning):
-        problem = (
-            "this looks like a lexical reordering table: source ||| target ||| probabilities of orientations, which"
-            " add up to 1; give the phrase table"
-        )
-        raise FormatError(path, problem, line=1)
-    return scores
-
-
-def _is_reordering(row: Row) -> bool:
-    """Whether a line has orientations alone: msd (3) or mslr (4) of one or two directions, or of both as one (6, 8)."""
-    if len(row) != SCORES + 1:
-        return False
-    tokens = row[SCORES].split()
-    if len(tokens) not in (3, 4, 6, 8) or not all(map(_NUMBER.fullmatch, tokens)):
-        return False
-    numbers = [float(token) for token in tokens]
-    size = len(numbers) if len(numbers) < 6 else len(numbers) // 2
-    sums = [fsum(numbers[begin : begin + size]) for begin in range(0, len(numbers), size)]
-    return all(abs(one - 1.0) < _ROUNDING for one in sums)
-
-
-_RULES = "this is a table of hierarchical or syntax rules ({}); only phrase tables can be scored"
-
-
-def count_scores(path: str, line: bytes) -> int:
-    """The number of scores of a table's first line; raises FormatError when it is malformed."""
-    row = _checked_row(path, 1, line)
-    return len(_checked_scores(path, 1, row))
-
-
 def split_window(window: Window) -> Columns:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
@@ -238,10 +196,10 @@ def _cut(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int
 def _split_slowly(window: Window) -> Columns:
     """The same line by line, to mend the blanks or to name the line that is wrong."""
     lines = window.lines
-    rows = [line.split(SEPARATOR, _FIELDS - 1) for line in lines]
-    _refuse_rules(window, rows)
+    rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
+    refuse_rules(window.path, window.first, rows)
     for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=window.first):
-        _mend_row(window, number, line, row)
+        mend_row(window.path, number, line, row, scores=window.scores)
     gaps = [b""]
     for row in rows:
         begin, end = _around_new_scores(row)
@@ -254,7 +212,7 @@ def _around_new_scores(row: Row) -> tuple[bytes, bytes]:
     """The line up to its last score, and what follows it."""
     scores = row[SCORES]
     kept = scores[:-1] if scores.endswith((b" ", b"\r")) else scores
-    return SEPARATOR.join([*row[:SCORES], kept]), SEPARATOR.join([scores[len(kept) :], *row[_FIELDS - 1 :]])
+    return SEPARATOR.join([*row[:SCORES], kept]), SEPARATOR.join([scores[len(kept) :], *row[FIELDS - 1 :]])
 
 
 def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
@@ -276,72 +234,6 @@ def is_grouped(sources: Iterable[bytes]) -> bool:
 def bracketed_last_tokens(columns: Columns) -> int:
     """How many lines have a phrase whose last token is ``[...]``; Moses drops that token without a word."""
     return sum(
-        (b"]" in source and _ends_in_label(source)) or (b"]" in target and _ends_in_label(target))
+        (b"]" in source and ends_in_label(source)) or (b"]" in target and ends_in_label(target))
         for source, target in zip(columns.sources, columns.targets, strict=True)
     )
-
-
-def _mend_row(window: Window, number: int, line: bytes, row: Row) -> None:
-    """Check one line and put its scores into normal form, in place."""
-    _checked_row(window.path, number, line)
-    tokens = _checked_scores(window.path, number, row)
-    if len(tokens) != window.scores:
-        problem = f"has {len(tokens)} scores, but the first line has {window.scores}; Moses needs as many in every line"
-        raise FormatError(window.path, problem, line=number)
-    row[SCORES] = _normal_scores(row[SCORES], tokens, last=len(row) < _FIELDS)
-
-
-def _normal_scores(field: bytes, tokens: Sequence[bytes], *, last: bool) -> bytes:
-    numbers = b" " + b" ".join(tokens)
-    if not last:
-        return numbers + b" "
-    if field.endswith(b"\r"):
-        return numbers + b"\r"
-    return numbers + b" " if field.endswith((b" ", b"\t")) else numbers
-
-
-def _checked_row(path: str, number: int, line: bytes) -> Row:
-    row = split_fields(line, at_most=_FIELDS)
-    if not line.strip(b" \t\r"):
-        raise FormatError(path, f"the line is blank, Moses would stop here; {_EXPECTED}", line=number)
-    if len(row) <= SCORES:
-        raise FormatError(path, f"has {len(row)} of at least 3 fields, Moses would stop here; {_EXPECTED}", line=number)
-    return row
-
-
-def _checked_scores(path: str, number: int, row: Row) -> list[bytes]:
-    """The numbers of the third field as they stand."""
-    field = row[SCORES]
-    tokens = split_tokens(field[:-1] if len(row) < _FIELDS and field.endswith(b"\r") else field)
-    if not tokens:
-        raise FormatError(path, f"has no scores; {_EXPECTED}", line=number)
-    for place, token in enumerate(tokens, start=1):
-        problem = _problem_with(token)
-        if problem:
-            shown = token[:40].decode("utf-8", "backslashreplace")
-            raise FormatError(path, f"score {place} is `{shown}`, {problem}", line=number)
-    return tokens
-
-
-def _problem_with(token: bytes) -> str:
-    if not _NUMBER.fullmatch(token):
-        return "not a plain number (an unescaped | in a phrase shifts the fields); Moses would stop here"
-    if float(token) < 0.0:
-        return "but must not be negative: scores are probabilities, of which Moses takes the logarithm"
-    return "" if isfinite(float(token)) else "which is too large"
-
-
-def _refuse_rules(window: Window, rows: Sequence[Row]) -> None:
-    for number, row in enumerate(rows, start=window.first):
-        if any(_is_non_terminal(token) for field in row[:SCORES] if b"][" in field for token in split_tokens(field)):
-            raise FormatError(window.path, _RULES.format("non-terminals such as [X][X]"), line=number)
-
-
-def _is_non_terminal(token: bytes) -> bool:
-    """Whether it is written like [X][Y]."""
-    return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
-
-
-def _ends_in_label(phrase: bytes) -> bool:
-    words = phrase.rstrip(BLANKS).replace(b"\t", b" ").rsplit(b" ", 1)
-    return _LEFT_HAND_SIDE.fullmatch(words[-1]) is not None

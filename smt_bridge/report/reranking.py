@@ -2,87 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import fsum
-from operator import mul, sub
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from nmt_core.errors import ConfigError, InputError
-from nmt_core.inference.attention_svg import attention_svg
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.errors import InputError
+from nmt_core.interfaces import PairScorer
 from nmt_core.small_files import read_json
-from smt_bridge.formats.nbest import NbestEntry, NbestList
-from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.formats.weights import Weights
-from smt_bridge.metrics.bleu import Counts, bleu
-from smt_bridge.metrics.metric import BLEU
+from smt_bridge.metrics.bleu import bleu
 from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
 from smt_bridge.report import charts
+from smt_bridge.report.changes import changes_section
 from smt_bridge.report.page import page, pairs, section, table, text
-from smt_bridge.reranking import Choice, Reranker, choice_of
-from smt_bridge.tuning.pro import sentence_scores
+from smt_bridge.report.sentences import Sentence, differences
 
-_EMPTY = NbestEntry(0, b"", {}, None, 0, (), -1, -1)  # what a sentence without a list is judged as
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
 _BINS = (5, 10, 15, 20, 25, 30, 40, 50)
-
-
-class Sentence(NamedTuple):
-    """One sentence: source and reference, what was chosen, and the BLEU counts of all entries of its list.
-
-    Where there is no list, the counts are those of empty output.
-    """
-
-    number: int
-    source: str
-    reference: str
-    choice: Choice
-    counts: Counts
-
-    @property
-    def chosen(self) -> int:
-        """The place of the chosen entry, from 0."""
-        return max(0, self.choice.place - 1)
-
-    @property
-    def before(self) -> NbestEntry:
-        """The first entry of a sentence that has a list."""
-        assert self.choice.before is not None
-        return self.choice.before
-
-    @property
-    def after(self) -> NbestEntry:
-        """The chosen entry of a sentence that has a list."""
-        assert self.choice.after is not None
-        return self.choice.after
-
-    @property
-    def gain(self) -> float:
-        """How much sentence BLEU (with one added to the counts) changed."""
-        scores = sentence_scores(self.counts[[0, self.chosen]].astype(np.float64), BLEU)
-        return float(scores[1] - scores[0])
-
-
-def collect(
-    lists: Iterable[NbestList],
-    reranker: Reranker,
-    sources: Sequence[str],
-    reference: Sequence[str],
-    count: Callable[[NbestList], Counts],
-    plain: Callable[[str], str] | None = None,
-) -> list[Sentence]:
-    """Choose from every list and count every entry; sentences without a list count as empty output."""
-    found = []
-    for group in fill_gaps(lists, len(sources)):
-        choice = choice_of(group, reranker.best(group) if group.entries else None, reranker, plain)
-        counts = count(group if group.entries else NbestList(group.sentence, [_EMPTY]))
-        found.append(Sentence(group.sentence, sources[group.sentence], reference[group.sentence], choice, counts))
-    return found
 
 
 def reranking_page(
@@ -102,7 +41,7 @@ def reranking_page(
         _weights(sentences, weights, tuning),
         _ablation(tuning),
         _by_length(sentences),
-        _changes(sentences, weights, scorer, details),
+        changes_section(sentences, weights, scorer, details),
         _columns(signatures),
     ]
     return page("What reranking did", subtitle, [part for part in parts if part])
@@ -176,7 +115,7 @@ def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
     squares: dict[tuple[str, int], float] = {}
     changed = [one for one in sentences if one.chosen != 0]
     for one in changed:
-        for name, values in _differences(one).items():
+        for name, values in differences(one).items():
             for place, difference in enumerate(values):
                 squares[name, place] = squares.get((name, place), 0.0) + difference**2
     return {key: (total / len(changed)) ** 0.5 for key, total in squares.items()}
@@ -209,101 +148,6 @@ def _by_length(sentences: Sequence[Sentence]) -> str:
     )
     counts = table(("source words", *names), [("sentences", *(len(bins[edge]) for edge in edges))])
     return section("BLEU by length of the source", chart, counts, remark="Corpus BLEU of the sentences in each bin.")
-
-
-def _changes(sentences: Sequence[Sentence], weights: Weights, scorer: PairScorer | None, details: int) -> str:
-    changed = sorted((one for one in sentences if one.chosen != 0), key=lambda one: -one.gain)
-    half = details // 2
-    shown = [*changed[: details - half], *changed[max(details - half, len(changed) - half) :]]
-    scores = _neural(shown, scorer)
-    parts = [_explanation(one, weights, scores) for one in shown]
-    return section(
-        "Sentences that changed most",
-        *parts,
-        remark="Those that gained most sentence BLEU, then those that lost most. Open one to see why its winner won.",
-    )
-
-
-def _neural(sentences: Sequence[Sentence], scorer: PairScorer | None) -> dict[SentencePair, PairScore]:
-    if scorer is None or not sentences:
-        return {}
-    asked = [SentencePair(one.source, entry.text) for one in sentences for entry in (one.before, one.after)]
-    try:
-        found = scorer.score(asked, per_word=True, attention=True)
-    except ConfigError:  # not every scorer has attention to show
-        found = scorer.score(asked, per_word=True)
-    return dict(zip(asked, found, strict=True))
-
-
-def _explanation(one: Sentence, weights: Weights, scores: Mapping[SentencePair, PairScore]) -> str:
-    kind = "gain" if one.gain >= 0 else "loss"
-    before, after = _marked(one.before.text.split(" "), one.after.text.split(" "))
-    head = f'<summary><span class="{kind}">{one.gain:+.1f}</span> {text(one.number)}: {text(one.source)}</summary>'
-    texts = pairs(
-        [("source", text(one.source)), ("reference", text(one.reference)), ("before", before), ("after", after)]
-    )
-    contributions = [bar for bar in _contributions(one, weights) if abs(bar.value) > 1e-6]
-    contributions.sort(key=lambda bar: -abs(bar.value))
-    total = sum(bar.value for bar in contributions)
-    why = f"<h3>Why: the winner is ahead by {total:.3g}</h3>" + charts.bars(
-        contributions[:14], title="weight times difference of the feature", signed_colours=True
-    )
-    return f"<details>\n{head}\n{texts}\n{why}\n{_words(one, scores)}\n</details>"
-
-
-def _contributions(one: Sentence, weights: Weights) -> list[charts.Bar]:
-    """What each feature adds to the winner's lead over the former first."""
-    found = []
-    for name, values in _differences(one).items():
-        known = weights.get(name)
-        if known is not None and len(known) == len(values):
-            found.append(charts.Bar(name, fsum(map(mul, known, values))))
-    return found
-
-
-def _differences(one: Sentence) -> dict[str, tuple[float, ...]]:
-    """Every feature's values in the chosen entry less those in the first; a sparse one is 0 where it is missing."""
-    after, before = one.after.features, one.before.features
-    found = {}
-    for name in dict.fromkeys((*after, *before)):
-        zeros = (0.0,) * len(after.get(name) or before[name])
-        found[name] = tuple(map(sub, after.get(name, zeros), before.get(name, zeros)))
-    return found
-
-
-def _marked(before: Sequence[str], after: Sequence[str]) -> tuple[str, str]:
-    """Both texts as HTML with what one has and the other has not marked."""
-    sides: tuple[list[str], list[str]] = ([], [])
-    for kind, a, b, c, d in difflib.SequenceMatcher(a=before, b=after, autojunk=False).get_opcodes():
-        for side, words, tag in ((sides[0], before[a:b], "del"), (sides[1], after[c:d], "ins")):
-            if words:
-                content = text(" ".join(words))
-                side.append(content if kind == "equal" else f"<{tag}>{content}</{tag}>")
-    return " ".join(sides[0]), " ".join(sides[1])
-
-
-def _words(one: Sentence, scores: Mapping[SentencePair, PairScore]) -> str:
-    """Every word's neural score, and where the winner looked."""
-    parts = []
-    for name, entry in (("before", one.before), ("after", one.after)):
-        score = scores.get(SentencePair(one.source, entry.text))
-        if score is None or score.word_log_probs is None:
-            continue
-        words = [*entry.text.split(" "), "</s>"] if entry.text else ["</s>"]
-        coloured = "".join(
-            f'<span style="background:{_shade(value)}">{text(word)}<small>{value:.1f}</small></span>'
-            for word, value in zip(words, score.word_log_probs, strict=False)
-        )
-        parts.append(f'<h3>log p of every word, {name}: {score.log_prob:.2f}</h3><p class="words">{coloured}</p>')
-        if name == "after" and score.attention is not None:
-            across = [*one.source.split(" "), "</s>"]
-            parts.append("<h3>Where the winner looked</h3>" + attention_svg(score.attention, across, words))
-    return "".join(parts)
-
-
-def _shade(log_prob: float) -> str:
-    """From nothing for likely words to red for unlikely ones."""
-    return f"rgba(214,69,61,{min(0.75, max(0.0, -log_prob / 9)):.2f})"
 
 
 def _columns(signatures: Mapping[str, str] | None) -> str:

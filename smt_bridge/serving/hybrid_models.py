@@ -16,7 +16,7 @@ from nmt_core.interfaces import PairScorer
 from nmt_core.serving.further import OpenModel
 from nmt_core.serving.models import ServedModel
 from nmt_core.text.processing import TextProcessor
-from smt_bridge.decoder.moses_process import MosesOptions
+from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.recipe import Recipe, read_recipe
 from smt_bridge.recipe_parts import open_chooser, open_features
 from smt_bridge.scorers import REMOTE, model_folders, open_scorer

@@ -8,7 +8,8 @@ import time
 from collections.abc import Sequence
 
 from nmt_core.serving.fair_queue import FairQueue
-from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
+from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
 
 REST = 10.0
 """Seconds after Moses could not be used until it is tried again; meanwhile sentences fail at once."""

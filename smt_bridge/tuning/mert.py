@@ -3,13 +3,7 @@
 Along a direction v the score of every hypothesis is a straight line in t, a + t b, with the model
 score a and the slope b = v . features. The best hypothesis of a list as a function of t is the upper
 envelope of its lines (section 4), corpus BLEU is constant between its corners, so that the best t is
-found among finitely many intervals, without any grid.
-
-The envelope is found by bisection at intersections ("quickhull" for lines): the winners at minus and
-plus infinity (the flattest and the steepest line; of several the highest, of several of these the
-earliest) and at 0 meet at some t; a line that is not above their meeting point is nowhere on the
-envelope between them, and most lines leave at this first test. All lists of all restarts go through
-this together, which is what makes NumPy fast enough.
+found among finitely many intervals, without any grid (``envelope.py``; all lists of all restarts together).
 
 Features are scaled to unit spread within the lists for the search and scaled back at its end, so
 that directions and starting points mean the same for every feature.
@@ -19,10 +13,7 @@ Shapes: D searched columns, S sentences, L entries of a list, R restarts.
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +21,7 @@ import numpy.typing as npt
 from smt_bridge.errors import WiringError
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric
+from smt_bridge.tuning.envelope import Integers, concatenated, cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
 from smt_bridge.tuning.pool import MAXIMAL_COLUMNS, Floats, NbestPool
 from smt_bridge.tuning.tuned import Tuned, normalised
@@ -41,187 +33,6 @@ _RESTARTS_PER_CLIMB = 10
 _MINIMAL_GAIN = 1e-4  # BLEU points (0..100) below which a step is not taken
 _ROUNDS = 30
 _NARROWEST = 1e-9  # angle of an interval below which rounding decides who wins in it
-
-Integers = npt.NDArray[np.intp]
-
-
-class Corners(NamedTuple):
-    """Where the best entry of a list changes: at ``at`` from ``before`` to ``after``; (E,) each.
-
-    ``group`` tells whose corner it is; ``before`` and ``after`` are entries of that group's list.
-    """
-
-    group: Integers
-    at: Floats
-    before: Integers
-    after: Integers
-
-
-def upper_envelopes(intercepts: Floats, slopes: Floats) -> tuple[Integers, Corners]:
-    """Upper envelopes of lines a + t b over all real t, of many lists at once.
-
-    ``intercepts`` and ``slopes`` are (G, L), one row per list; an intercept of -inf is padding. Returns the
-    best entry (G,) at minus infinity and all corners, those of one list not necessarily side by side.
-    """
-    intercepts, slopes = np.ascontiguousarray(intercepts), np.ascontiguousarray(slopes)
-    left, edges, points = _first_cut(intercepts, slopes, _ends(slopes, np.isfinite(intercepts)))
-    return left, _cut_all(edges, points)
-
-
-class _Lines(NamedTuple):
-    """Lines (N,): the entry of the list it stands for, intercept and slope."""
-
-    entry: Integers
-    intercept: Floats
-    slope: Floats
-
-    def take(self, chosen: npt.NDArray[np.bool_] | Integers) -> _Lines:
-        places = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen
-        return _Lines(self.entry.take(places), self.intercept.take(places), self.slope.take(places))
-
-
-class _Edges(NamedTuple):
-    """Two lines known to be on the envelope of a list, the flatter one left of the steeper."""
-
-    group: Integers
-    left: _Lines
-    right: _Lines
-
-    def meeting(self) -> Floats:
-        """Where the two lines cross, (N,)."""
-        at: Floats = (self.left.intercept - self.right.intercept) / (self.right.slope - self.left.slope)
-        return at
-
-
-class _Points(NamedTuple):
-    """Lines that may lie above the two of their edge."""
-
-    edge: Integers
-    lines: _Lines
-
-
-class _End(NamedTuple):
-    """One end of the line: all entries that could win there, list by list.
-
-    ``places`` (T,) count through the table of slopes, ``begins`` (G,) says where those of a list begin.
-    """
-
-    places: Integers
-    begins: Integers
-
-    def winners(self, intercepts: Floats) -> Integers:
-        """The highest of every list, (G,); of several the earliest."""
-        values = intercepts.take(self.places)
-        lengths = np.diff(self.begins, append=len(self.places))
-        highest = np.flatnonzero(values == np.repeat(np.maximum.reduceat(values, self.begins), lengths))
-        group, entry = np.divmod(self.places[highest[::-1]], intercepts.shape[1])
-        found = np.empty(len(self.begins), dtype=np.intp)
-        found[group] = entry
-        return found
-
-
-def _ends(slopes: Floats, real: npt.NDArray[np.bool_]) -> tuple[_End, _End]:
-    """The flattest lines of every list, which win at minus infinity, and the steepest."""
-    flattest = np.where(real, slopes, np.inf)
-    steepest = np.where(real, slopes, -np.inf)
-    rows = np.arange(len(slopes)) * slopes.shape[1]
-    found = []
-    for table, extreme in ((flattest, flattest.min(axis=1)), (steepest, steepest.max(axis=1))):
-        places = np.flatnonzero(table == extreme[:, None])
-        found.append(_End(places, np.searchsorted(places, rows)))
-    return found[0], found[1]
-
-
-def _first_cut(intercepts: Floats, slopes: Floats, ends: tuple[_End, _End]) -> tuple[Integers, _Edges, _Points]:
-    """Winners at both ends and at 0, edges between neighbours, and the lines above the points where these meet."""
-    rows = np.arange(len(intercepts))
-    winners = [ends[0].winners(intercepts), intercepts.argmax(axis=1), ends[1].winners(intercepts)]
-    lines = [_Lines(winner, intercepts[rows, winner], slopes[rows, winner]) for winner in winners]
-    cuts = []
-    for left, right in itertools.pairwise(lines):
-        group = np.flatnonzero(left.slope < right.slope)
-        edges = _Edges(group, left.take(group), right.take(group))
-        cuts.append((edges, _points_above(edges, intercepts, slopes)))
-    return winners[0], *_concatenate(cuts)
-
-
-def _points_above(edges: _Edges, intercepts: Floats, slopes: Floats) -> _Points:
-    meeting = edges.meeting()
-    at = np.zeros(len(intercepts))
-    limit = np.full(len(intercepts), np.inf)
-    edge = np.zeros(len(intercepts), dtype=np.intp)
-    at[edges.group], limit[edges.group] = meeting, _just_above(edges, meeting)
-    edge[edges.group] = np.arange(len(edges.group))
-    values = slopes * at[:, None]
-    values += intercepts
-    flat = np.flatnonzero(values > limit[:, None])
-    group, entry = np.divmod(flat, intercepts.shape[1])
-    return _Points(edge.take(group), _Lines(entry, intercepts.take(flat), slopes.take(flat)))
-
-
-def _just_above(edges: _Edges, meeting: Floats) -> Floats:
-    """The value at the meeting point, lifted over rounding errors, or a line would be found above itself."""
-    value = edges.left.intercept + meeting * edges.left.slope
-    scale = np.abs(edges.left.intercept) + np.abs(meeting * edges.left.slope) + np.abs(edges.right.intercept)
-    lifted: Floats = value + 1e-12 * (1.0 + scale)
-    return lifted
-
-
-def _cut_all(edges: _Edges, points: _Points) -> Corners:
-    """Cut until no edge has a line above it; what remains are the corners."""
-    found = []
-    while True:
-        edges, points, corners = _cut(edges, points)
-        found.append(corners)
-        if not len(edges.group):
-            return Corners(*(np.concatenate(parts) for parts in zip(*found, strict=True)))
-
-
-def _concatenate(cuts: Sequence[tuple[_Edges, _Points]]) -> tuple[_Edges, _Points]:
-    """Put the edges of several cuts into one row, each point still with its edge."""
-    offsets = np.cumsum([0] + [len(edges.group) for edges, _ in cuts])
-    edges = _Edges(
-        np.concatenate([part.group for part, _ in cuts]),
-        _join([part.left for part, _ in cuts]),
-        _join([part.right for part, _ in cuts]),
-    )
-    edge = [part.edge + offset for (_, part), offset in zip(cuts, offsets[:-1], strict=True)]
-    return edges, _Points(np.concatenate(edge), _join([part.lines for _, part in cuts]))
-
-
-def _cut(edges: _Edges, points: _Points) -> tuple[_Edges, _Points, Corners]:
-    """Split each edge at its highest point; edges without points are corners of the envelope."""
-    meeting = edges.meeting()
-    values = points.lines.intercept + meeting.take(points.edge) * points.lines.slope
-    best = _just_above(edges, meeting)
-    above = np.flatnonzero(values > best.take(points.edge))
-    points, values = _Points(points.edge.take(above), points.lines.take(above)), values.take(above)
-    np.maximum.at(best, points.edge, values)
-    winner = np.full(len(best), -1, dtype=np.intp)
-    highest = np.flatnonzero(values == best.take(points.edge))
-    winner[points.edge[highest[::-1]]] = highest[::-1]
-    done, split = np.flatnonzero(winner < 0), np.flatnonzero(winner >= 0)
-    corners = Corners(edges.group[done], meeting[done], edges.left.entry[done], edges.right.entry[done])
-    middle = points.lines.take(winner[split])
-    lefts, rights = edges.left.take(split), edges.right.take(split)
-    group = edges.group[split]
-    new_edges = _Edges(np.concatenate([group, group]), _join([lefts, middle]), _join([middle, rights]))
-    return new_edges, _hand_down(points, split, middle.slope, count=len(best)), corners
-
-
-def _join(parts: Sequence[_Lines]) -> _Lines:
-    return _Lines(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-
-
-def _hand_down(points: _Points, split: Integers, middle_slope: Floats, *, count: int) -> _Points:
-    """A line below the middle one can still be above it on the side of its own slope only."""
-    position = np.zeros(count, dtype=np.intp)
-    position[split] = np.arange(len(split))
-    edge = position.take(points.edge)
-    difference = points.lines.slope - middle_slope.take(edge)
-    side = np.where(difference > 0, edge + len(split), edge)
-    stay = np.flatnonzero(difference)
-    return _Points(side.take(stay), points.lines.take(stay))
 
 
 class _Search:
@@ -265,12 +76,12 @@ class _Search:
     def _best_moves(self, rows: Integers, slopes: Floats) -> list[tuple[float, float]]:
         """Best step and the score it leads to, per row."""
         starts, cuts = [], []
-        ends = _ends(slopes, self._real)
+        ends = ends_of(slopes, self._real)
         for place, row in enumerate(rows):
-            left, edges, points = _first_cut(self._scores[row], slopes, ends)
+            left, edges, points = first_cut(self._scores[row], slopes, ends)
             starts.append(left)
             cuts.append((edges._replace(group=edges.group + place * self._sentences), points))
-        corners = _cut_all(*_concatenate(cuts))
+        corners = cut_all(*concatenated(cuts))
         owner, sentence = np.divmod(corners.group, self._sentences)
         flat = sentence * self._entries
         order = np.lexsort((corners.at, owner))

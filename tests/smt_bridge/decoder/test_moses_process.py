@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.decoder.moses_process import MosesFailed, MosesOptions, MosesProcess
+from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
 
 
 @pytest.fixture

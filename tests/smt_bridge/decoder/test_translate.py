@@ -24,7 +24,8 @@ from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.decoder.moses_process import MosesOptions, MosesProcess
+from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.formats.nbest import read_entries
 from tests.smt_bridge.decoder.small_hybrid import LISTS, SOURCE, recipe, translate
 

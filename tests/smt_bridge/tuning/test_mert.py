@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from smt_bridge.metrics.bleu import bleu
+from smt_bridge.tuning.envelope import upper_envelopes
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
-from smt_bridge.tuning.mert import tune_mert, upper_envelopes
+from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
 
