@@ -6,37 +6,24 @@ import argparse
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_spec import FeatureSpec
+from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
 from smt_bridge.commands.nbest_format import add_format_argument
-from smt_bridge.commands.parts import (
-    add_part_arguments,
-    engine_of,
-    may_be_done_in_parts,
-    remark,
-    tell_nobody,
-    teller,
-)
-from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
+from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
+from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs
 
 if TYPE_CHECKING:
-    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-    from nmt_core.text.unknown_share import UnknownShare
-    from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
     from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.parts import PartMaker, Piece
     from smt_bridge.jobs.run import Job
-    from smt_bridge.jobs.workers import Workers
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
-_LOOKED_AT = 500  # lines that tell whether words have factors
 HELP = "add neural and language model scores to a Moses n-best list"
 _OPTIONS = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window")
 _EXAMPLE = """example:
@@ -127,106 +114,24 @@ def run(args: argparse.Namespace) -> int:
     in_parts = may_be_done_in_parts(args.nbest, args.output)
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
-    jobs = count_jobs(args, _models_of(_feature_specs(args)))
-    sidecar = _sidecar_path(args)
-    before = _columns_before(args.nbest) if sidecar else {}
+    jobs = count_jobs(args, models_of(feature_specs(args)))
+    record = _sidecar_path(args)
+    before = _columns_before(args.nbest) if record else {}
+
+    def finish(pieces: Sequence[Mapping[str, float]], signatures: Mapping[str, str]) -> None:
+        if record:
+            _write_record(args, record, {**before, **_parsed(signatures)}, pieces)
+
     with readable_again(args.source) as args.source_text:  # every worker reads it
         next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
+        make_job, open_features = functools.partial(_job, args, record), functools.partial(open_worker, NAME, args)
+        work = Work(NAME, " hyp", make_job, open_features, jobs, args.quiet, engine_of(args), counted="hypotheses")
         if in_parts:
             next(_windows(args), None)  # a list that is refused leaves no job behind
-            return _annotate_file(args, sidecar, before, jobs=jobs)
-        with engine_of(args)(functools.partial(_open_worker, args, ""), jobs) as workers:
-            pieces = _stream(args, workers, sidecar)
-            _write_record(args, sidecar, workers.description, before, pieces)
+            work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
+        else:
+            work.as_stream(_windows(args), args.output, record=record, finish=finish)
     return 0
-
-
-def _annotate_file(args: argparse.Namespace, sidecar: str | None, before: Mapping[str, Signature], *, jobs: int) -> int:
-    """Annotate a file into another by way of parts."""
-    from smt_bridge.jobs.run import run_job
-
-    open_worker: Callable[[int], Any] = functools.partial(_open_part_maker, args)
-    with engine_of(args)(open_worker, jobs) as workers, _progress(quiet=args.quiet) as progress:
-        job = _job(args, sidecar, teller(progress))
-
-        def finish(pieces: Sequence[Mapping[str, float]]) -> None:
-            _write_record(args, sidecar, workers.description, before, pieces)
-
-        pieces = run_job(job, workers, shards=args.shards, restart=args.restart, finish=finish)
-    if pieces is None:
-        remark(NAME, f"parts {args.shards} are done; when all are, the same without --shards puts them together")
-    return 0
-
-
-class FeatureWorker:
-    """Adds columns to windows of lists; each output is a file of its own where ``suffix`` says compressed."""
-
-    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, suffix: str) -> None:
-        from smt_bridge.features.annotate import column_names
-
-        column_names(features)
-        self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The signature of every column."""
-        return {name: feature.signature for feature in self._features for name in feature.names}
-
-    def __call__(self, lists: Sequence[NbestList]) -> Piece:
-        """The lines of the lists with their new columns."""
-        from nmt_core.files import pack
-        from smt_bridge.features.annotate import annotate
-        from smt_bridge.formats.nbest import format_entry
-        from smt_bridge.jobs.parts import Piece
-
-        entries = [entry for group in lists for entry in group.entries]
-        rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
-        content = b"".join(format_entry(entry) + b"\n" for entry in rich)
-        counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
-        return Piece(pack(content, self._suffix), counts)
-
-
-def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
-    from nmt_core.files import read_lines
-    from nmt_core.memory import keep_freed_memory
-    from smt_bridge.formats.nbest import words_as_text
-
-    keep_freed_memory()
-    lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
-    features = _with_factors(build_features(args, number), lines, args)
-    sources = [words_as_text(line) for line in lines]
-    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix)
-
-
-_FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
-
-
-def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:
-    """Features of these source lines: of their words with all factors, or with the one of ``--factor``.
-
-    Raises FormatError where words have factors and nobody says which one counts, or not those that are asked for.
-    """
-    from nmt_core.factors import check_factors
-    from smt_bridge.errors import FormatError
-    from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
-    from smt_bridge.fields import text_of
-    from smt_bridge.formats.factors import look_factored, parse_factors, pick_factor
-
-    factor = None if args.factor is None else parse_factors(args.factor).source
-    given, count = for_factored_sources(features, factor or 0)
-    for number, line in enumerate(lines if count else (), start=1):
-        check_factors(text_of(line), count, path=args.source, line=number)
-    plain = [feature.names[0] for feature in given if isinstance(feature, OfSourceFactor)]
-    if factor is None:
-        if plain and look_factored(lines[:_LOOKED_AT]):
-            raise FormatError(args.source, _FACTORS.format(f"{plain[0]} does"), line=1)
-        return features
-    for number, line in enumerate(lines if plain else (), start=1):
-        try:
-            pick_factor(line, factor)
-        except ValueError as error:
-            raise FormatError(args.source, str(error), line=number) from error
-    return given
 
 
 def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
@@ -239,7 +144,7 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     for number, window in enumerate(_read_windows(args.nbest, args.window, _dialect(args))):
         entries = [entry for group in window for entry in group.entries if not entry.json]
         if number == 0 and not told and look_factored(clean_words(entry.fields[1]) for entry in entries):
-            raise FormatError(args.nbest, _FACTORS.format("models of targets do"), line=entries[0].line)
+            raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
         yield window
 
 
@@ -254,12 +159,7 @@ def _dialect(args: argparse.Namespace) -> str:
     return f"factors:{parse_factors(args.factor).target}"
 
 
-def _open_part_maker(args: argparse.Namespace, number: int) -> PartMaker[list[NbestList]]:
-    job = _job(args, None, tell_nobody)
-    return job.part_maker(_open_worker(args, job.parts.suffix, number))
-
-
-def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int], None]) -> Job[list[NbestList]]:
+def _job(args: argparse.Namespace, sidecar: str | None, progress: Callable[[str, int], None]) -> Job[list[NbestList]]:
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
 
@@ -269,7 +169,7 @@ def _job(args: argparse.Namespace, sidecar: str | None, tell: Callable[[str, int
     }
     source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, _dialect(args)), _shard_of)
     record, files = sidecar or args.output + ".json", {args.nbest: args.nbest, args.source: args.source_text}
-    return Job(args.output, description, source, progress=tell, record=record, files=files)
+    return Job(args.output, description, source, progress=progress, record=record, files=files)
 
 
 def _read_windows(path: str, size: int, dialect: str) -> Iterator[list[NbestList]]:
@@ -289,111 +189,20 @@ def _shard_of(lists: Sequence[NbestList]) -> Shard:
     return shard_of(lists[0].entries[0].line, b"\n".join(lines))
 
 
-def _stream(
-    args: argparse.Namespace, workers: Workers[Sequence[NbestList], Piece], sidecar: str | None
-) -> list[dict[str, float]]:
-    from nmt_core.files import open_output
-
-    pieces = []
-    with open_output(args.output) as stream, _progress(quiet=args.quiet) as progress:
-        for piece in workers.map(_windows(args)):
-            stream.write(piece.content)
-            pieces.append(piece.counts)
-            progress.update(int(piece.counts["hypotheses"]))
-        if sidecar:
-            Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new list
-    return pieces
-
-
 def _write_record(
-    args: argparse.Namespace,
-    sidecar: str | None,
-    signatures: Mapping[str, str],
-    before: Mapping[str, Signature],
-    pieces: Sequence[Mapping[str, float]],
+    args: argparse.Namespace, path: str, columns: Mapping[str, Signature], pieces: Sequence[Mapping[str, float]]
 ) -> None:
-    from smt_bridge.signature import Sidecar, Signature, write_sidecar
+    from smt_bridge.signature import Sidecar, write_sidecar
 
-    if not sidecar:
-        return
-    new = {name: Signature.parse(text) for name, text in signatures.items()}
     given = {name: getattr(args, name) for name in (*_OPTIONS, "dtype", "softmax")}
     counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
-    write_sidecar(sidecar, Sidecar(args.nbest, {**before, **new}, counts, given))
+    write_sidecar(path, Sidecar(args.nbest, columns, counts, given))
 
 
-def _feature_specs(args: argparse.Namespace) -> list[str]:
-    """All features as NAME:ARGUMENT; raises ConfigError when there is none."""
-    specs = [f"nmt:{spec}" for spec in args.scorer]
-    specs += [f"nmtreverse:{spec}" for spec in args.reverse_scorer]
-    specs += [f"rnnlm:{spec}" for spec in args.rnnlm]
-    specs += [f"kenlm:{args.lm}"] if args.lm else []
-    specs += ["wordcount"] if args.word_count else []
-    specs += args.feature
-    if not specs:
-        raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --rnnlm, --lm, --word-count or --feature")
-    return specs
+def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:
+    from smt_bridge.signature import Signature
 
-
-def _models_of(specs: Sequence[str]) -> list[str]:
-    """The neural models among the features' arguments."""
-    from smt_bridge.catalogue import BUILT_IN
-
-    parted = [spec.partition(":") for spec in specs]
-    return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
-
-
-def build_features(args: argparse.Namespace, worker: int = 0) -> list[Feature]:
-    """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    from smt_bridge import catalogue
-    from smt_bridge.features.renamed import Renamed
-    from smt_bridge.scorers import open_scorer
-
-    options = scorer_options(args, worker)
-    warn = functools.partial(remark, NAME) if worker == 0 else None
-    scorers = catalogue.SharedScorers(lambda spec: _watched(open_scorer(spec, options), spec, warn))
-    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in _feature_specs(args)])
-    if args.names is None:
-        return features
-    given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
-    return [Renamed(feature, tuple(next(given) for _ in feature.names)) for feature in features]
-
-
-class _WatchedScorer:
-    """A scorer with a warning, once, where it does not know many of the words."""
-
-    def __init__(self, scorer: PairScorer, share: UnknownShare) -> None:
-        self._scorer, self._share = scorer, share
-
-    @property
-    def signature(self) -> str:
-        """The scorer's own."""
-        return self._scorer.signature
-
-    def score(
-        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
-    ) -> list[PairScore]:
-        """The scorer's own numbers."""
-        scores = self._scorer.score(pairs, per_word=per_word, attention=attention)
-        for pair, score in zip(pairs, scores, strict=True):
-            words = sum(text.count(" ") + 1 for text in pair if text)
-            self._share.add(words=words, unknown=score.unknown_source + score.unknown_target)
-        return scores
-
-
-def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
-    from nmt_core.text.unknown_share import UnknownShare, reads_characters
-
-    if warn is None:
-        return scorer
-    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", characters=reads_characters(scorer.signature)))
-
-
-def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
-    given = [name.strip() for name in option.split(",")]
-    if len(given) != len(names):
-        raise ConfigError(f"--names has {len(given)} names for {len(names)} columns ({', '.join(names)})")
-    return given
+    return {name: Signature.parse(text) for name, text in signatures.items()}
 
 
 def _sidecar_path(args: argparse.Namespace) -> str | None:
@@ -414,9 +223,3 @@ def _columns_before(nbest: str) -> dict[str, Signature]:
         say(f"{NAME}: {error}; the columns that are there already stay without a record")
         return {}
     return dict(found.columns) if found else {}
-
-
-def _progress(*, quiet: bool) -> Any:
-    from smt_bridge.commands.parts import progress_bar
-
-    return progress_bar(NAME, " hyp", quiet=quiet)

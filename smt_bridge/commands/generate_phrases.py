@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.signature import new_sidecar
 
     _check(args)
-    new_sidecar(args.output)  # refused before the work, not behind it
+    record = new_sidecar(args.output)  # refused before the work, not behind it
     _options(args)
     path, sources = _input(args), _read(args)
     first = next(sources, None)  # a wrong file is found before a model is loaded
@@ -94,13 +94,13 @@ def run(args: argparse.Namespace) -> int:
     work = Work(NAME, " lines", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
-        if new_sidecar(args.output) is not None:
+        if record is not None:
             _write_record(args, signatures, _sum(pieces))
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
     else:
-        pieces = work.as_stream(chain([first], sources), args.output, finish=finish)
+        pieces = work.as_stream(chain([first], sources), args.output, record=record, finish=finish)
     if pieces is not None and not args.quiet:
         _summarise(_sum(pieces))
     return 0
@@ -192,7 +192,7 @@ def _shard_of(sources: Sources) -> Shard:
     return Shard(sources.first, sources.lines, sources.crc)
 
 
-def _job(args: argparse.Namespace, tell: Callable[[str, int], None]) -> Job[Sources]:
+def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[Sources]:
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
 
@@ -200,7 +200,7 @@ def _job(args: argparse.Namespace, tell: Callable[[str, int], None]) -> Job[Sour
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}
     source = Input(path, functools.partial(_read, args), _shard_of)
     files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
-    return Job(args.output, description, source, progress=tell, record=args.output + _SIDECAR, files=files)
+    return Job(args.output, description, source, progress=progress, record=args.output + _SIDECAR, files=files)
 
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:

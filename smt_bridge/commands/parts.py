@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from smt_bridge.jobs.workers import Worker, Workers
 
 Item = TypeVar("Item")
+Progress = Callable[[str, int], None]
+Finish = Callable[[list[dict[str, float]], dict[str, Any]], None]
 
 
 def add_part_arguments(parser: argparse.ArgumentParser) -> None:
@@ -80,10 +82,10 @@ def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
     return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=not seen)
 
 
-def teller(bar: Any) -> Callable[[str, int], None]:
-    """Passes what a job tells on to a progress bar: time left is counted from what is done now."""
+def _shown_by(bar: Any) -> Progress:
+    """The progress of a job on a bar: time left is counted from what is done now."""
 
-    def tell(what: str, lines: int) -> None:
+    def show(what: str, lines: int) -> None:
         if what == "total":
             bar.reset(total=lines)
         elif what == "resumed":
@@ -92,45 +94,41 @@ def teller(bar: Any) -> Callable[[str, int], None]:
         else:
             bar.update(lines)
 
-    return tell
+    return show
 
 
-def tell_nobody(what: str, lines: int) -> None:
-    """For the processes of a job."""
-
-
-Tell = Callable[[str, int], None]
+def _unseen(what: str, lines: int) -> None:
+    """Progress of a job's processes, which show none."""
 
 
 @dataclass(frozen=True)
 class Work(Generic[Item]):
-    """What a command does: ``make_job(tell)`` plans it, ``open_worker(suffix, number)`` opens what does it.
+    """What a command does: ``make_job(progress)`` plans it, ``open_worker(suffix, number)`` opens what does it.
 
     Both are called in worker processes too, and must be picklable. ``jobs`` is the number of these, which ``engine``
-    begins.
+    begins. ``counted`` is which of the workers' counts progress is measured by.
     """
 
     name: str
     unit: str
-    make_job: Callable[[Tell], Job[Item]]
+    make_job: Callable[[Progress], Job[Item]]
     open_worker: Callable[[str, int], Worker[Item, Piece]]
     jobs: int
     quiet: bool
     engine: Engine
+    counted: str = "lines"
 
-    def in_parts(
-        self, *, shards: str | None, restart: bool, finish: Callable[[list[dict[str, float]], dict[str, Any]], None]
-    ) -> list[dict[str, float]] | None:
+    def in_parts(self, *, shards: str | None, restart: bool, finish: Finish) -> list[dict[str, float]] | None:
         """Work through a file; what was counted, or None where others have parts left to do.
 
-        ``finish`` is given that and what the workers say of themselves, before the parts go.
+        ``finish`` is called with that and with what the workers say of themselves, before the parts go.
         """
         from smt_bridge.jobs.run import run_job
 
         open_maker = functools.partial(_open_part_maker, self.make_job, self.open_worker)
         with self.engine(open_maker, self.jobs) as workers, self._bar() as progress:
             pieces = run_job(
-                self.make_job(teller(progress)),
+                self.make_job(_shown_by(progress)),
                 workers,
                 shards=shards,
                 restart=restart,
@@ -144,11 +142,10 @@ class Work(Generic[Item]):
         return pieces
 
     def as_stream(
-        self, items: Iterable[Item], output: str, *, finish: Callable[[list[dict[str, float]], dict[str, Any]], None]
+        self, items: Iterable[Item], output: str, *, record: str | None, finish: Finish
     ) -> list[dict[str, float]]:
-        """Work through items as they come, in order; as ``in_parts``."""
+        """Work through items as they come, in order; as ``in_parts``. ``record`` is what ``finish`` will write."""
         from nmt_core.files import open_output
-        from smt_bridge.signature import new_sidecar
 
         counts = []
         open_worker = functools.partial(self.open_worker, "")
@@ -157,8 +154,8 @@ class Work(Generic[Item]):
                 for piece in workers.map(items):
                     stream.write(piece.content)
                     counts.append(piece.counts)
-                    progress.update(int(piece.counts["lines"]))
-                if (record := new_sidecar(output)) is not None:
+                    progress.update(int(piece.counts[self.counted]))
+                if record is not None:
                     Path(record).unlink(missing_ok=True)  # never the old record beside the new output
             finish(counts, workers.description)
         return counts
@@ -168,9 +165,9 @@ class Work(Generic[Item]):
 
 
 def _open_part_maker(
-    make_job: Callable[[Tell], Job[Item]], open_worker: Callable[[str, int], Worker[Item, Piece]], number: int
+    make_job: Callable[[Progress], Job[Item]], open_worker: Callable[[str, int], Worker[Item, Piece]], number: int
 ) -> PartMaker[Item]:
-    job = make_job(tell_nobody)
+    job = make_job(_unseen)
     return job.part_maker(open_worker(job.parts.suffix, number))
 
 

@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.tables import check_factors, write_record
 
     output = _output_of(args)
-    new_sidecar(output)  # refused before the work, not behind it
+    record = new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
     check_factors(first, args.factor, args.scorer, args.reverse_scorer)
@@ -90,13 +90,13 @@ def run(args: argparse.Namespace) -> int:
     work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
-        if new_sidecar(output) is not None:
+        if record is not None:
             write_record(output, vars(args), scores_before=first.scores, signatures=signatures, counts=_sum(pieces))
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
     else:
-        pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, finish=finish)
+        pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, record=record, finish=finish)
     if pieces is not None and not args.quiet:
         _summarise(_sum(pieces), _columns(args), time.perf_counter() - started)
     return 0
@@ -143,7 +143,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
     return RescoreWorker(scorers, suffix=suffix)
 
 
-def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]) -> Job[Window]:
+def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], None]) -> Job[Window]:
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
@@ -153,7 +153,7 @@ def _job(args: argparse.Namespace, output: str, tell: Callable[[str, int], None]
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
     record, files = sidecar_path(output), {args.input: args.input}
-    return Job(output, description, source, progress=tell, record=record, files=files)
+    return Job(output, description, source, progress=progress, record=record, files=files)
 
 
 def _shard_of(window: Window) -> Shard:

@@ -1,0 +1,166 @@
+"""What `smt-bridge add-features` does to each window of an n-best list: the features that its options name."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError
+from smt_bridge.commands.parts import (
+    remark,
+)
+from smt_bridge.commands.scoring_options import scorer_options
+
+if TYPE_CHECKING:
+    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.text.unknown_share import UnknownShare
+    from smt_bridge.features.interface import Feature
+    from smt_bridge.formats.nbest import NbestList
+    from smt_bridge.jobs.parts import Piece
+FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
+_LOOKED_AT = 500  # lines that tell whether words have factors
+
+
+class FeatureWorker:
+    """Adds columns to windows of lists; each output is a file of its own where ``suffix`` says compressed."""
+
+    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, suffix: str) -> None:
+        from smt_bridge.features.annotate import column_names
+
+        column_names(features)
+        self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The signature of every column."""
+        return {name: feature.signature for feature in self._features for name in feature.names}
+
+    def __call__(self, lists: Sequence[NbestList]) -> Piece:
+        """The lines of the lists with their new columns."""
+        from nmt_core.files import pack
+        from smt_bridge.features.annotate import annotate
+        from smt_bridge.formats.nbest import format_entry
+        from smt_bridge.jobs.parts import Piece
+
+        entries = [entry for group in lists for entry in group.entries]
+        rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
+        content = b"".join(format_entry(entry) + b"\n" for entry in rich)
+        counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
+        return Piece(pack(content, self._suffix), counts)
+
+
+def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
+    """Open the features; the first worker warns of unknown words in the name of the ``command``."""
+    from nmt_core.files import read_lines
+    from nmt_core.memory import keep_freed_memory
+    from smt_bridge.formats.nbest import words_as_text
+
+    keep_freed_memory()
+    lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
+    warn = functools.partial(remark, command) if number == 0 else None
+    features = _with_factors(_build_features(args, number, warn), lines, args)
+    sources = [words_as_text(line) for line in lines]
+    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix)
+
+
+def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:
+    """Features of these source lines: of their words with all factors, or with the one of ``--factor``.
+
+    Raises FormatError where words have factors and nobody says which one counts, or not those that are asked for.
+    """
+    from nmt_core.factors import check_factors
+    from smt_bridge.errors import FormatError
+    from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
+    from smt_bridge.fields import text_of
+    from smt_bridge.formats.factors import look_factored, parse_factors, pick_factor
+
+    factor = None if args.factor is None else parse_factors(args.factor).source
+    given, count = for_factored_sources(features, factor or 0)
+    for number, line in enumerate(lines if count else (), start=1):
+        check_factors(text_of(line), count, path=args.source, line=number)
+    plain = [feature.names[0] for feature in given if isinstance(feature, OfSourceFactor)]
+    if factor is None:
+        if plain and look_factored(lines[:_LOOKED_AT]):
+            raise FormatError(args.source, FACTORS.format(f"{plain[0]} does"), line=1)
+        return features
+    for number, line in enumerate(lines if plain else (), start=1):
+        try:
+            pick_factor(line, factor)
+        except ValueError as error:
+            raise FormatError(args.source, str(error), line=number) from error
+    return given
+
+
+def feature_specs(args: argparse.Namespace) -> list[str]:
+    """All features as NAME:ARGUMENT; raises ConfigError when there is none."""
+    specs = [f"nmt:{spec}" for spec in args.scorer]
+    specs += [f"nmtreverse:{spec}" for spec in args.reverse_scorer]
+    specs += [f"rnnlm:{spec}" for spec in args.rnnlm]
+    specs += [f"kenlm:{args.lm}"] if args.lm else []
+    specs += ["wordcount"] if args.word_count else []
+    specs += args.feature
+    if not specs:
+        raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --rnnlm, --lm, --word-count or --feature")
+    return specs
+
+
+def models_of(specs: Sequence[str]) -> list[str]:
+    """The neural models among the features' arguments."""
+    from smt_bridge.catalogue import BUILT_IN
+
+    parted = [spec.partition(":") for spec in specs]
+    return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
+
+
+def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str], None] | None) -> list[Feature]:
+    """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
+    from smt_bridge import catalogue
+    from smt_bridge.features.renamed import Renamed
+    from smt_bridge.scorers import open_scorer
+
+    options = scorer_options(args, worker)
+    scorers = catalogue.SharedScorers(lambda spec: _watched(open_scorer(spec, options), spec, warn))
+    features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
+    if args.names is None:
+        return features
+    given = iter(_given_names(args.names, [name for feature in features for name in feature.names]))
+    return [Renamed(feature, tuple(next(given) for _ in feature.names)) for feature in features]
+
+
+class _WatchedScorer:
+    """A scorer with a warning, once, where it does not know many of the words."""
+
+    def __init__(self, scorer: PairScorer, share: UnknownShare) -> None:
+        self._scorer, self._share = scorer, share
+
+    @property
+    def signature(self) -> str:
+        """The scorer's own."""
+        return self._scorer.signature
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """The scorer's own numbers."""
+        scores = self._scorer.score(pairs, per_word=per_word, attention=attention)
+        for pair, score in zip(pairs, scores, strict=True):
+            words = sum(text.count(" ") + 1 for text in pair if text)
+            self._share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+        return scores
+
+
+def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
+    from nmt_core.text.unknown_share import UnknownShare, reads_characters
+
+    if warn is None:
+        return scorer
+    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", characters=reads_characters(scorer.signature)))
+
+
+def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
+    given = [name.strip() for name in option.split(",")]
+    if len(given) != len(names):
+        raise ConfigError(f"--names has {len(given)} names for {len(names)} columns ({', '.join(names)})")
+    return given
