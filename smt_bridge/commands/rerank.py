@@ -14,7 +14,7 @@ from nmt_core.messages import say
 from smt_bridge.commands.nbest_format import add_format_argument
 
 if TYPE_CHECKING:
-    from smt_bridge.commands.rerank_judgement import Judgement, Setting
+    from smt_bridge.commands.rerank_judgement import Setting
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import Glimpse
     from smt_bridge.formats.nbest_order import OrderedLists
@@ -278,37 +278,17 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
 
 
 def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights: Any) -> None:
-    from smt_bridge.commands.rerank_judgement import judge, known_by_feature, known_by_vocabulary, lines_of
+    from smt_bridge.commands import rerank_judgement as judging
 
-    vocabularies = args.known_words
-    known = known_by_vocabulary(vocabularies, setting, args.detokenize) if vocabularies else known_by_feature(choices)
-    judgement = judge(choices, setting, known)
-    for line in lines_of(judgement, by_source=setting.source is not None):
+    if args.known_words:
+        known = judging.known_by_vocabulary(args.known_words, setting, args.detokenize)
+    else:
+        known = judging.known_by_feature(choices)
+    judgement = judging.judge(choices, setting, known)
+    for line in judging.lines_of(judgement, by_source=setting.source is not None):
         _say(line)
     if args.report:
-        _write_report(args, choices, judgement, setting, weights)
-
-
-def _write_report(
-    args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any
-) -> None:
-    import json
-
-    from nmt_core.errors import InputError
-    from nmt_core.files import open_output
-    from nmt_core.version import VERSION
-    from smt_bridge.commands.rerank_judgement import report_of
-    from smt_bridge.signature import find_sidecar
-
-    sidecar = None
-    with contextlib.suppress(InputError):
-        sidecar = find_sidecar(args.nbest)
-    signatures = {name: str(signature) for name, signature in sidecar.columns.items()} if sidecar else {}
-    files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
-    more = {"made_by": f"hybridmt {VERSION}", "files": files, "detokenize": args.detokenize, "signatures": signatures}
-    report = report_of(choices, judgement, setting, weights, **more)
-    with open_output(args.report) as stream:
-        stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+        judging.write_report(args, choices, judgement, setting, weights)
 
 
 def _say(text: str) -> None:

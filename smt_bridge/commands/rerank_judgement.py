@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -196,3 +198,25 @@ def _side(entry: NbestEntry | None, text: str, total: float, scores: Any) -> dic
         "chrF": scores.chrf,
         "TER": scores.ter,
     }
+
+
+def write_report(
+    args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any
+) -> None:
+    """Write ``--report``, with what the record beside the list says of its columns."""
+    import json
+
+    from nmt_core.errors import InputError
+    from nmt_core.files import open_output
+    from nmt_core.version import VERSION
+    from smt_bridge.signature import find_sidecar
+
+    sidecar = None
+    with contextlib.suppress(InputError):
+        sidecar = find_sidecar(args.nbest)
+    signatures = {name: str(signature) for name, signature in sidecar.columns.items()} if sidecar else {}
+    files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
+    more = {"made_by": f"hybridmt {VERSION}", "files": files, "detokenize": args.detokenize, "signatures": signatures}
+    report = report_of(choices, judgement, setting, weights, **more)
+    with open_output(args.report) as stream:
+        stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")

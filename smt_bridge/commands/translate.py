@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import queue
 import re
 import signal
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -18,6 +16,8 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_spec import FeatureSpec
+from smt_bridge.commands.line_windows import windows_of_lines
+from smt_bridge.commands.parts import progress_bar
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
 if TYPE_CHECKING:
@@ -110,9 +110,9 @@ def run(args: argparse.Namespace) -> int:
         text = decoder.raw_text() if args.raw else None
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
-        bar = stack.enter_context(_progress(quiet=args.quiet))
+        bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
         counts = _Counts()
-        for window in _windows(args, stack):
+        for window in windows_of_lines(args.input, args.window):
             for number, line in enumerate(window, start=counts.sentences + 1):
                 check_factors(line, factors, path=args.input, line=number)
             sentences = [counts.safe(text.tokenize(line) if text else line, factored=factors > 0) for line in window]
@@ -284,50 +284,6 @@ class _Counts:
             )
 
 
-def _windows(args: argparse.Namespace, stack: contextlib.ExitStack) -> Iterator[list[str]]:
-    """Lines in groups; of standard input those that are there, so that nobody waits for a line still to come."""
-    from nmt_core.files import read_text_lines
-
-    lines = read_text_lines(args.input, errors="surrogateescape")
-    if args.input != "-":
-        while window := list(itertools.islice(lines, args.window)):
-            yield window
-        return
-    reader = _Reader(lines, 2 * args.window)
-    while window := reader.take(args.window):
-        yield window
-
-
-class _Reader:
-    """Lines that a thread reads ahead."""
-
-    def __init__(self, lines: Iterable[str], ahead: int) -> None:
-        self._queue: queue.Queue[str | BaseException | None] = queue.Queue(ahead)
-        self._ended = False
-        threading.Thread(target=self._run, args=(lines,), daemon=True).start()
-
-    def _run(self, lines: Iterable[str]) -> None:
-        try:
-            for line in lines:
-                self._queue.put(line)
-            self._queue.put(None)
-        except BaseException as error:
-            self._queue.put(error)
-
-    def take(self, most: int) -> list[str]:
-        """At least one line, and more that are there already; none at the end."""
-        window: list[str] = []
-        while not self._ended and len(window) < most and not (window and self._queue.empty()):
-            item = self._queue.get()
-            if isinstance(item, BaseException):
-                raise item
-            if item is None:
-                self._ended = True
-            else:
-                window.append(item)
-        return window
-
-
 def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts: _Counts) -> None:
     from smt_bridge.signature import Sidecar, Signature, write_sidecar
 
@@ -335,12 +291,6 @@ def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts:
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
     sidecar = Sidecar(args.input, columns, numbers, {"recipe": recipe.as_json()})
     write_sidecar(record, sidecar)
-
-
-def _progress(*, quiet: bool) -> Any:
-    from smt_bridge.commands.parts import progress_bar
-
-    return progress_bar(NAME, " sent", quiet=quiet)
 
 
 def _say(text: str) -> None:
