@@ -40,7 +40,7 @@ else:
             "RemotePairScorer": "nmt_core.serving.client",
             "SentencePair": "nmt_core.interfaces",
             "ServiceError": "nmt_core.errors",
-            "Translation": "nmt_core.inference.translator",
+            "Translation": "nmt_core.inference.translation",
             "load_model": "nmt_core.model",
         },
     )

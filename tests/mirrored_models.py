@@ -38,6 +38,6 @@ def mirrored_points(points: Iterable[tuple[int, int]], words: int) -> list[tuple
     return sorted(((source, words - 1 - target) for source, target in points), key=lambda point: point[1])
 
 
-def turned(numbers: tuple) -> tuple:  # type: ignore[type-arg]
+def turned(numbers: tuple) -> tuple:
     """Numbers of words and end for the mirrored text."""
     return (*numbers[:-1][::-1], numbers[-1])

@@ -48,7 +48,7 @@ def pipe(arguments: Sequence[str], lines: Sequence[str], monkeypatch: pytest.Mon
         patch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(content))))
         patch.setattr(sys, "stdout", output)
         assert main(list(arguments)) == 0
-    return output.buffer.getvalue().decode().split("\n")[:-1]  # type: ignore[attr-defined, no-any-return]
+    return output.buffer.getvalue().decode().split("\n")[:-1]
 
 
 def make_model(folder: Path, options: str, *, turned: bool = False, **training: object) -> Path:

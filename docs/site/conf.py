@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-from nmt_core.version import VERSION  # noqa: E402
+from nmt_core.version import VERSION  # noqa: E402 (found where ROOT says)
 
 project = "hybridmt"
 author = "The hybridmt authors"

@@ -18,7 +18,7 @@ class PrintCompletion(argparse.Action):
         import shtab
 
         for action in _arguments(parser):
-            action.complete = shtab.FILE  # type: ignore[attr-defined]
+            action.complete = shtab.FILE  # type: ignore[attr-defined]  # an attribute that shtab looks for
         print(shtab.complete(parser, shell=args[1]))
         parser.exit()
 

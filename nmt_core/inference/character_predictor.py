@@ -58,5 +58,5 @@ class CharacterPredictor:
         return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), _SpellingState(states_NU), None)
 
     def restrict_vocabulary(self, words_C: Tensor) -> Predictor:
-        """Not asked for: all characters may follow."""
-        raise NotImplementedError
+        """Never called: candidate lists are of words."""
+        raise NotImplementedError("any character may follow: candidate lists are of words")

@@ -122,7 +122,7 @@ def _end_with_the_others(followers: list[_Follower], over: threading.Event) -> N
     running = {follower.process.sentinel: follower.process for follower in followers}
     while running:
         for sentinel in wait(list(running)):
-            process = running.pop(sentinel)  # type: ignore[arg-type]
+            process = running.pop(sentinel)  # type: ignore[arg-type]  # of sentinels, which are numbers, wait returns some
             process.join()
             if process.exitcode and not over.wait(_PATIENCE):
                 say(_cause(followers))

@@ -38,7 +38,7 @@ class LineReader:
             for line in lines:
                 self._queue.put(line)
             self._queue.put(None)
-        except BaseException as error:
+        except BaseException as error:  # raised where the lines are taken
             self._queue.put(error)
 
     def take(self, most: int) -> list[str]:

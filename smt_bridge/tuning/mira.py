@@ -61,7 +61,7 @@ def tune_mira(
     *,
     tuned: npt.NDArray[np.bool_] | None = None,
     seed: int = 1,
-    options: MiraOptions = MiraOptions(),  # noqa: B008
+    options: MiraOptions = MiraOptions(),  # noqa: B008 (it cannot be changed)
 ) -> Tuned:
     """Weights of high corpus score, never below that of a start other than 0; sentences are shuffled by ``seed``."""
     searched = pool.varying() if tuned is None else tuned & pool.varying()

@@ -127,7 +127,7 @@ def test_one_text_is_not_taken_for_its_letters(model: nmt_core.Model, call: str)
 
 def test_what_is_not_a_pair_is_refused(model: nmt_core.Model) -> None:
     with pytest.raises(nmt_core.ConfigError, match=r"expected a \(source, target\)"):
-        model.score(["w1 w2"])  # type: ignore[list-item]
+        model.score(["w1 w2"])
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -182,6 +182,6 @@ def test_misuse_of_lists_is_told(folder: Path) -> None:
     with pytest.raises(nmt_core.ConfigError, match="has 3 lines but the ids of the lists go up to 11"):
         smt_bridge.tune(lists, [TARGETS[:3]])
     with pytest.raises(nmt_core.ConfigError, match="expected bleu, chrf, ter"):
-        smt_bridge.tune(lists, [TARGETS], metric="blue")  # type: ignore[arg-type]
+        smt_bridge.tune(lists, [TARGETS], metric="blue")
     with pytest.raises(smt_bridge.FormatError, match="beyond the source file"):
         smt_bridge.add_scores(lists, SOURCES[:2], LengthPairScorer())

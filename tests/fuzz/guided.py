@@ -24,7 +24,7 @@ atheris.Fuzz()
 def run_guided(names: list[str] | None, inputs: int, seed: int, findings: str) -> int:
     """So many inputs for each target, each in a process of its own; the number of targets that broke."""
     try:
-        import atheris  # noqa: F401
+        import atheris  # noqa: F401 (is it installed?)
     except ImportError:
         print("--engine atheris: pip install atheris", file=sys.stderr)
         return 2

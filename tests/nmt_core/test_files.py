@@ -184,7 +184,7 @@ class Dribble(io.RawIOBase):
         octet = next(self._octets, None)
         if octet is None:
             return 0
-        memoryview(buffer)[0] = octet  # type: ignore[arg-type]
+        memoryview(buffer)[0] = octet
         return 1
 
 

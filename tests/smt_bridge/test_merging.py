@@ -37,7 +37,7 @@ def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object
         firsts.setdefault(name, entry)
         systems.append(system)
     columns = layout(list(firsts.items()))
-    merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)  # type: ignore[arg-type]
+    merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
     lines = [line for sentence, groups in side_by_side(systems) for line in merger.merge(sentence, groups)]
     return [parse_entry(line.removesuffix(b"\n"), path="merged", number=n) for n, line in enumerate(lines, start=1)]
 

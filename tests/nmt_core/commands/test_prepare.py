@@ -33,7 +33,7 @@ def pipe(monkeypatch: pytest.MonkeyPatch, text: str, options: str) -> str:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(io.BytesIO(text.encode()))))
     monkeypatch.setattr(sys, "stdout", output)
     assert main(["prepare", "--replay", "out/preparation.json", *options.split()]) == 0
-    return output.buffer.getvalue().decode()  # type: ignore[attr-defined, no-any-return]
+    return output.buffer.getvalue().decode()
 
 
 def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

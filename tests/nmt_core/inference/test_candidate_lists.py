@@ -91,7 +91,7 @@ def test_words_of_the_lexicon_come_on_top_or_replace_the_least_frequent() -> Non
         (True, "a", [0, 1, 2, 3, 7]),
         (True, "c", [0, 1, 2, 3, 4]),
     ):
-        lists = CandidateLists(target, replace=replace, **options)  # type: ignore[arg-type]
+        lists = CandidateLists(target, replace=replace, **options)
         assert lists.of(source.split()).tolist() == expected
     assert CandidateLists(target, frequent=3, lexicon=lexicon, replace=True).of(["a", "b"]).tolist() == [0, 1, 2, 7, 9]
 

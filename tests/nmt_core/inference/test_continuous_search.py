@@ -195,7 +195,7 @@ def test_the_batch_stays_full_and_memory_constant() -> None:
         remembered.append(search.steps_remembered)
         return done
 
-    search.step = watched  # type: ignore[method-assign]
+    search.step = watched
     assert len(list(search_all(search, requests, batch_tokens=100))) == len(lengths)
     full = tokens[: -max(remembered)]  # before the last sentences had entered
     assert min(full) > 60

@@ -78,7 +78,7 @@ def test_what_is_wrong_is_told(text: str, problem: str) -> None:
 )
 def test_any_text_is_a_line_or_an_error(text: str, mode: str) -> None:
     try:
-        line = parse_xml_line(text, mode=mode)  # type: ignore[arg-type]
+        line = parse_xml_line(text, mode=mode)
     except ValueError:
         return
     if mode == "pass-through":

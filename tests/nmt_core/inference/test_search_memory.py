@@ -63,7 +63,7 @@ def allocated(search: BeamSearch[int]) -> list[int]:
         found.append(search.positions)
         return done
 
-    search.step = watched  # type: ignore[assignment, method-assign]
+    search.step = watched
     return found
 
 
@@ -142,7 +142,7 @@ def test_a_wide_beam_does_not_multiply_the_rows(tiny: MakeModel, beam: int, most
         rows.append(search.rows)
         return done
 
-    search.step = watched  # type: ignore[assignment, method-assign]
+    search.step = watched
     assert len(list(search_all(search, requests([4] * 25, config), batch_tokens=100))) == 25
     assert most_rows / 2 < max(rows) <= most_rows
 

@@ -61,7 +61,7 @@ def test_memory_is_given_back() -> None:
     assert moved is not None
     assert moved[1:].tolist() == list(range(9))
     assert slots.memory is not None
-    assert slots.memory.members[0].mask_BS.shape == (9, 3)  # type: ignore[attr-defined]
+    assert slots.memory.members[0].mask_BS.shape == (9, 3)
     assert inside(slots, 8) == ([10] * 3, 10)
     slots.release(np.arange(1, 9))
     assert slots.pack() is not None
@@ -75,4 +75,4 @@ def test_memory_is_given_back() -> None:
 def test_rows_are_joined() -> None:
     joined = sources(2, 3).join([sources(3, 1, first=3)])
     assert joined.rows == 4
-    assert joined.members[0].whole_BH[:, 0].tolist() == [1, 2, 3, 4]  # type: ignore[attr-defined]
+    assert joined.members[0].whole_BH[:, 0].tolist() == [1, 2, 3, 4]

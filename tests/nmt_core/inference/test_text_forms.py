@@ -82,7 +82,7 @@ def test_words_add_up_to_their_pieces(models: dict[str, LoadedModel], kind: str)
         pieces = SentencePair(source.text, target.text)
         (alone,) = ModelPairScorer([loaded]).score([pieces], per_word=True, attention=True)
         assert score.log_prob == pytest.approx(alone.log_prob, abs=1e-5)
-        words, end = score.word_log_probs[:-1], score.word_log_probs[-1]  # type: ignore[index]
+        words, end = score.word_log_probs[:-1], score.word_log_probs[-1]
         assert alone.word_log_probs is not None
         assert math.fsum((*words, end)) == pytest.approx(alone.log_prob, abs=1e-5)
         assert end == pytest.approx(alone.word_log_probs[-1], abs=1e-5)

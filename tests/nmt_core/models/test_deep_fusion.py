@@ -94,10 +94,10 @@ def test_one_step_is_the_equation() -> None:
         second = translation.step(torch.tensor([2]), first.state, memory)
         lm_state = language.start(language.encode(batch.source))
         for word in (-1, LANGUAGE_IDS[2]):
-            lm_state = language.step(torch.tensor([word]), lm_state, None).state  # type: ignore[arg-type]
-        s_lm = lm_state.hidden_NU[0].numpy()  # type: ignore[attr-defined]
-        s_tm = second.state.hidden_NU[0].numpy()  # type: ignore[attr-defined]
-        context = second.attention_NS[0].numpy() @ torch.cat(sides, dim=2)[0].numpy()  # type: ignore[index]
+            lm_state = language.step(torch.tensor([word]), lm_state, None).state
+        s_lm = lm_state.hidden_NU[0].numpy()
+        s_tm = second.state.hidden_NU[0].numpy()
+        context = second.attention_NS[0].numpy() @ torch.cat(sides, dim=2)[0].numpy()
     weights = {name: value.detach().numpy() for name, value in model.named_parameters()}
     v, w, b = (weights[f"controller.{name}"] for name in ("language.weight", "state.weight", "state.bias"))
     gate = 1 / (1 + np.exp(-(v @ s_lm + w @ s_tm + b)))

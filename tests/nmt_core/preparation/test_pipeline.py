@@ -79,7 +79,7 @@ def test_a_replay_equals_the_first_pass(tmp_path: Path, settings: dict[str, Any]
         pytest.importorskip("subword_nmt")
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
     for side, raw in (("source", ENGLISH), ("target", GERMAN)):
-        replay = Replay.open(str(tmp_path / "out/preparation.json"), side)  # type: ignore[arg-type]
+        replay = Replay.open(str(tmp_path / "out/preparation.json"), side)
         prepared = lines(tmp_path / f"out/train.{'en' if side == 'source' else 'de'}")
         assert [replay.apply(line) for line in raw] == prepared
         assert [replay.undo(line) for line in prepared] == [line.replace("\u2019", "'") for line in raw]
@@ -137,7 +137,7 @@ def test_another_corpus_like_the_first(tmp_path: Path) -> None:
     assert (earlier.side_of("en", "x"), earlier.side_of("de", "x")) == ("source", "target")
     like = earlier.between("target", "source")
     swapped = {"source": inputs["target"], "target": inputs["source"]}
-    Preparation(like.record.settings, swapped, str(tmp_path / "other/train"), like=like).run()  # type: ignore[arg-type]
+    Preparation(like.record.settings, swapped, str(tmp_path / "other/train"), like=like).run()
     for name in ("train.en", "train.de", "truecasing.de", "compounds.de"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
     with pytest.raises(ConfigError, match="about en and de, not fr"):

@@ -105,7 +105,7 @@ def test_questions_to_reflection_are_small_and_come_soon(strict) -> None:
     with grpc.insecure_channel(strict.address) as channel:
         ask = channel.stream_stream(REFLECTION)
         for content in (b"\xff\xff", b"\x22\xff\xff\x07" + b"a" * ((1 << 17) - 1)):
-            code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023
+            code, _ = refusal_of(lambda: list(ask(iter([content]), metadata=METADATA)))  # noqa: B023 (called at once)
             assert code == grpc.StatusCode.INVALID_ARGUMENT
         health = channel.unary_unary("/grpc.health.v1.Health/Check")
         assert refusal_of(lambda: health(bytes(1 << 17)))[0] == grpc.StatusCode.INVALID_ARGUMENT
@@ -135,7 +135,7 @@ def test_one_client_cannot_have_all_the_streams(strict, stub) -> None:
     code, reason = refusal_of(lambda: next(stub.ScoreStream(iter([]), metadata=METADATA)))
     assert (code, reason) == (EXHAUSTED, "TOO_MANY_STREAMS")
     for call in held:  # they are not used, and end
-        assert refusal_of(lambda: next(call)) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")  # noqa: B023
+        assert refusal_of(lambda: next(call)) == (grpc.StatusCode.UNAVAILABLE, "STREAM_IDLE")  # noqa: B023 (called at once)
     end.set()
 
 

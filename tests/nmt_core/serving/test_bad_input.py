@@ -159,7 +159,7 @@ def test_bytes_that_are_no_message_are_an_invalid_argument(channel, method: str)
 def test_text_that_is_not_utf8_is_an_invalid_argument(channel) -> None:
     content = pb.TranslateRequest(texts=["abcd"]).SerializeToString().replace(b"abcd", b"ab\xff\xfe")
     for method, sent in [("Translate", content), ("Score", b"\x12\x06\x0a\x04ab\xff\xfe")]:
-        error, _ = refused(lambda: channel.unary_unary(f"/nmt_core.v1.NmtService/{method}")(sent))  # noqa: B023
+        error, _ = refused(lambda: channel.unary_unary(f"/nmt_core.v1.NmtService/{method}")(sent))  # noqa: B023 (called at once)
         assert error.code() == INVALID
         assert "UTF-8" in error.details()
 

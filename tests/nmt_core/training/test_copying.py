@@ -67,7 +67,7 @@ def test_a_run_resumes_exactly_and_measures_plain_text(runs, settings: dict[str,
 
 
 def _points(line: str) -> list[tuple[int, int]]:
-    return [tuple(map(int, point.split("-"))) for point in line.split()]  # type: ignore[misc]
+    return [tuple(map(int, point.split("-"))) for point in line.split()]
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_standard_input_is_answered_as_it_comes(
 ) -> None:
     recipe(moses)
     assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "expected") == 0
-    stream = io.BufferedReader(io.BytesIO(Path("dev").read_bytes()))  # type: ignore[arg-type]
+    stream = io.BufferedReader(io.BytesIO(Path("dev").read_bytes()))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, fileno=_no_file))
     capsys.readouterr()
     assert translate(moses, "--recipe", "recipe.json") == 0

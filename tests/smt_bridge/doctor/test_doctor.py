@@ -1,4 +1,4 @@
-# ruff: noqa: E501
+# ruff: noqa: E501 (lines of files as they are)
 """Every mismatch is named with its remedy; a healthy system has none."""
 
 from __future__ import annotations

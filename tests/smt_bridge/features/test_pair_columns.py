@@ -99,7 +99,7 @@ def test_empty_hypothesis_has_entropy_only() -> None:
 
 @pytest.mark.parametrize("measure", [COVERAGE, ATTENTION_SHAPE, WEAKEST_WORD])
 def test_scorer_without_what_a_measure_needs_is_named(measure: object) -> None:
-    feature = PairFeature(TablePairScorer({PAIR: -1.0}), measure)  # type: ignore[arg-type]
+    feature = PairFeature(TablePairScorer({PAIR: -1.0}), measure)
     with pytest.raises(WiringError, match="fake:table has none"):
         feature.compute(GROUP)
 
