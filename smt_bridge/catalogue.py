@@ -14,15 +14,18 @@ from typing import NamedTuple
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.interfaces import PairScorer
 from smt_bridge.features.attention_shape import ATTENTION_SHAPE
-from smt_bridge.features.continuous_space import CONTINUOUS_SPACE
 from smt_bridge.features.coverage import COVERAGE
 from smt_bridge.features.interface import Feature
-from smt_bridge.features.length_normalised import LENGTH_NORMALISED
+from smt_bridge.features.pair_measures import (
+    CONTINUOUS_SPACE,
+    LENGTH_NORMALISED,
+    UNKNOWN_WORDS,
+    UNKNOWN_WORDS_REVERSE,
+    WEAKEST_WORD,
+)
 from smt_bridge.features.pair_score import LOG_PROB, Direction, PairFeature, PairMeasure
-from smt_bridge.features.renamed import Renamed
 from smt_bridge.features.shared_scorer import SharedScorer
-from smt_bridge.features.unknown_words import UNKNOWN_WORDS, UNKNOWN_WORDS_REVERSE
-from smt_bridge.features.weakest_word import WEAKEST_WORD
+from smt_bridge.features.wrapped import Renamed
 from smt_bridge.scorers import open_scorer
 
 GROUP = "smt_bridge.features"
@@ -98,7 +101,7 @@ def _word_count(argument: str, scorers: SharedScorers) -> Feature:
 
 
 def _length_ratio(argument: str, scorers: SharedScorers) -> Feature:
-    from smt_bridge.features.length_ratio import LengthRatio
+    from smt_bridge.features.lengths import LengthRatio
 
     return LengthRatio()
 

@@ -12,9 +12,8 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files.byte_order_mark import without_mark
 from nmt_core.files.compression import DAMAGED
-from nmt_core.files.reading import open_as_it_is, open_input
+from nmt_core.files.reading import open_as_it_is, open_input, without_mark
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20

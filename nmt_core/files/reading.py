@@ -1,8 +1,10 @@
-"""Opening what is read."""
+"""Opening what is read, and leaving out the byte order mark that some editors put before UTF-8 text."""
 
 from __future__ import annotations
 
+import codecs
 import contextlib
+import functools
 import os
 import sys
 from collections.abc import Iterator
@@ -10,6 +12,7 @@ from typing import BinaryIO
 
 from nmt_core.errors import InputError
 from nmt_core.files.compression import unpacked
+from nmt_core.messages import say
 
 
 @contextlib.contextmanager
@@ -49,3 +52,22 @@ def _standard_input() -> Iterator[BinaryIO]:
         return
     with open(descriptor, "rb") as stream:
         yield stream
+
+
+def without_mark(blocks: Iterator[bytes], shown: str) -> Iterator[bytes]:
+    """The content without a mark at its start, which is said once for a file, called ``shown``."""
+    first = next(blocks, b"")
+    if first.startswith(codecs.BOM_UTF8):
+        _say_mark_left_out(shown)
+        first = first.removeprefix(codecs.BOM_UTF8)
+    if first:
+        yield first
+    yield from blocks
+
+
+@functools.cache
+def _say_mark_left_out(shown: str) -> None:
+    import multiprocessing  # here, since hardly any file has a mark
+
+    if multiprocessing.parent_process() is None:  # the processes of a job read what the program itself has read
+        say(f"{shown}: begins with a byte order mark, which is left out")

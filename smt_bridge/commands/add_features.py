@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from smt_bridge.commands.feature_spec import FeatureSpec
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
-from smt_bridge.commands.nbest_format import add_format_argument
+from smt_bridge.commands.list_options import FeatureSpec, add_nbest_arguments
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs
 
@@ -52,14 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--source", type=InputFile, required=True, metavar="FILE", help="tokenised source text, one line per id from 0"
     )
-    parser.add_argument(
-        "--nbest",
-        type=InputFile,
-        required=True,
-        metavar="FILE",
-        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
-    )
-    add_format_argument(parser)
+    add_nbest_arguments(parser)
     parser.add_argument(
         "--scorer",
         action="append",

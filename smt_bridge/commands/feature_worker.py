@@ -117,7 +117,7 @@ def models_of(specs: Sequence[str]) -> list[str]:
 def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str], None] | None) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
     from smt_bridge import catalogue
-    from smt_bridge.features.renamed import Renamed
+    from smt_bridge.features.wrapped import Renamed
     from smt_bridge.scorers import open_scorer
 
     options = scorer_options(args, worker)

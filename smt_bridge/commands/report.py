@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from smt_bridge.commands.nbest_format import add_format_argument
+from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
     from nmt_core.interfaces import PairScorer

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from smt_bridge.commands.nbest_format import add_format_argument
+from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.commands.rerank_judgement import Setting
@@ -38,14 +38,7 @@ and, with --known-words, on sentences without unknown words."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument(
-        "--nbest",
-        type=InputFile,
-        required=True,
-        metavar="FILE",
-        help="n-best list, plain, gzip, xz or zstd, '-' for stdin",
-    )
-    add_format_argument(parser)
+    add_nbest_arguments(parser)
     parser.add_argument(
         "--weights", type=InputFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.nbest_format import add_format_argument
+from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.tune import TuningOptions

@@ -1,7 +1,7 @@
 """The neural log-probability of a hypothesis given its source, or of the source given the hypothesis.
 
 ``PairFeature`` makes all columns of a scorer: it asks the scorer and leaves to a *measure* what becomes of
-each answer. The measures are ``LOG_PROB`` here and those of the files beside this one.
+each answer. The measures are ``LOG_PROB`` here, those of ``pair_measures``, coverage and attention.
 """
 
 from __future__ import annotations

@@ -7,38 +7,25 @@ from collections.abc import Sequence
 from nmt_core.errors import ConfigError
 from nmt_core.factors import factors_read
 from nmt_core.interfaces import SentencePair
-from smt_bridge.features.interface import Candidates, Feature, reads_phrases
+from smt_bridge.features.interface import Candidates, Feature
+from smt_bridge.features.wrapped import Wrapped
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import pick_factor
 
 
-class OfSourceFactor:
+class OfSourceFactor(Wrapped):
     """The columns of ``feature`` for one factor of the source words, counted from 0."""
 
     def __init__(self, feature: Feature, factor: int) -> None:
-        self._feature, self._factor = feature, factor
+        super().__init__(feature)
+        self._factor = factor
 
     def __repr__(self) -> str:
         return f"OfSourceFactor({self._feature!r}, {self._factor})"
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The feature's own."""
-        return self._feature.names
-
-    @property
-    def signature(self) -> str:
-        """The feature's own."""
-        return self._feature.signature
-
-    @property
-    def reads_phrases(self) -> bool:
-        """Whether the feature does."""
-        return reads_phrases(self._feature)
-
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The feature's own numbers. Raises ValueError for a source word without that factor."""
-        return self._feature.compute([self._of_factor(group) for group in groups])
+        return super().compute([self._of_factor(group) for group in groups])
 
     def _of_factor(self, group: Candidates) -> Candidates:
         phrases = group.phrases

@@ -8,8 +8,7 @@ import pytest
 
 from smt_bridge.features.copied import Copied
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.length_ratio import LengthRatio
-from smt_bridge.features.lengths import WordCount
+from smt_bridge.features.lengths import LengthRatio, WordCount
 
 GROUPS = [Candidates("a b", ["x", "x y z w", "x y", ""]), Candidates("", ["x y", ""])]
 

@@ -11,11 +11,9 @@ from smt_bridge.errors import WiringError
 from smt_bridge.features.attention_shape import ATTENTION_SHAPE, attention_shape
 from smt_bridge.features.coverage import COVERAGE, FLOOR, coverage
 from smt_bridge.features.interface import Candidates
-from smt_bridge.features.length_normalised import LENGTH_NORMALISED
+from smt_bridge.features.pair_measures import LENGTH_NORMALISED, UNKNOWN_WORDS, UNKNOWN_WORDS_REVERSE, WEAKEST_WORD
 from smt_bridge.features.pair_score import LOG_PROB, PairFeature
 from smt_bridge.features.shared_scorer import SharedScorer
-from smt_bridge.features.unknown_words import UNKNOWN_WORDS, UNKNOWN_WORDS_REVERSE
-from smt_bridge.features.weakest_word import WEAKEST_WORD
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 PAIR = SentencePair("s t u", "x y")

@@ -14,7 +14,7 @@ from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.phrase_sum import PhraseSum
-from smt_bridge.features.renamed import Renamed
+from smt_bridge.features.wrapped import Renamed
 from smt_bridge.formats.nbest import NbestEntry, parse_entry, read_entries, with_features
 from smt_bridge.formats.phrase_table import Window
 from smt_bridge.formats.segmentation import phrase_pairs
