@@ -273,9 +273,11 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
 def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights: Any) -> None:
     from smt_bridge.commands import rerank_judgement as judging
 
-    known = judging.known_by_feature(choices)
-    if args.known_words:
-        known = judging.known_by_vocabulary(args.known_words, setting, args.detokenize)
+    known = (
+        judging.known_by_vocabulary(args.known_words, setting, args.detokenize)
+        if args.known_words
+        else judging.known_by_feature(choices)
+    )
     judgement = judging.judge(choices, setting, known)
     for line in judging.lines_of(judgement, by_source=setting.source is not None):
         _say(line)
