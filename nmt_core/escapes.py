@@ -1,6 +1,6 @@
 """The escapes of Moses' tokenizer: characters that mean something in its files, written as entities.
 
-``tokenizer.perl`` writes them unless told ``-no-escape``; Moses itself never undoes them, so that
+``tokenizer.perl`` writes them without ``-no-escape``; Moses itself never undoes them, so that
 ``&apos;`` and ``'`` are different words, and what was made from one corpus does not fit another.
 
 >>> unescape("d&apos; un &#124;")

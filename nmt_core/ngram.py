@@ -71,7 +71,7 @@ def _check_counts(path: str) -> None:
         if line.startswith(b"ngram "):
             count = whole_number(line.partition(b"=")[2].strip().decode("ascii", "replace"))
             if count is None or count > size:
-                raise InputError(path, "expected 'ngram N=COUNT', with a count that the file has room for", line=number)
+                raise InputError(path, "expected 'ngram N=COUNT', with a count that the file can hold", line=number)
 
 
 def _load(path: str) -> Any:

@@ -1,6 +1,6 @@
 """Files that are read as a whole and may be anybody's: settings, records, keys.
 
-They are small; what is large is something else under their name, and is told so before it is in memory.
+They are small; what is large is something else under their name, which is an error before it is in memory.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Signature:
         """The value of a field, None where it is absent."""
         return next((field.partition(":")[2] for field in self.fields if field.startswith(f"{key}:")), None)
 
-    def having(self, key: str, value: str, *, first: bool = False) -> Signature:
+    def with_field(self, key: str, value: str, *, first: bool = False) -> Signature:
         """The same with one field set: where it stands, or new at the end, before the version, or in front."""
         new = f"{key}:{value}"
         if self.get(key) is not None:
@@ -225,5 +225,5 @@ def _of_table(content: Mapping[str, Any]) -> Sidecar:
         reverse = "reverse_scorer" in signatures and name.startswith("p(source")
         text = signatures["reverse_scorer" if reverse else "scorer"]
         direction = "reverse" if reverse else "forward"
-        columns[str(name)] = Signature.parse(text).having("direction", direction, first=True)
+        columns[str(name)] = Signature.parse(text).with_field("direction", direction, first=True)
     return Sidecar(options["input"], columns, content.get("counts", {}), options, int(content["scores_before"]))

@@ -1,4 +1,4 @@
-"""``--print-completion SHELL``: what a shell has to be told to complete commands, options and files."""
+"""``--print-completion SHELL``: a script that makes a shell complete commands, options and files."""
 
 from __future__ import annotations
 

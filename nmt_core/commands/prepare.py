@@ -203,11 +203,11 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[str, int], None]]:
 
     with tqdm(unit=" lines", disable=quiet or None) as bar:
 
-        def told(name: str, lines: int) -> None:
+        def show(name: str, lines: int) -> None:
             bar.set_postfix_str(name, refresh=False)
             bar.update(lines)
 
-        yield told
+        yield show
 
 
 def _positive(text: str) -> int:

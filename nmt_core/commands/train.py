@@ -110,7 +110,7 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     """Train in a folder that is ours, as one of the processes; the exit code."""
     from nmt_core.device import allow_tf32, choose_device
     from nmt_core.memory import keep_freed_memory
-    from nmt_core.training.folder import check_room
+    from nmt_core.training.folder import check_disk_space
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
     from nmt_core.training.state import has_state, size_of_state
@@ -138,7 +138,7 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
         prepared.tasks, training, run=prepared.identity, reporter=reporter, zeros=prepared.zeros, ranks=ranks
     )
     if ranks.first:
-        check_room(config.folder, size_of_state(trainer.trained))
+        check_disk_space(config.folder, size_of_state(trainer.trained))
     if has_state(config.folder):
         trainer.resume()
     try:

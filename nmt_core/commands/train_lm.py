@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def language_model(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings in which the model is a language model and the best one that of the least perplexity, unless told."""
+    """Settings with what the file leaves out: a language model, of which the best has the least perplexity."""
     model, training = settings.get("model", {}), settings.get("training", {})
     if isinstance(model, dict) and "preset" not in model:
         model = {"type": "rnnlm", **model}

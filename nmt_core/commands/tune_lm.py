@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--raw", action="store_true", help="both are raw text, as of decode --raw")
     add("--weights", default="0:0.5:0.02", metavar="START:STOP:STEP", help="weights to try (default: 0:0.5:0.02)")
     add("--output", type=OutputFile, metavar="F.json", help="write table, best weight and settings here too")
-    # what decode is told and tuning is not
+    # options of decode that tuning does not have
     parser.set_defaults(nbest=1, sample=None, alignments=None, heatmaps=None, fusion_lm=None, fusion_weight=None)
     parser.set_defaults(temperature=None, top_k=None, seed=None)
 

@@ -63,7 +63,7 @@ def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = 
 
 
 def with_counts_reported(stream: Iterable[list[Translation]], *, asked: bool) -> Iterator[list[Translation]]:
-    """The translations; where it was asked for, what was replaced in them is told on standard error at the end."""
+    """The translations; with ``asked``, a line on standard error says at the end what was replaced in them."""
     from nmt_core.inference.unknowns import UnknownCounts
 
     counts = UnknownCounts()

@@ -3,7 +3,7 @@
 Shapes: as in ``nmt_core.layers``, the legend of all modules: B sentences, S source positions, T target positions,
 L those of either side, N rows of hypotheses, K hypotheses of a sentence, V words.
 
-Every sentence ends with ``</s>``; padding stands at the right and is told by the mask alone.
+Every sentence ends with ``</s>``; padding stands at the right and is marked by the mask alone.
 """
 
 from __future__ import annotations

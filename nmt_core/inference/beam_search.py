@@ -140,18 +140,18 @@ def search_all(
     waiting = _Waiting(requests)
     reserve: Encoded[Key] | None = None
     while waiting or reserve is not None or search.sentences:
-        room = batch_tokens - search.tokens
-        while room >= (1 - _REFILL) * batch_tokens:
+        free = batch_tokens - search.tokens
+        while free >= (1 - _REFILL) * batch_tokens:
             if reserve is None:
                 if not waiting:
                     break
                 reserve = search.encode(waiting.take(batch_tokens))
-            count = _fitting(reserve.requests, room, least=0 if search.sentences else 1)
+            count = _fitting(reserve.requests, free, least=0 if search.sentences else 1)
             if not count:
                 break
             entering, reserve = reserve.split(count)
             search.insert(entering)
-            room = batch_tokens - search.tokens
+            free = batch_tokens - search.tokens
         for done in search.step():
             if not done.constrained:
                 checked(done)
@@ -182,7 +182,7 @@ class _Waiting(Generic[Key]):
         return taken
 
 
-def _fitting(requests: Sequence[Request[Key]], room: float, *, least: int) -> int:
-    """How many of the first requests have room."""
+def _fitting(requests: Sequence[Request[Key]], free: float, *, least: int) -> int:
+    """How many of the first requests fit into so many ``free`` tokens."""
     ends = np.cumsum([(len(one.source) + 1) * max(1.0, one.config.beam / USUAL_ROWS) for one in requests])
-    return max(int(np.searchsorted(ends, room, side="right")), least)
+    return max(int(np.searchsorted(ends, free, side="right")), least)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.inference.constrained_choice import Room, RuledSentence, choose_constrained, merged
+from nmt_core.inference.constrained_choice import Bounds, RuledSentence, choose_constrained, merged
 from nmt_core.inference.predictor import Advance
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
 from nmt_core.inference.selection import BLOCK, best_continuations, block_maxima, settle
@@ -187,7 +187,7 @@ def _choose_constrained(
         listed = zip(
             *(part[place].tolist() for part in (chosen.rows_AC, chosen.words_AC, chosen.log_probs_AC)), strict=True
         )
-        room = Room(
+        bounds = Bounds(
             int(sentences.places_A[place]), time - int(sentences.begun_A[place]), int(sentences.limits_A[place])
         )
         totals_C = chosen.totals_AC[place]
@@ -196,7 +196,9 @@ def _choose_constrained(
             (one for one in best_triples if one[0] in own),
             (one for one in offered_triples if one[0] in own),
         )
-        _put(chosen, place, choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), room))
+        _put(
+            chosen, place, choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), bounds)
+        )
 
 
 def _put(chosen: Chosen, place: int, continuations: Sequence[tuple[float, float, int, int]]) -> None:

@@ -59,7 +59,7 @@ class Continuation(NamedTuple):
     word: int
 
 
-class Room(NamedTuple):
+class Bounds(NamedTuple):
     """How many continuations are kept, the words that the hypotheses have, and the most they may have."""
 
     places: int
@@ -68,7 +68,7 @@ class Room(NamedTuple):
 
 
 def choose_constrained(
-    sentence: RuledSentence, log_probs: Mapping[tuple[int, int], float], totals: Sequence[float], room: Room
+    sentence: RuledSentence, log_probs: Mapping[tuple[int, int], float], totals: Sequence[float], bounds: Bounds
 ) -> list[Continuation]:
     """The continuations to keep, best first, of the candidates (row, word); ``totals`` are those of the rows."""
     banks: dict[Continuation, int] = {}
@@ -76,17 +76,17 @@ def choose_constrained(
         place = row - sentence.first
         before = sentence.progress[place]
         after = before if word == END_ID else sentence.rules.extend(before, word)
-        if _possible(sentence.rules, after, word, room) and log_prob > -np.inf:
+        if _possible(sentence.rules, after, word, bounds) and log_prob > -np.inf:
             added = sentence.rules.log_prob(after) - sentence.rules.log_prob(before)
             banks[Continuation(totals[place] + log_prob + added, log_prob, row, word)] = sentence.rules.bank(after)
     ordered = sorted(banks, key=lambda one: (-one.total, one.row, one.word))
-    chosen = allocate([banks[one] for one in ordered], banks=sentence.rules.words + 1, places=room.places)
+    chosen = allocate([banks[one] for one in ordered], banks=sentence.rules.words + 1, places=bounds.places)
     return [ordered[number] for number in chosen]
 
 
-def _possible(rules: Rules, after: Progress, word: int, room: Room) -> bool:
+def _possible(rules: Rules, after: Progress, word: int, bounds: Bounds) -> bool:
     missing = rules.missing(after)
-    return missing == 0 if word == END_ID else room.length + 1 + missing <= room.limit
+    return missing == 0 if word == END_ID else bounds.length + 1 + missing <= bounds.limit
 
 
 def allocate(bank_of: Sequence[int], *, banks: int, places: int) -> list[int]:

@@ -124,7 +124,7 @@ class ModelPairScorer:
                 tree,
                 score=self._scores(loaded, tree),
                 attention=attention,
-                asked=None if spelled is None else spelled.asked_of(loaded.model),
+                query=None if spelled is None else spelled.query_of(loaded.model),
             )
             for loaded, ids in zip(self.models, sources, strict=True)
         ]

@@ -33,7 +33,7 @@ class Slots:
 
     @property
     def positions(self) -> int:
-        """The source positions that the tensors have room for."""
+        """The source positions that the tensors hold."""
         return len(self.widths) * self._positions
 
     def positions_with(self, widths: Sequence[int]) -> int:

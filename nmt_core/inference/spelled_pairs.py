@@ -2,7 +2,7 @@
 
 The word level reads ``<unk>`` whatever the spelling, so that words of different spellings are one edge of a prefix
 tree, and what follows them is computed once. To the edge's log-probability each pair adds that of its own spelling;
-equal spellings at one edge are asked for once.
+equal spellings at one edge are scored once.
 
 Shapes: P pairs, L positions, A distinct (edge, spelling), X spellings, C characters, Q unknown words of all pairs.
 """
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from nmt_core.data.prefix_tree import Ints, PrefixTree
 from nmt_core.data.spelling import padded_spellings, spellings_of
-from nmt_core.inference.tree_walk import Asked, Floats
+from nmt_core.inference.tree_walk import EdgeQuery, Floats
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Spelling
@@ -36,8 +36,8 @@ class SpelledPairs(NamedTuple):
     places_Q: Ints
     distinct_Q: Ints
 
-    def asked_of(self, model: TranslationModel) -> Asked:
-        """What is asked of a model: log p of every distinct one."""
+    def query_of(self, model: TranslationModel) -> EdgeQuery:
+        """The query of a model: log p of every distinct one."""
         assert isinstance(model, SpellingModel)
         speller = model.speller
 
@@ -45,7 +45,7 @@ class SpelledPairs(NamedTuple):
             spellings_MC = self.spellings_XC[torch.from_numpy(self.spelling_of_A[places_M])]
             return speller.log_probs(starts_MH, spellings_MC.to(starts_MH.device))
 
-        return Asked(self.edges_A, answer)
+        return EdgeQuery(self.edges_A, answer)
 
     def add_to(self, log_probs_PL: Floats, answers: Sequence[Tensor | None]) -> None:
         """Add the mean of what the members of an ensemble say to the log-probabilities of the words."""

@@ -7,7 +7,7 @@ scorer for the text written. The order of translations stays that of their words
 A word of the vocabulary is never spelled, since it would be scored as that word; where nothing else was found ``<unk>``
 stays. Words that a prefix or a constraint has given are kept and scored.
 
-Shapes: A places that are asked for, U the states of all layers.
+Shapes: A edges of a query, U the states of all layers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from nmt_core.inference.predictor import Ensemble, Predictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request, checked
-from nmt_core.inference.tree_walk import Asked, walk
+from nmt_core.inference.tree_walk import EdgeQuery, walk
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.characters import Spelling
@@ -127,14 +127,14 @@ class Speller:
             ]
         )
         distinct, rows_A = np.unique(edges_A, return_inverse=True)
-        asked = Asked(distinct, lambda starts_MH, _: starts_MH)
+        query = EdgeQuery(distinct, lambda starts_MH, _: starts_MH)
         found = [
             walk(
                 loaded.model,
                 [loaded.encode_text(sentences[number].source) for number in roots],
                 tree,
                 score=lambda readout_NL, rows_E, _: readout_NL.new_zeros(len(rows_E)),
-                asked=asked,
+                query=query,
             ).answers
             for loaded in self.models
         ]

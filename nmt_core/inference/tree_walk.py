@@ -50,20 +50,18 @@ class NodeAttention:
 
 
 class Walk(NamedTuple):
-    """What came of a tree: log p of every edge, and the nodes' attention, where that was asked for.
-
-    ``answers`` (A, ...) are those to what was asked of unknown words.
-    """
+    """Log p of every edge of a tree, the nodes' attention if it is wanted, and the ``answers`` (A, ...) to a query."""
 
     log_probs_E: Floats
     attention: NodeAttention | None
     answers: Tensor | None = None
 
 
-class Asked(NamedTuple):
-    """What is asked of edges of unknown words: ascending numbers, of which one may come several times.
+class EdgeQuery(NamedTuple):
+    """Further values of some edges, those of unknown words: ascending numbers, of which one may come several times.
 
-    ``answer`` makes of what the spellings of some of them begin with (M, H), and of their places, (M, ...).
+    ``answer`` computes them, (M, ...), from what the spellings of M of the edges begin with, (M, H), and their places
+    among all.
     """
 
     edges_A: Ints
@@ -106,52 +104,52 @@ def walk(
     *,
     score: Scores,
     attention: bool = False,
-    asked: Asked | None = None,
+    query: EdgeQuery | None = None,
 ) -> Walk:
-    """Score every edge of ``tree``, whose root r stands for ``sources[r]``. Only a ``SpellingModel`` is ``asked``."""
+    """Score every edge of ``tree``, whose root r stands for ``sources[r]``. A ``query`` needs a ``SpellingModel``."""
     if isinstance(model, ContextModel):
         return Walk(walk_contexts(model, tree, score=score), None)
     scores: list[Tensor] = []
     places: list[slice] = []
     attention_rows: list[list[Tensor]] = [[] for _ in tree.levels]
     answers: list[Tensor] = []
-    asked_places: list[Ints] = []
+    query_places: list[Ints] = []
     widths_R = np.array([len(source) + 1 for source in sources], dtype=np.int64)
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places_of_levels = cut(tree, first, last)
-        asked_here = None if asked is None else _asked_here(asked, levels, places_of_levels)
-        readouts, weights, starts = _readouts(model, sources[first:last], levels, asked_here, attention=attention)
+        batch_query = None if query is None else _query_of_batch(query, levels, places_of_levels)
+        readouts, weights, starts = _readouts(model, sources[first:last], levels, batch_query, attention=attention)
         scores.append(_edge_scores(readouts, levels, score))
         places += places_of_levels
-        if asked is not None and asked_here is not None:
-            asked_places.append(np.concatenate([one.places for one in asked_here]))
-            answers.append(asked.answer(torch.cat(starts), asked_places[-1]))
+        if query is not None and batch_query is not None:
+            query_places.append(np.concatenate([one.places for one in batch_query]))
+            answers.append(query.answer(torch.cat(starts), query_places[-1]))
         for level, weights_NS in enumerate(weights):
             attention_rows[level].append(weights_NS)
     # only now, so that a GPU works at one batch while the next is prepared
     log_probs_E = _put(torch.cat(scores), places, tree.edges)
     attended = NodeAttention(attention_rows) if attention_rows[0] else None
-    return Walk(log_probs_E, attended, _in_order(answers, asked_places) if answers else None)
+    return Walk(log_probs_E, attended, _in_order(answers, query_places) if answers else None)
 
 
-class _AskedHere(NamedTuple):
-    """Of a level of a batch: the nodes of the edges that are asked, and the places of these among all that are."""
+class _BatchQuery(NamedTuple):
+    """The part of a query about a level of a batch: the edges' nodes, and the edges' places in the query."""
 
     nodes: Ints
     places: Ints
 
 
-def _asked_here(asked: Asked, levels: Sequence[Level], places: Sequence[slice]) -> list[_AskedHere]:
-    """What is asked of a batch, level by level."""
+def _query_of_batch(query: EdgeQuery, levels: Sequence[Level], places: Sequence[slice]) -> list[_BatchQuery]:
+    """The parts of a query about the levels of a batch."""
     found = []
     for level, place in zip(levels, places, strict=True):
-        first, last = np.searchsorted(asked.edges_A, (place.start, place.stop)).tolist()
-        found.append(_AskedHere(level.nodes[asked.edges_A[first:last] - place.start], np.arange(first, last)))
+        first, last = np.searchsorted(query.edges_A, (place.start, place.stop)).tolist()
+        found.append(_BatchQuery(level.nodes[query.edges_A[first:last] - place.start], np.arange(first, last)))
     return found
 
 
 def _in_order(answers: Sequence[Tensor], places: Sequence[Ints]) -> Tensor:
-    """The answers in the order in which they were asked."""
+    """The answers in the order of the query."""
     order = np.argsort(np.concatenate(places))
     together = torch.cat(list(answers))
     return together.index_select(0, _on(order, together.device))
@@ -170,11 +168,14 @@ def _readouts(
     model: TranslationModel,
     sources: Sequence[Sentence],
     levels: Sequence[Level],
-    asked: Sequence[_AskedHere] | None,
+    query: Sequence[_BatchQuery] | None,
     *,
     attention: bool,
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """What the generator reads at the nodes of every level, their attention weights, and what is asked of them."""
+    """What the generator reads at the nodes of every level, and their attention weights.
+
+    The third list has what the spellings of the query's words begin with.
+    """
     source = model.collate(sources)
     steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
@@ -186,9 +187,9 @@ def _readouts(
         readouts.append(step.readout_NL[:nodes])
         if attention and step.attention_NS is not None:
             weights.append(step.attention_NS[:nodes].float())
-        if asked is not None:
+        if query is not None:
             assert isinstance(model, SpellingModel)
-            starts.append(model.spelling_starts(step, memory, _on(asked[number].nodes, model.device), layout))
+            starts.append(model.spelling_starts(step, memory, _on(query[number].nodes, model.device), layout))
     return readouts, weights, starts
 
 

@@ -74,7 +74,7 @@ class UpperLayers(nn.Module):
     def run(self, below_BTH: Tensor, run: Run, first_BU: Tensor | None = None) -> tuple[Tensor, list[Tensor]]:
         """All positions, layer by layer: what the last gives out (B, T, H), and the states of each (B, T, U).
 
-        ``first_BU`` are the first states of all layers, side by side; zeros unless told otherwise.
+        ``first_BU`` are the first states of all layers, side by side; zeros if None.
         """
         if first_BU is None:
             first_BU = below_BTH.new_zeros(len(below_BTH), self.state_size)

@@ -34,7 +34,7 @@ from nmt_core.models.rows import Memory, State
 
 
 class CSLMConfig(Config):
-    """Sizes of Cho et al. 2014 (section 4.1.2) unless told otherwise; ``order`` is n.
+    """Sizes of Cho et al. 2014 (section 4.1.2) unless set otherwise; ``order`` is n.
 
     ``dropout`` is that of the word vectors and of every hidden layer. ``uniform`` first values are between
     -``init_range`` and ``init_range``.

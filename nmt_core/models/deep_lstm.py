@@ -46,7 +46,7 @@ WindowName = Literal["global", "local-m", "local-p"]
 
 
 class LuongConfig(SourceFactorsConfig):
-    """Sizes and settings of Luong et al. 2015b, section 4.1, unless told otherwise.
+    """Sizes and settings of Luong et al. 2015b, section 4.1, unless set otherwise.
 
     ``attention`` is the score (None: no attention), ``window`` the part of the source it is of, with ``radius``
     positions to either side. ``places`` are those that ``attention: location`` has scores for. ``output_bias`` adds a

@@ -48,7 +48,7 @@ Path = Literal["separate", "same"]
 
 
 class HybridConfig(LuongConfig):
-    """Sizes and settings of Luong and Manning 2016 (thesis, 5.3.2), unless told otherwise.
+    """Sizes and settings of Luong and Manning 2016 (thesis, 5.3.2), unless set otherwise.
 
     ``source_characters`` and ``target_characters`` are those that words are spelled with, each written once; training
     takes the first ``characters`` different ones of the text, frequent words first, where they are empty. Words of more

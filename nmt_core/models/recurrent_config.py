@@ -21,7 +21,7 @@ Size = Annotated[int, Field(gt=0)]
 
 
 class RecurrentConfig(Config):
-    """Sizes of Bahdanau et al. 2015 (appendix A.2.3) unless told otherwise.
+    """Sizes of Bahdanau et al. 2015 (appendix A.2.3) unless set otherwise.
 
     ``cell`` is the recurrent cell; with ``gate_biases`` all its gates have biases. With ``residual`` layers add what
     they give out to what they read, from the second on. ``dropout`` is that of annotations and readout,

@@ -28,7 +28,7 @@ from nmt_core.models.recurrent_config import TranslationConfig
 
 
 class RNNencdecConfig(TranslationConfig):
-    """The baseline of Bahdanau et al. 2015 (appendix A.2.3) unless told otherwise."""
+    """The baseline of Bahdanau et al. 2015 (appendix A.2.3) unless set otherwise."""
 
     type: Literal["rnnencdec"] = "rnnencdec"
     summary: Literal["last", "tanh"] = "last"

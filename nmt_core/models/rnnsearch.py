@@ -23,7 +23,7 @@ from nmt_core.models.recurrent_config import TranslationConfig
 
 
 class RNNsearchConfig(TranslationConfig):
-    """Sizes of the paper (appendix A.2.3) unless told otherwise."""
+    """Sizes of the paper (appendix A.2.3) unless set otherwise."""
 
     type: Literal["rnnsearch"] = "rnnsearch"
     alignment: int = Field(default=1000, gt=0)

@@ -43,7 +43,7 @@ class Rows:
         return self._with(_concatenated(column) for column in columns)
 
     def fit(self, rows: int, positions: int) -> Self:
-        """A copy with room for ``rows`` rows of ``positions`` source positions: cut, or zeros behind."""
+        """A copy of ``rows`` rows with ``positions`` source positions: cut, or filled up with zeros."""
         return self._with(_fit(leaf, rows, positions) for leaf in self._leaves())
 
     def put(self, places: Tensor, rows: Self) -> None:

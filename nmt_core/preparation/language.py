@@ -1,4 +1,4 @@
-"""Lines in another language, and sides that are swapped, told by py3langid (one small model for some 140 languages)."""
+"""Lines in another language, and sides that are swapped, by py3langid (one small model for some 140 languages)."""
 
 from __future__ import annotations
 

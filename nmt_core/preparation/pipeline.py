@@ -42,7 +42,7 @@ class Preparation:
 
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
     of learning.
-    ``progress`` is told the name of the pass and lines as they are done.
+    ``progress`` is called with the name of the pass and numbers of lines as they are done.
     """
 
     config: PreparationConfig

@@ -42,7 +42,7 @@ def _given(data: DataConfig, path: str) -> Found:
     preparation = CarriedPreparation.read(path)
     source, target = (None if name is None else _side_of(name, preparation.record) for name in _texts(data))
     if target is None or target == source or (source is None and data.text is None):
-        source, target = "source", "target"  # by their names they cannot be told
+        source, target = "source", "target"  # their names do not say which is which
     return Found(preparation.between(None if data.text is not None else source, target))
 
 

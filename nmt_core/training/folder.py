@@ -42,15 +42,15 @@ def run_folder(folder: str) -> Iterator[None]:
                 os.rmdir(folder)
 
 
-def check_room(folder: str, size: int) -> None:
+def check_disk_space(folder: str, size: int) -> None:
     """Take ``size`` bytes of the disk of ``folder`` and give them back. Raises NmtError when they are not there."""
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".room.") as stream:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".space.") as stream:
             os.posix_fallocate(stream.fileno(), 0, max(size, 1))
     except OSError as error:
         raise NmtError(
             f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
-            "make room or choose another folder"
+            "free some space or choose another folder"
         ) from error
 
 

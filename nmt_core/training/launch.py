@@ -134,13 +134,13 @@ def _cause(followers: list[_Follower]) -> str:
     for number, follower in enumerate(followers, start=2):
         follower.process.join(1.0)
         code, place = follower.process.exitcode, f"process {number} of {len(followers) + 1}"
-        told = ""
+        words = ""
         with contextlib.suppress(EOFError, OSError):
             while follower.words.poll():
-                told = follower.words.recv()
+                words = follower.words.recv()
         remedy = "--resume goes on from the last saved state"
-        if told:
-            return f"{place}: {told}"
+        if words:
+            return f"{place}: {words}"
         if code is not None and code < 0:
             return f"{place} was ended by signal {-code} (out of memory?); {remedy}"
     return ""

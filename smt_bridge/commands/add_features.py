@@ -132,10 +132,10 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     from smt_bridge.formats.factors import look_factored
     from smt_bridge.formats.nbest_moses import clean_words
 
-    told = args.factor is not None or args.nbest_format.lower().startswith("factors")
+    chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
     for number, window in enumerate(_read_windows(args.nbest, args.window, _dialect(args))):
         entries = [entry for group in window for entry in group.entries if not entry.json]
-        if number == 0 and not told and look_factored(clean_words(entry.fields[1]) for entry in entries):
+        if number == 0 and not chosen and look_factored(clean_words(entry.fields[1]) for entry in entries):
             raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
         yield window
 

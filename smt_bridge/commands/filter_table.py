@@ -120,8 +120,8 @@ def _write_record(args: argparse.Namespace, record: dict[str, Any], counts: Coun
 
     from nmt_core.files import open_output
 
-    told = {name: getattr(args, name) for name in ("input", "by", "keep", "minimum_share", "minimum")}
-    filtered = [*record.get("filtered", []), {**told, "counts": {**counts._asdict(), "kept": counts.kept}}]
+    options = {name: getattr(args, name) for name in ("input", "by", "keep", "minimum_share", "minimum")}
+    filtered = [*record.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
     with open_output(args.output + _SIDECAR) as stream:
         stream.write(json.dumps({**record, "filtered": filtered}, indent=2).encode() + b"\n")
 

@@ -158,8 +158,8 @@ def _options(args: argparse.Namespace) -> GenerationOptions:
 
     nbest = args.nbest or _NBEST
     given = {name: getattr(args, name) for name in ("samples", "seed", "temperature")}
-    told = {name: value for name, value in given.items() if value is not None}
-    options = GenerationOptions(args.beam or max(_BEAM, nbest), nbest, most_words=args.max_words, **told)
+    chosen = {name: value for name, value in given.items() if value is not None}
+    options = GenerationOptions(args.beam or max(_BEAM, nbest), nbest, most_words=args.max_words, **chosen)
     kind = DecodingConfig if options.samples is None else SamplingConfig
     kind.from_mapping(options.request, origin=NAME)
     return options

@@ -14,7 +14,7 @@ from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
-    from smt_bridge.formats.nbest_check import Glimpse
+    from smt_bridge.formats.nbest_check import SampledPair
     from smt_bridge.merging import Columns, Merger, System
     from smt_bridge.signature import Sidecar
 
@@ -196,28 +196,28 @@ class _Watch:
         self._texts: Iterator[bytes] | None = read_lines(source) if source else None
         self._read = 0
         self._paths = paths
-        self._glimpses: dict[str, list[Glimpse]] = {part.system: [] for part in columns}
-        self._escaped = dict.fromkeys(self._glimpses, False)
-        self._plain = dict.fromkeys(self._glimpses, False)
+        self._samples: dict[str, list[SampledPair]] = {part.system: [] for part in columns}
+        self._escaped = dict.fromkeys(self._samples, False)
+        self._plain = dict.fromkeys(self._samples, False)
         self.counts: dict[str, int] = {"sentences": 0, "hypotheses": 0} | {
             f"gaps of {part.system}": 0 for part in columns
         }
 
     def see(self, sentence: int, groups: Mapping[str, NbestList]) -> None:
         """Look at one sentence's lists."""
-        from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, glimpse
+        from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, sampled_pair
         from smt_bridge.merging import distinct_text
 
         source = self._line(sentence, groups)
         self.counts["sentences"] += 1
         self.counts["hypotheses"] += len({distinct_text(e) for group in groups.values() for e in group.entries})
         leader = next(iter(groups.values())).entries[0]
-        for name, glimpses in self._glimpses.items():
+        for name, samples in self._samples.items():
             if name not in groups:
                 self.counts[f"gaps of {name}"] += 1
-            elif len(glimpses) < MOST_LOOKED_AT:
+            elif len(samples) < MOST_LOOKED_AT:
                 entry = groups[name].entries[0]
-                glimpses.append(glimpse(source if source is not None else leader.hypothesis, entry))
+                samples.append(sampled_pair(source if source is not None else leader.hypothesis, entry))
                 self._escaped[name] |= b"&apos;" in entry.hypothesis or b"&quot;" in entry.hypothesis
                 self._plain[name] |= b"'" in entry.hypothesis or b'"' in entry.hypothesis
 
@@ -244,11 +244,11 @@ class _Watch:
 
         counts = self.counts
         _say(f"{counts['hypotheses']} hypotheses of {counts['sentences']} sentences")
-        for name, glimpses in self._glimpses.items():
+        for name, samples in self._samples.items():
             gaps = counts[f"gaps of {name}"]
             if gaps:
                 _say(f"{self._paths[name]} has no list for {gaps} of {counts['sentences']} sentences")
-            reason = looks_unrelated(glimpses)
+            reason = looks_unrelated(samples)
             other = self._source or next(iter(self._paths.values()))
             if reason is not None and other != self._paths[name]:
                 _say(f"do {self._paths[name]} and {other} belong together? {reason}")

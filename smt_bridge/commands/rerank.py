@@ -16,7 +16,7 @@ from smt_bridge.commands.list_options import add_nbest_arguments
 if TYPE_CHECKING:
     from smt_bridge.commands.rerank_judgement import Setting
     from smt_bridge.formats.nbest import NbestEntry, NbestList
-    from smt_bridge.formats.nbest_check import Glimpse
+    from smt_bridge.formats.nbest_check import SampledPair
     from smt_bridge.formats.nbest_order import OrderedLists
     from smt_bridge.metrics.bleu import Counts
     from smt_bridge.reranking import Choices, Reranker
@@ -200,17 +200,17 @@ def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
     """The same lists; at their end, say what speaks against them."""
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, glimpse, looks_unrelated
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, looks_unrelated, sampled_pair
 
-    glimpses: list[Glimpse] = []
+    samples: list[SampledPair] = []
     several, differ = 0, False
     for group in lists:
-        if source is not None and group.entries and len(glimpses) < MOST_LOOKED_AT and group.sentence < len(source):
-            glimpses.append(glimpse(source[group.sentence].removesuffix(b"\r"), group.entries[0]))
+        if source is not None and group.entries and len(samples) < MOST_LOOKED_AT and group.sentence < len(source):
+            samples.append(sampled_pair(source[group.sentence].removesuffix(b"\r"), group.entries[0]))
         several += len(group.entries) > 1
         differ = differ or any(entry.hypothesis != group.entries[0].hypothesis for entry in group.entries)
         yield group
-    reason = looks_unrelated(glimpses)
+    reason = looks_unrelated(samples)
     if reason is not None:
         _say(f"is {args.nbest} a list of another source than {args.source}? {reason}")
     if not differ:

@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Load the models, start Moses, and serve until told to stop."""
+    """Load the models, start Moses, and serve until stopped."""
     recipes = _recipes(args)
     try:
         from smt_bridge.serving.hybrid_models import HybridModels, MosesChoice

@@ -127,10 +127,12 @@ def _tune(
 def _select(args: argparse.Namespace, pool: NbestPool, options: TuningOptions) -> Selection:
     from smt_bridge.tuning.select import Chosen, select_features
 
-    def tell(step: Chosen) -> None:
+    def say_step(step: Chosen) -> None:
         _say(f"+ {step.name}: {_shown(step.held_out, args.metric)} on held-out sentences")
 
-    selection = select_features(pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, tell=tell)
+    selection = select_features(
+        pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, on_step=say_step
+    )
     _say(f"chosen: {','.join(selection.names)}; left out: {','.join(selection.left_out) or 'none'}")
     return selection
 
@@ -190,7 +192,7 @@ def _watched(
 ) -> Iterator[NbestList]:
     """The same lists; at their end, which references look like those of another set."""
     from smt_bridge.formats.nbest import words_as_text
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, Glimpse, looks_unrelated
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, SampledPair, looks_unrelated
 
     firsts: list[tuple[int, str]] = []
     for group in lists:
@@ -198,8 +200,10 @@ def _watched(
             firsts.append((group.sentence, group.entries[0].text))
         yield group
     for path, lines in zip(args.reference, references, strict=True):
-        glimpses = (Glimpse(words_as_text(lines[number].encode("utf-8", "replace")), text) for number, text in firsts)
-        reason = looks_unrelated(glimpses, text="reference")
+        samples = (
+            SampledPair(words_as_text(lines[number].encode("utf-8", "replace")), text) for number, text in firsts
+        )
+        reason = looks_unrelated(samples, text="reference")
         if reason is not None:
             _say(f"warning: is {path} a reference of the sentences of {args.nbest}? {reason}")
 

@@ -23,7 +23,7 @@ from typing import IO, NamedTuple
 from nmt_core.errors import NmtError
 
 _CHUNK = 1 << 16
-_LONGEST_SPEECH = 1 << 14  # bytes of standard error that are kept
+_MOST_ERROR_BYTES = 1 << 14  # bytes of standard error that are kept
 _ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
 
 
@@ -63,7 +63,7 @@ class MosesChild:
         self.answered = 0
         self._written = 0
         self._closed = False
-        self._lists, self._marks, self._speech = bytearray(), bytearray(), bytearray()
+        self._lists, self._marks, self._errors = bytearray(), bytearray(), bytearray()
         lists, lists_end = os.pipe()
         marks, marks_end = os.pipe()
         try:
@@ -83,7 +83,7 @@ class MosesChild:
         finally:
             os.close(lists_end)
             os.close(marks_end)
-        self._sources = {lists: self._lists, marks: self._marks, self._stderr.fileno(): self._speech}
+        self._sources = {lists: self._lists, marks: self._marks, self._stderr.fileno(): self._errors}
         self._list_pipe, self._mark_pipe = lists, marks
         self._selector = selectors.DefaultSelector()
         for pipe in self._sources:
@@ -101,13 +101,13 @@ class MosesChild:
         assert self._process.stderr is not None
         return self._process.stderr
 
-    def run(self, sentences: Sequence[bytes], room: int) -> list[list[bytes]]:
-        """Send the sentences, at most ``room`` ahead of the answers; the lists that came before the process failed."""
+    def run(self, sentences: Sequence[bytes], most_ahead: int) -> list[list[bytes]]:
+        """Send sentences, at most ``most_ahead`` before their answers; the lists that came before the process failed."""
         found: list[list[bytes]] = []
         outgoing, sent = bytearray(), 0
         deadline = time.monotonic() + self._timeout
         while len(found) < len(sentences):
-            while sent < len(sentences) and sent - len(found) < room:
+            while sent < len(sentences) and sent - len(found) < most_ahead:
                 outgoing += sentences[sent] + b"\n"
                 sent += 1
             alive = self._exchange(outgoing, deadline)
@@ -163,7 +163,7 @@ class MosesChild:
                 return False
             self._sources[pipe] += part
             if pipe == self._stderr.fileno():
-                del self._speech[:-_LONGEST_SPEECH]
+                del self._errors[:-_MOST_ERROR_BYTES]
 
     def _drain_all(self) -> None:
         for pipe in self._sources:
@@ -217,7 +217,7 @@ class MosesChild:
         self._stderr.close()
         os.close(self._list_pipe)
         os.close(self._mark_pipe)
-        lines = bytes(self._speech).decode("utf-8", "replace").strip().splitlines()
+        lines = bytes(self._errors).decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
 
     def signal(self) -> None:

@@ -61,7 +61,7 @@ class MosesProcess:
             if len(done) == len(batch):
                 alone = alone and bool(waiting) and waiting[0] in suspects
                 continue
-            suspects |= {index: suspects.get(index, 0) for index in list(waiting)[: self._room]}
+            suspects |= {index: suspects.get(index, 0) for index in list(waiting)[: self._most_ahead]}
             if alone:
                 suspects[batch[0]] += 1
             self._start_again(progress=bool(done))
@@ -72,13 +72,13 @@ class MosesProcess:
         return answers
 
     @property
-    def _room(self) -> int:
+    def _most_ahead(self) -> int:
         return _IN_FLIGHT * self.options.threads
 
     def _run(self, sentences: Sequence[bytes]) -> list[list[bytes]]:
         """The lists of as many sentences as are answered before the process fails."""
         assert self._child is not None
-        return self._child.run(sentences, self._room)
+        return self._child.run(sentences, self._most_ahead)
 
     def _start_again(self, *, progress: bool) -> None:
         assert self._child is not None

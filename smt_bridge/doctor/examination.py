@@ -66,20 +66,20 @@ def _language_models(files: Files, ini: MosesIni | None) -> list[tuple[str, int 
 def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.nbest:
         return
-    look = lists.NbestLook(files.nbest, most=files.most)
-    yield from look.findings
+    summary = lists.NbestSummary(files.nbest, most=files.most)
+    yield from summary.findings
     yield from _examine_record(files.nbest, files.scorer)
     for path in (files.source, files.reference):
         if path:
-            yield from lists.examine_ids(look, path)
-    if files.weights and look.arity:
+            yield from lists.examine_ids(summary, path)
+    if files.weights and summary.arity:
         weights = _weights(files.weights)
         if isinstance(weights, Finding):
             yield weights
         else:
-            yield from lists.examine_weights(look.arity, weights, place=files.nbest, path=files.weights)
+            yield from lists.examine_weights(summary.arity, weights, place=files.nbest, path=files.weights)
     for table in tables.values():
-        yield from lists.examine_words(look, table.target)
+        yield from lists.examine_words(summary, table.target)
 
 
 def _weights(path: str) -> Weights | Finding:

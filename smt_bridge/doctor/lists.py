@@ -16,8 +16,8 @@ _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNL
 _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
 
 
-class NbestLook:
-    """A look at the first lines of a list: its features with their number of values, highest id, and words."""
+class NbestSummary:
+    """The first lines of a list: their features with their number of values, highest id, and words."""
 
     def __init__(self, path: str, *, most: int) -> None:
         self.path = path
@@ -50,12 +50,12 @@ class NbestLook:
             self.findings.append(warning(path, problem, "are they probabilities? features must be logarithms"))
 
 
-def examine_ids(look: NbestLook, path: str) -> Iterator[Finding]:
+def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
     """Whether a source or reference has a line for every id."""
     lines = sum(1 for _ in read_lines(path))
-    if look.highest >= lines:
-        problem = f"has ids up to {look.highest}, but {path} has {lines} lines (ids begin at 0)"
-        yield error(look.path, problem, "take the file that was translated")
+    if summary.highest >= lines:
+        problem = f"has ids up to {summary.highest}, but {path} has {lines} lines (ids begin at 0)"
+        yield error(summary.path, problem, "take the file that was translated")
 
 
 def examine_weights(
@@ -78,10 +78,10 @@ def examine_weights(
             )
 
 
-def examine_words(look: NbestLook, target: Words) -> Iterator[Finding]:
+def examine_words(summary: NbestSummary, target: Words) -> Iterator[Finding]:
     """Whether the list is written in the words of the table."""
-    if look.target.total and target.total:
-        foreign = look.target.unknown(frozenset(target.counts))
+    if summary.target.total and target.total:
+        foreign = summary.target.unknown(frozenset(target.counts))
         if foreign > 0.5:
             problem = f"{foreign:.0%} of its words are not in {target.place}"
-            yield warning(look.path, problem, "is it a list of this system, tokenised and escaped alike?")
+            yield warning(summary.path, problem, "is it a list of this system, tokenised and escaped alike?")

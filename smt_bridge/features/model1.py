@@ -48,7 +48,7 @@ class Model1:
         direction = "reverse" if self._reverse else "forward"
         model = file_fingerprint(self._lexicon.path)
         signature = Signature.of("model1", direction=direction, model=model, log="e", norm="none", floor=f"{FLOOR:g}")
-        return str(signature.having("dtype", "float64"))
+        return str(signature.with_field("dtype", "float64"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One number per hypothesis; raises WiringError for a lexicon of the other direction."""

@@ -65,10 +65,10 @@ class PairFeature:
     @property
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
-        signature = Signature.parse(self._scorer.signature).having("direction", self._direction, first=True)
-        signature = signature.having("feature", self._measure.name, first=True)
-        signature = signature.having("tok", signature.get("tok") or "none")
-        return str(signature if self._measure.norm is None else signature.having("norm", self._measure.norm))
+        signature = Signature.parse(self._scorer.signature).with_field("direction", self._direction, first=True)
+        signature = signature.with_field("feature", self._measure.name, first=True)
+        signature = signature.with_field("tok", signature.get("tok") or "none")
+        return str(signature if self._measure.norm is None else signature.with_field("norm", self._measure.norm))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """The measure of every hypothesis; raises WiringError when the scorer does not give what it needs."""

@@ -35,9 +35,9 @@ class PhraseSum:
     @property
     def signature(self) -> str:
         """The scorer's signature, with what was done to its numbers."""
-        signature = Signature.parse(self._scorer.signature).having("direction", self._direction, first=True)
-        signature = signature.having("feature", "phrases", first=True)
-        return str(signature.having("tok", signature.get("tok") or "none").having("floor", f"{FLOOR:g}"))
+        signature = Signature.parse(self._scorer.signature).with_field("direction", self._direction, first=True)
+        signature = signature.with_field("feature", "phrases", first=True)
+        return str(signature.with_field("tok", signature.get("tok") or "none").with_field("floor", f"{FLOOR:g}"))
 
     def compute(self, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
         """One sum per hypothesis; every distinct phrase pair of the call is scored once."""

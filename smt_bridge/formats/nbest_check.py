@@ -1,7 +1,7 @@
-"""Whether an n-best list belongs to a source file at all, from what both show on their faces.
+"""Whether an n-best list belongs to a source file at all, by a look at both.
 
 A list of another file, or one that has slipped by a line, can be read, scored and tuned without any error; only the
-numbers are poor. Three things tell: alignments that point behind the end of the source, lengths that do
+numbers are poor. Three signs show it: alignments that point behind the end of the source, lengths that do
 not go together (long sentences have long translations, in every pair of languages), and rare words and numbers that are
 copied no more often than between sentences that do not belong together.
 """
@@ -26,10 +26,10 @@ _NEIGHBOURS = (1, 2, 3, -1, -2, -3)
 _VARIED = 0.01  # variance of a logarithm of length below which lengths say nothing
 _RATIO = 5.0  # of the numbers of characters
 _OUTSIDE = 0.05  # share of sentences with alignments behind the end
-_COPIED = 2.0  # times as often as among strangers
+_COPIED = 2.0  # times as often as in sentences that do not belong together
 
 
-class Glimpse(NamedTuple):
+class SampledPair(NamedTuple):
     """A source sentence, the first hypothesis of its list, and the last source word that its alignment names."""
 
     source: str
@@ -37,21 +37,21 @@ class Glimpse(NamedTuple):
     last_aligned: int = -1
 
 
-def glimpse(source: bytes | str, entry: NbestEntry) -> Glimpse:
+def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
     """What the check wants to know of one list."""
     text = words_as_text(source) if isinstance(source, bytes) else source
     for field in entry.fields[2:]:
         if _ALIGNMENT.fullmatch(field):
-            return Glimpse(text, entry.text, max(int(point) for point in _POINT.findall(field)))
-    return Glimpse(text, entry.text)
+            return SampledPair(text, entry.text, max(int(point) for point in _POINT.findall(field)))
+    return SampledPair(text, entry.text)
 
 
-def looks_unrelated(glimpses: Iterable[Glimpse], *, text: str = "source") -> str | None:
+def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> str | None:
     """Why the hypotheses cannot be translations of these sources, in a few words; None where nothing speaks for it.
 
     ``text`` is what messages call the sources: references can be looked at in the same way.
     """
-    pairs = [pair for pair, _ in zip(glimpses, range(MOST_LOOKED_AT), strict=False) if pair.source and pair.hypothesis]
+    pairs = [pair for pair, _ in zip(samples, range(MOST_LOOKED_AT), strict=False) if pair.source and pair.hypothesis]
     outside = sum(pair.last_aligned > len(pair.source.split(" ")) for pair in pairs)  # charts count <s> too
     if outside > _OUTSIDE * len(pairs):
         return f"alignments of {outside} of {len(pairs)} sentences point behind the end of their source"
@@ -64,24 +64,24 @@ def looks_unrelated(glimpses: Iterable[Glimpse], *, text: str = "source") -> str
     correlation = _correlation_of_lengths(pairs)
     if correlation is None or correlation >= _CORRELATED or _copies_show_relation(pairs):
         return None
-    strangers = {shift: _correlation_of_lengths(_shifted(pairs, shift)) or -1.0 for shift in _NEIGHBOURS}
-    closest = max(strangers, key=lambda shift: strangers[shift])
-    if correlation > strangers[closest] + _BETTER:
+    shifted = {shift: _correlation_of_lengths(_shifted(pairs, shift)) or -1.0 for shift in _NEIGHBOURS}
+    closest = max(shifted, key=lambda shift: shifted[shift])
+    if correlation > shifted[closest] + _BETTER:
         return None
-    if strangers[closest] >= _CORRELATED:
+    if shifted[closest] >= _CORRELATED:
         place = "lower" if closest > 0 else "higher"
         return f"the hypotheses fit {text}s whose ids are {abs(closest)} {place}; was a line lost or added?"
     return f"long {text}s do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
 
 
-def _shifted(pairs: Sequence[Glimpse], shift: int) -> list[Glimpse]:
+def _shifted(pairs: Sequence[SampledPair], shift: int) -> list[SampledPair]:
     """Sources with the hypotheses of their neighbours."""
     return [
         pair._replace(hypothesis=pairs[(index + shift) % len(pairs)].hypothesis) for index, pair in enumerate(pairs)
     ]
 
 
-def _correlation_of_lengths(pairs: Sequence[Glimpse]) -> float | None:
+def _correlation_of_lengths(pairs: Sequence[SampledPair]) -> float | None:
     """Of words or of characters, whichever is higher; None where lengths hardly differ."""
     words = [(log(1 + pair.source.count(" ")), log(1 + pair.hypothesis.count(" "))) for pair in pairs]
     characters = [(log(len(pair.source)), log(len(pair.hypothesis))) for pair in pairs]
@@ -101,7 +101,7 @@ def _correlation(first: Sequence[float], second: Sequence[float]) -> float | Non
     return sum(a * b for a, b in zip(here, there, strict=True)) / sqrt(spread[0] * spread[1])
 
 
-def _copies_show_relation(pairs: Sequence[Glimpse]) -> bool:
+def _copies_show_relation(pairs: Sequence[SampledPair]) -> bool:
     """Whether rare words stand on both sides more often than when every source gets its neighbour's hypothesis."""
     sources = [frozenset(pair.source.split(" ")) for pair in pairs]
     targets = [frozenset(pair.hypothesis.split(" ")) for pair in pairs]

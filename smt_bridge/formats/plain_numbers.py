@@ -4,7 +4,7 @@ A plain field is `` 0.5 1e-05 3 ``: numbers with single blanks around them. A nu
 a point and more digits or none, perhaps with a negative exponent; there is no sign and no point before the
 first digit. That is what programs write; a field that is not plain may still be right.
 
-No field is looked at by itself. All are put in one text, whose characters are told by their kinds, and two
+No field is checked by itself. All are put in one text, whose characters are sorted into kinds, and two
 things are asked: which kind follows which, and, with the digits left out, which kind follows which.
 """
 

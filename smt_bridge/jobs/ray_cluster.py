@@ -1,6 +1,6 @@
 """Workers as actors of Ray, on this machine or on a cluster whose machines see the same files.
 
-Ray restarts nothing and repeats nothing here: an actor that is lost is told as that (``remote.py``).
+Ray restarts nothing and repeats nothing here: an actor that is lost is reported as lost (``remote.py``).
 """
 
 from __future__ import annotations

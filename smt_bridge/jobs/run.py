@@ -45,7 +45,7 @@ PARTS = ".parts"
 class Job(Generic[Item]):
     """``description`` is whatever the output depends on, by name; ``files`` (path by shown name) are hashed for it.
 
-    ``progress`` is told the number of lines of all shards, and then of each one as it is finished.
+    ``progress`` is called with the number of lines of all shards, and then of each one as it is finished.
     ``record`` is a file that describes an older output; it goes before the new one comes.
     """
 

@@ -107,7 +107,7 @@ _trouble = ""
 
 
 def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None:
-    """The first thing a process does; what goes wrong is told with the first answer."""
+    """The first thing a process does; what goes wrong comes with the first answer."""
     global _worker, _trouble
     try:
         _worker = open_worker(numbers.get())

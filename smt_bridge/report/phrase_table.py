@@ -115,9 +115,11 @@ def read_record(table: str) -> dict[str, Any]:
         raise InputError(path, "is not a record of `smt-bridge rescore-table`")
     if content["scores_before"] < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
-    told, scores = content["scores_before"] + len(content["added"]), next(read_windows(table)).scores
-    if told != scores:
-        raise InputError(path, f"tells of {told} scores, but {table} has {scores}: it is not the record of that table")
+    expected, scores = content["scores_before"] + len(content["added"]), next(read_windows(table)).scores
+    if expected != scores:
+        raise InputError(
+            path, f"tells of {expected} scores, but {table} has {scores}: it is not the record of that table"
+        )
     return content
 
 

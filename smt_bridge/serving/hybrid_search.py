@@ -100,7 +100,7 @@ class HybridSearch:
         return [] if ready is None else [(ready, self._answer(self._live.pop(ready)))]
 
     def cancel(self, keys: Sequence[int]) -> None:
-        """Drop sentences; Moses is not told of those that it has already."""
+        """Drop sentences; Moses goes on with those that it has already."""
         self._search.cancel([key for key in keys if key in self._searching])
         self._searching.difference_update(keys)
         for key in keys:

@@ -57,12 +57,12 @@ def select_features(
     folds: int = 5,
     least_gain: float = 0.02,
     begin_with: Sequence[str] = (),
-    tell: Callable[[Chosen], None] = lambda step: None,
+    on_step: Callable[[Chosen], None] = lambda step: None,
 ) -> Selection:
-    """Choose among ``options.features`` (None: all); ``begin_with`` are in from the beginning, as ``tell`` hears.
+    """Choose among ``options.features`` (None: all); ``begin_with`` are in from the beginning.
 
-    ``least_gain`` is in the metric's units (BLEU: 0..100). Raises WiringError for unknown names and where there are
-    fewer than two sentences.
+    ``on_step`` is called with each choice. ``least_gain`` is in the metric's units (BLEU: 0..100). Raises
+    WiringError for unknown names and where there are fewer than two sentences.
     """
     names = np.array([column.name for column in pool.columns])
     waiting = list(dict.fromkeys(_varying(pool) if options.features is None else options.features))
@@ -83,7 +83,7 @@ def select_features(
         chosen.append(Chosen(best, tried[best].held_out))
         weights = tried[best].weights
         waiting = [name for name in waiting if name != best]
-        tell(chosen[-1])
+        on_step(chosen[-1])
     return Selection(tuple(chosen), tuple(waiting))
 
 

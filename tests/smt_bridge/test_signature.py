@@ -39,10 +39,10 @@ def test_any_text_is_a_signature_and_stays(text: str) -> None:
 
 def test_a_field_is_set_where_it_stands_or_before_the_version() -> None:
     signature = Signature.parse("a:1|norm:none|version:3")
-    assert str(signature.having("norm", "words")) == "a:1|norm:words|version:3"
-    assert str(signature.having("tok", "none")) == "a:1|norm:none|tok:none|version:3"
-    assert str(signature.having("tok", "none", first=True)) == "tok:none|a:1|norm:none|version:3"
-    assert str(Signature.parse("lengths").having("tok", "none")) == "lengths|tok:none"
+    assert str(signature.with_field("norm", "words")) == "a:1|norm:words|version:3"
+    assert str(signature.with_field("tok", "none")) == "a:1|norm:none|tok:none|version:3"
+    assert str(signature.with_field("tok", "none", first=True)) == "tok:none|a:1|norm:none|version:3"
+    assert str(Signature.parse("lengths").with_field("tok", "none")) == "lengths|tok:none"
 
 
 def test_signature_of_a_feature_has_tokenisation_and_version() -> None:

@@ -240,7 +240,7 @@ def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
     runs.write("run", max_updates=6)
     assert runs.go_on("run") == 0
     before = {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()}
-    monkeypatch.setattr(folder, "check_room", lambda *_: None)
+    monkeypatch.setattr(folder, "check_disk_space", lambda *_: None)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest_check import glimpse
+from smt_bridge.formats.nbest_check import sampled_pair
 from smt_bridge.formats.nbest_moses import parse_entry
 from smt_bridge.formats.phrase_table import cut_at_sources, read_windows, split_window
 from smt_bridge.formats.weights import read_weights
@@ -24,7 +24,7 @@ def entry(line: bytes) -> None:
 
 
 def alignment(field: bytes) -> None:
-    glimpse("a b", parse_entry(b"0 ||| a ||| A= 1 ||| 0 ||| " + field, path="list", number=1))
+    sampled_pair("a b", parse_entry(b"0 ||| a ||| A= 1 ||| 0 ||| " + field, path="list", number=1))
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ def test_selection_finds_what_helps_and_leaves_noise_out() -> None:
                    names=("N0", "Good0", "N1", "Other0", "N2"))  # fmt: skip
     told: list[str] = []
     selection = select_features(
-        pool, TuningOptions(), folds=4, least_gain=0.2, tell=lambda step: told.append(step.name)
+        pool, TuningOptions(), folds=4, least_gain=0.2, on_step=lambda step: told.append(step.name)
     )
     assert selection.names[:2] == ("Good0", "Other0")
     assert len(selection.names) < 5
