@@ -102,7 +102,7 @@ class MosesChild:
         return self._process.stderr
 
     def run(self, sentences: Sequence[bytes], most_ahead: int) -> list[list[bytes]]:
-        """Send sentences, at most ``most_ahead`` before their answers; the lists that came before the process failed."""
+        """Send them, at most ``most_ahead`` before their answers; the lists that came before the process failed."""
         found: list[list[bytes]] = []
         outgoing, sent = bytearray(), 0
         deadline = time.monotonic() + self._timeout
