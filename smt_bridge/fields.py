@@ -12,8 +12,6 @@ without blanks around them, wherever they stand.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 SEPARATOR = b"|||"
 BLANKS = b" \t"
 
@@ -21,11 +19,6 @@ BLANKS = b" \t"
 def split_fields(line: bytes, *, at_most: int) -> list[bytes]:
     """Cut a line into ``at_most`` fields, blanks kept; the last one holds the rest of the line as it stands."""
     return line.split(SEPARATOR, at_most - 1)
-
-
-def join_fields(fields: Iterable[bytes]) -> bytes:
-    """The line whose fields are ``fields``; undoes ``split_fields``."""
-    return SEPARATOR.join(fields)
 
 
 def split_tokens(field: bytes) -> list[bytes]:

@@ -44,7 +44,6 @@ _BUFFER = 1 << 20
 class Compression(NamedTuple):
     """A way to compress: ``damaged`` are the errors of its reader, beside EOFError for a file that ends too early."""
 
-    name: str
     suffix: str
     magic: bytes
     read: Callable[[BinaryIO], Any]
@@ -67,7 +66,6 @@ def _checked() -> dict[int, int]:
 
 _ALL = (
     Compression(
-        "gzip",
         ".gz",
         b"\x1f\x8b",
         read=lambda raw: gzip.GzipFile(fileobj=raw) if igzip is None else igzip.IGzipFile(fileobj=raw, mode="rb"),
@@ -83,7 +81,6 @@ _ALL = (
         damaged=(gzip.BadGzipFile, zlib.error if igzip is None else isal_zlib.error),
     ),
     Compression(
-        "xz",
         ".xz",
         b"\xfd7zXZ\x00",
         read=lzma.LZMAFile,
@@ -92,7 +89,6 @@ _ALL = (
         damaged=(lzma.LZMAError,),
     ),
     Compression(
-        "zstd",
         ".zst",
         b"\x28\xb5\x2f\xfd",
         read=lambda raw: _zstd().ZstdFile(raw),
@@ -115,12 +111,6 @@ def pack(content: bytes, suffix: str) -> bytes:
     """``content`` as a file of that ending; such files one behind the other are a file of all contents."""
     found = _of_name(suffix)
     return found.pack(content) if found else content
-
-
-def name_of(beginning: bytes) -> str:
-    """What a file with this beginning is compressed with, or nothing."""
-    found = _of_content(beginning)
-    return found.name if found else ""
 
 
 @contextlib.contextmanager

@@ -14,27 +14,21 @@ from nmt_core.models.interface import TranslationModel
 
 @dataclass(frozen=True)
 class Loss:
-    """A summed loss in nats, with the words and sentences it was summed over."""
+    """A summed loss in nats, and the number of words it was summed over."""
 
     total: float
     words: int
-    sentences: int
 
     def __add__(self, other: Loss) -> Loss:
-        return Loss(self.total + other.total, self.words + other.words, self.sentences + other.sentences)
+        return Loss(self.total + other.total, self.words + other.words)
 
     @property
     def per_word(self) -> float:
         """Nats per target word, ``</s>`` counted."""
         return self.total / max(self.words, 1)
 
-    @property
-    def per_sentence(self) -> float:
-        """Nats per sentence."""
-        return self.total / max(self.sentences, 1)
 
-
-NOTHING = Loss(0.0, 0, 0)
+NOTHING = Loss(0.0, 0)
 
 
 def backpropagate(
@@ -60,4 +54,4 @@ def backpropagate(
 def negative_log_likelihood(model: TranslationModel, batch: Batch) -> Loss:
     """The batch's loss without smoothing."""
     total = -model(batch).double().sum().item()
-    return Loss(total, int(batch.target.mask_BL.sum()), batch.target.rows)
+    return Loss(total, int(batch.target.mask_BL.sum()))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark
+from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
+    from smt_bridge.phrase_generation import Counts
     from smt_bridge.signature import new_sidecar
 
     _check(args)
@@ -95,14 +96,14 @@ def run(args: argparse.Namespace) -> int:
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
-            _write_record(args, signatures, _sum(pieces))
+            _write_record(args, signatures, summed(Counts, pieces))
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
     else:
         pieces = work.as_stream(chain([first], sources), args.output, record=record, finish=finish)
     if pieces is not None and not args.quiet:
-        _summarise(_sum(pieces))
+        _summarise(summed(Counts, pieces))
     return 0
 
 
@@ -242,15 +243,6 @@ def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: 
     }
     with open_output(args.output + _SIDECAR) as stream:
         stream.write(json.dumps(record, indent=2).encode() + b"\n")
-
-
-def _sum(pieces: list[dict[str, float]]) -> Counts:
-    from smt_bridge.phrase_generation import Counts
-
-    total = Counts()
-    for piece in pieces:
-        total = total.plus(Counts._make(piece[name] for name in Counts._fields))
-    return total
 
 
 def _summarise(counts: Counts) -> None:

@@ -6,10 +6,10 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import is_written_through
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from smt_bridge.jobs.workers import Worker, Workers
 
 Item = TypeVar("Item")
+Counted = TypeVar("Counted", bound="Addable")
 Progress = Callable[[str, int], None]
 Finish = Callable[[list[dict[str, float]], dict[str, Any]], None]
 
@@ -39,6 +40,14 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--gpus-per-job", type=float, default=0.0, metavar="F", help="with Ray: GPUs of a worker, such as 0.125 (0)"
     )
+
+
+class Addable(Protocol):
+    """Counts of a part of the work."""
+
+    def plus(self, other: Self) -> Self:
+        """The counts of both parts together."""
+        ...
 
 
 Engine = Callable[[Callable[[int], Any], int], "Workers[Any, Any]"]
@@ -162,6 +171,14 @@ class Work(Generic[Item]):
 
     def _bar(self) -> Any:
         return progress_bar(self.name, self.unit, quiet=self.quiet)
+
+
+def summed(kind: Callable[..., Counted], pieces: Iterable[Mapping[str, float]]) -> Counted:
+    """The counts of all parts together, as ``kind`` has them."""
+    total = kind()
+    for piece in pieces:
+        total = total.plus(kind(**piece))
+    return total
 
 
 def _open_part_maker(

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark
+from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -72,6 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.phrase_scoring import Counts
     from smt_bridge.signature import new_sidecar
     from smt_bridge.tables import check_factors, write_record
 
@@ -91,14 +92,16 @@ def run(args: argparse.Namespace) -> int:
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
-            write_record(output, vars(args), scores_before=first.scores, signatures=signatures, counts=_sum(pieces))
+            write_record(
+                output, vars(args), scores_before=first.scores, signatures=signatures, counts=summed(Counts, pieces)
+            )
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
     else:
         pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, record=record, finish=finish)
     if pieces is not None and not args.quiet:
-        _summarise(_sum(pieces), _columns(args), time.perf_counter() - started)
+        _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
     return 0
 
 
@@ -160,15 +163,6 @@ def _shard_of(window: Window) -> Shard:
     from smt_bridge.jobs.manifest import shard_of
 
     return shard_of(window.first, window.content)
-
-
-def _sum(pieces: Iterable[dict[str, float]]) -> Counts:
-    from smt_bridge.phrase_scoring import Counts
-
-    total = Counts()
-    for piece in pieces:
-        total = total.plus(Counts._make(piece[name] for name in Counts._fields))
-    return total
 
 
 def _output_of(args: argparse.Namespace) -> str:

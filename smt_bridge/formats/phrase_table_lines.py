@@ -18,7 +18,7 @@ FIELDS = 4  # source, target, scores, and the rest of the line as one
 _FEWEST_LINES = 5  # of orientations, before they are believed to be such
 _ROUNDING = 0.01  # of probabilities with six digits
 Row = list[bytes]
-"""Source, target, scores and, where the line goes on, the rest; ``fields.join_fields`` makes the line of it."""
+"""Source, target, scores and, where the line goes on, the rest; joined by ``SEPARATOR`` they are the line."""
 
 
 def check_beginning(path: str, lines: Sequence[bytes]) -> int:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-TESTS = ("bs", "ar", "none")
 METRICS = ("BLEU", "chrF", "TER")
 _BOOTSTRAPS = 1000  # sacrebleu's default for confidence intervals
 
