@@ -12,15 +12,13 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.build import AnyConfig, build_model
+from nmt_core.models.build import AnyConfig
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.confident_models import confident_model, text_of
 
-WORDS = 3000
 CONFIG = RNNsearchConfig(embedding=64, hidden=96, maxout=48, alignment=64)
 BFLOAT16 = [
     RNNLMConfig(embedding=64, hidden=96),
@@ -31,19 +29,12 @@ BFLOAT16 = [
 
 
 def confident(dtype: torch.dtype, config: AnyConfig = CONFIG) -> LoadedModel:
-    """A random model with opinions as strong as a trained one's: logits are tens."""
-    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS - 2))])
-    model = build_model(config, WORDS, WORDS).eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(1)
-    for name, parameter in model.named_parameters():
-        scale = 1.5 if "output" in name or "generator" in name else 0.2
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
-    return LoadedModel(model.to(dtype), vocabulary, vocabulary, FolderConfig(model=config), "f" * 12, "confident")
+    return confident_model(config, scale=0.2, dtype=dtype)
 
 
 def lines() -> list[str]:
     chance = random.Random(2)
-    return [" ".join(f"w{chance.randrange(WORDS - 2)}" for _ in range(chance.randrange(3, 30))) for _ in range(24)]
+    return [text_of(chance, chance.randrange(3, 30)) for _ in range(24)]
 
 
 @pytest.mark.parametrize(("dtype", "per_word"), [(torch.float32, 1e-5), (torch.bfloat16, 1e-5)])

@@ -7,18 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
-import torch
 
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
-from nmt_core.models.build import build_model
-from nmt_core.models.checkpoint import load_model, save_model
-from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client import RemotePairScorer
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.confident_models import confident_model, text_of
 
-WORDS = 3000
 RELATIVE, ABSOLUTE = 1e-6, 1e-5
 
 
@@ -26,20 +22,14 @@ RELATIVE, ABSOLUTE = 1e-6, 1e-5
 def confident(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of 128 units, random."""
     config = RNNsearchConfig(embedding=64, hidden=128, maxout=64, alignment=128)
-    vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(WORDS - 2))])
-    model = build_model(config, WORDS, WORDS).eval().requires_grad_(False)
-    generator = torch.Generator().manual_seed(1)
-    for name, parameter in model.named_parameters():
-        scale = 1.5 if "output" in name or "generator" in name else 0.15
-        parameter.copy_(torch.randn(parameter.shape, generator=generator) * scale)
     folder = tmp_path_factory.mktemp("confident") / "model"
-    save_model(str(folder), model, vocabulary, vocabulary, FolderConfig(model=config))
+    confident_model(config, scale=0.15).save(str(folder))
     return folder
 
 
 def pairs_of(chance: random.Random, count: int) -> list[SentencePair]:
     def text() -> str:
-        return " ".join(f"w{chance.randrange(WORDS - 2)}" for _ in range(chance.randint(1, 40)))
+        return text_of(chance, chance.randint(1, 40))
 
     return [SentencePair(text(), text()) for _ in range(count)]
 
