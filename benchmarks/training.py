@@ -1,15 +1,16 @@
 """Training updates at the paper's size beside JoeyNMT: forward, backward, clipping, Adam.
 
-    python benchmarks/training.py [--threads 2] [--batches 12] [--device cuda]
+    python benchmarks/training.py [--threads 2] [--batches 12] [--rounds 3] [--device cuda]
 
-The same sentence pairs, minibatches of 80 sorted by length. *floor* is what the matrix products of the
-updates alone take.
+The same sentence pairs, minibatches of 80 sorted by length. *of the limit* is the share of the time that the
+matrix products of the updates alone take. All trainers take turns, since the speed of a machine changes.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -24,6 +25,7 @@ from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 
 SENTENCES = 80
+PEER_NAME = "JoeyNMT 2.3.0"
 
 
 def batches_of(loaded: Any, count: int) -> list[Batch]:
@@ -64,27 +66,35 @@ def updates(count: int, *, precision: str, device: str = "cpu") -> tuple[float, 
     return sum(int(batch.target.mask_BL.sum()) for batch in batches[2:]) / seconds, alone / whole
 
 
+def trainers(args: argparse.Namespace) -> Iterator[tuple[str, list[Any]]]:
+    """Each trainer once: its name, words per second, share of the limit, peak memory."""
+    for dtype in ("float32", "bfloat16"):
+        pairs = parallel_text(SENTENCES * args.batches)
+        theirs = peer("train", pairs, threads=args.threads, batch=SENTENCES, dtype=dtype)
+        if theirs:
+            yield f"{PEER_NAME}, {dtype}", [theirs["words"] / theirs["seconds"], "", theirs["memory"]]
+    for precision in ("float32", "bfloat16") if args.device == "cpu" else ("float32", "tf32", "bfloat16"):
+        speed, alone = updates(args.batches, precision=precision, device=args.device)
+        yield precision, [speed, alone, peak_memory()]
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--rounds", type=int, default=3, help="of all trainers in turn; the fastest of each counts")
     parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    rows: list[list[Any]] = []
-    rate = float("nan")
-    for dtype in ("float32", "bfloat16"):
-        pairs = parallel_text(SENTENCES * args.batches)
-        theirs = peer("train", pairs, threads=args.threads, batch=SENTENCES, dtype=dtype)
-        if theirs:
-            speed = theirs["words"] / theirs["seconds"]
-            rate = speed if dtype == "float32" else rate
-            rows.append([f"JoeyNMT 2.3.0, {dtype}", speed, speed / rate, "", theirs["memory"]])
     keep_freed_memory()
-    for precision in ("float32", "bfloat16") if args.device == "cpu" else ("float32", "tf32", "bfloat16"):
-        speed, alone = updates(args.batches, precision=precision, device=args.device)
-        rows.append([precision, speed, speed / rate, alone, peak_memory()])
+    best: dict[str, list[Any]] = {}
+    for _ in range(args.rounds):
+        for name, measured in trainers(args):
+            if name not in best or measured[0] > best[name][0]:
+                best[name] = measured
+    one = best.get(f"{PEER_NAME}, float32", [float("nan")])[0]
+    rows = [[name, speed, speed / one, *others] for name, (speed, *others) in best.items()]
     print(machine())
     columns = ("trainer", "target words/s", "times the peer", "of the limit", "peak GiB")
     table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads, {args.device}", columns, rows)
