@@ -31,25 +31,32 @@ from smt_bridge.scorers import open_scorer
 GROUP = "smt_bridge.features"
 
 
-class SharedScorers:
-    """The scorers of a command: each spec is opened once, and asked once for all features of a direction."""
+_Opener = Callable[[str], PairScorer]
 
-    def __init__(self, opener: Callable[[str], PairScorer] = open_scorer) -> None:
-        self._open = opener
-        self._opened: dict[str, PairScorer] = {}
+
+class SharedScorers:
+    """The scorers of a command: each spec is opened once, and asked once for all features of a direction.
+
+    ``reverse`` opens those of models of target to source, where that is another way than ``opener``'s.
+    """
+
+    def __init__(self, opener: _Opener = open_scorer, *, reverse: _Opener | None = None) -> None:
+        self._openers = {False: opener, True: reverse or opener}
+        self._opened: dict[tuple[str, _Opener], PairScorer] = {}
         self._shared: dict[tuple[str, Direction], SharedScorer] = {}
 
-    def scorer(self, spec: str) -> PairScorer:
+    def scorer(self, spec: str, direction: Direction = "forward") -> PairScorer:
         """The scorer of ``spec`` itself; raises as ``open_scorer``."""
-        if spec not in self._opened:
-            self._opened[spec] = self._open(spec)
-        return self._opened[spec]
+        opener = self._openers[direction == "reverse"]
+        if (spec, opener) not in self._opened:
+            self._opened[spec, opener] = opener(spec)
+        return self._opened[spec, opener]
 
     def feature(
         self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
     ) -> PairFeature:
         """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_scorer``."""
-        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec)))
+        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec, direction)))
         shared.expect(per_word=measure.per_word, attention=measure.attention)
         return PairFeature(shared, measure, direction=direction, names=names)
 
@@ -79,7 +86,7 @@ def _phrases(argument: str, scorers: SharedScorers) -> Feature:
 def _phrases_reverse(argument: str, scorers: SharedScorers) -> Feature:
     from smt_bridge.features.phrase_sum import PhraseSum
 
-    return PhraseSum(scorers.scorer(argument), "reverse")
+    return PhraseSum(scorers.scorer(argument, "reverse"), "reverse")
 
 
 def _kenlm(argument: str, scorers: SharedScorers) -> Feature:

@@ -23,11 +23,14 @@ from typing import NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
 
+from nmt_core.errors import ConfigError
 from nmt_core.escapes import escape, unescape
+from nmt_core.factors import factors_problem, factors_read
 from nmt_core.files import read_lines
 from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
-from smt_bridge.errors import BridgeError
+from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import SEPARATOR, split_tokens, text_of
+from smt_bridge.formats.factors import look_factored, pick_factor
 from smt_bridge.formats.phrase_table import read_windows, split_window
 from smt_bridge.formats.source_groups import source_starts
 from smt_bridge.phrase_scoring import format_probability
@@ -44,12 +47,17 @@ class Source(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """Consecutive sources of an input; ``first``, ``lines`` and ``crc`` say of which of its lines."""
+    """Consecutive sources of the input ``path``; ``first``, ``lines`` and ``crc`` say of which of its lines.
+
+    ``places`` are the lines where each begins, () for those of a text, where an n-gram may stand on many.
+    """
 
     first: int
     lines: int
     crc: int
     phrases: list[Source]
+    path: str = ""
+    places: Sequence[int] = ()
 
 
 class Rules(NamedTuple):
@@ -82,6 +90,15 @@ class Generation:
     reverse: PairScorer | None = None
     knows: Callable[[str], bool] | None = None
     unescape: bool = False
+    factor: int | None = None
+
+    def __post_init__(self) -> None:
+        if not factors_read(self.direct.signature):
+            return
+        if self.unescape:
+            raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
+        if self.reverse is not None and self.factor is None:
+            raise ConfigError("--reverse-scorer writes one factor of each source word: say with --factor which one")
 
 
 class Counts(NamedTuple):
@@ -136,11 +153,18 @@ def sources_of_table(path: str) -> Iterator[Sources]:
                 Source(columns.sources[first].strip(), tuple(target.strip() for target in columns.targets[first:last]))
                 for first, last in part
             ]
-            yield Sources(window.first + begin, end - begin, crc32(b"\n".join(lines[begin:end])), phrases)
+            places = [window.first + first for first, _ in part]
+            checked = crc32(b"\n".join(lines[begin:end]))
+            yield Sources(window.first + begin, end - begin, checked, phrases, path, places)
 
 
-def sources_of_text(path: str, *, most_words: int, missing_from: str | None) -> Iterator[Sources]:
-    """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table."""
+def sources_of_text(
+    path: str, *, most_words: int, missing_from: str | None, factored: bool = False
+) -> Iterator[Sources]:
+    """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table.
+
+    Words with a bar, which Moses cannot read, are left out, unless it is between factors, which all words then have.
+    """
     found: set[bytes] = set()
     for line in read_lines(path):
         words = split_tokens(line.removesuffix(b"\r"))
@@ -151,8 +175,10 @@ def sources_of_text(path: str, *, most_words: int, missing_from: str | None) -> 
             found -= {source.strip() for source in split_window(window).sources}
     first = 1
     # as LC_ALL=C sort has the lines: what stands behind a phrase is a blank
-    for part in _in_parts(sorted(filter(_is_writable, found), key=lambda phrase: phrase + b" |||")):
-        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part])
+    factored = factored or look_factored(found)
+    readable = (phrase for phrase in found if _is_writable(phrase.replace(b"|", b"") if factored else phrase))
+    for part in _in_parts(sorted(readable, key=lambda phrase: phrase + b" |||")):
+        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part], path)
         first += len(part)
 
 
@@ -168,10 +194,12 @@ def _is_writable(phrase: bytes) -> bool:
 
 
 def generate_chunk(sources: Sources, generation: Generation) -> Generated:
-    """The table's lines for these sources; raises BridgeError when a scorer's answer is not a finite number."""
-    texts = [text_of(source.phrase) for source in sources.phrases]
-    if generation.unescape:
-        texts = [unescape(text) for text in texts]
+    """The table's lines for these sources.
+
+    Raises BridgeError when a scorer's answer is not a finite number, FormatError for words without the factors wanted.
+    """
+    plain = [_words(sources, place, generation) for place in range(len(sources.phrases))]
+    texts = [_read(sources, place, words, generation) for place, words in enumerate(plain)]
     wanted = [place for place, text in enumerate(texts) if text]
     proposed = generation.generator.generate([texts[place] for place in wanted])
     counts = Counts(lines=sources.lines, sources=len(sources.phrases))
@@ -187,7 +215,8 @@ def generate_chunk(sources: Sources, generation: Generation) -> Generated:
         counts = counts.plus(seen)
         chosen.append(best)
     if generation.reverse is not None:
-        chosen, fallen = _plausible(chosen, [sources.phrases[place] for place in wanted], generation)
+        asked = [(sources.phrases[place], plain[place]) for place in wanted]
+        chosen, fallen = _plausible(chosen, asked, generation)
         counts = counts._replace(below_reverse=fallen)
     lines = [
         _line(sources.phrases[place].phrase, pair, generation)
@@ -197,6 +226,35 @@ def generate_chunk(sources: Sources, generation: Generation) -> Generated:
     total = math.fsum(pair.log_prob for pairs in chosen for pair in pairs)
     counts = counts._replace(written=len(lines), sources_written=sum(map(bool, chosen)), log_prob=total)
     return Generated(b"".join(lines), counts)
+
+
+def _words(sources: Sources, place: int, generation: Generation) -> str:
+    """The words of a source phrase, of several factors the one that is given."""
+    phrase = sources.phrases[place].phrase
+    if generation.factor is not None:
+        try:
+            phrase = pick_factor(phrase, generation.factor)
+        except ValueError as error:
+            raise _wrong(sources, place, str(error)) from error
+    return unescape(text_of(phrase)) if generation.unescape else text_of(phrase)
+
+
+def _read(sources: Sources, place: int, words: str, generation: Generation) -> str:
+    """A source phrase as the generator reads it: with its factors, if it reads some."""
+    count = factors_read(generation.direct.signature)
+    if not count:
+        return words
+    text = text_of(sources.phrases[place].phrase)
+    problem = factors_problem(text, count)
+    if problem is not None:
+        raise _wrong(sources, place, problem)
+    return text
+
+
+def _wrong(sources: Sources, place: int, problem: str) -> FormatError:
+    if sources.places:
+        return FormatError(sources.path, problem, line=sources.places[place])
+    return FormatError(sources.path, f"{problem} (in the phrase `{text_of(sources.phrases[place].phrase)[:60]}`)")
 
 
 def _fitting(source: str, targets: Sequence[str], generation: Generation) -> tuple[list[SentencePair], Counts]:
@@ -262,17 +320,20 @@ def _best(pairs: Sequence[_Pair], in_table: set[bytes], rules: Rules) -> tuple[l
 
 
 def _plausible(
-    lists: Sequence[Sequence[_Pair]], sources: Sequence[Source], generation: Generation
+    lists: Sequence[Sequence[_Pair]], sources: Sequence[tuple[Source, str]], generation: Generation
 ) -> tuple[list[list[_Pair]], int]:
-    """The pairs with p(source | target); those of which it is less than of any pair of the table are counted."""
+    """The pairs with p(source | target); those of which it is less than of any pair of the table are counted.
+
+    ``sources`` are with their words as the reverse model writes them.
+    """
     assert generation.reverse is not None
     asked, of_table = [], []
-    for pairs, source in zip(lists, sources, strict=True):
+    for pairs, (source, words) in zip(lists, sources, strict=True):
         targets = [text_of(target) for target in source.targets] if pairs else []
         of_table.append(len(targets))
         read = [unescape(target) for target in targets] if generation.unescape else targets
-        asked += [SentencePair(pair.pair.target, pair.pair.source) for pair in pairs]
-        asked += [SentencePair(target, pairs[0].pair.source) for target in read]
+        asked += [SentencePair(pair.pair.target, words) for pair in pairs]
+        asked += [SentencePair(target, words) for target in read]
     scores = iter(_ask(generation.reverse, asked))
     found, fallen = [], 0
     for pairs, size in zip(lists, of_table, strict=True):

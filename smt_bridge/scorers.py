@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
@@ -33,13 +33,15 @@ class ScorerOptions(NamedTuple):
     """How a model in a folder is used; a server has its own ways.
 
     ``threads`` None leaves PyTorch's choice. Scores with another ``dtype`` than float32 or another
-    ``softmax`` than full are not exact, and their signature says so.
+    ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA file, whose
+    unigrams share out the probability of ``<unk>`` (``nmt_core.inference.unknown_backoff``).
     """
 
     device: str = "auto"
     dtype: str = "float32"
     softmax: str = "full"
     threads: int | None = None
+    unknown_backoff: str | None = None
 
 
 def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
@@ -48,7 +50,21 @@ def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
     without a usable model, Unavailable when nobody answers.
     """
-    return _open_remote(spec) if spec.startswith(REMOTE) else _open_local(spec, options or ScorerOptions())
+    options = options or ScorerOptions()
+    if not spec.startswith(REMOTE):
+        return _open_local(spec, options)
+    if options.unknown_backoff is not None:
+        raise ConfigError(f"{spec}: a server does not say which words its model knows; back off with a model's folder")
+    return _open_remote(spec)
+
+
+def check_specs(specs: Iterable[str]) -> None:
+    """Raise ConfigError for a malformed spec and a folder that is not there; nothing is loaded or asked."""
+    for spec in specs:
+        if spec.startswith(REMOTE):
+            server_address(spec)
+        else:
+            model_folders(spec)
 
 
 def opened(scorer: str | PairScorer) -> PairScorer:
@@ -101,6 +117,7 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
         device=device,
         dtype=choose_dtype(options.dtype, device),
         softmax=choose_softmax(options.softmax),
+        unknown_backoff=options.unknown_backoff,
     )
 
 

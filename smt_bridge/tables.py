@@ -19,7 +19,9 @@ from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chu
 from smt_bridge.scorers import one_thread, opened, source_factors
 from smt_bridge.signature import new_sidecar, sidecar_path
 
-_RECORDED = ("input", "scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
+_RECORDED = (
+    "input", "scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax",
+)  # fmt: skip
 _LOOKED_AT = 500  # lines that tell whether words have factors
 
 
@@ -80,6 +82,7 @@ def rescore_table(
             "scorer": _name(scorer),
             "reverse_scorer": None if reverse_scorer is None else _name(reverse_scorer),
             "unknown_count": unknown_count,
+            "unknown_backoff": None,
             "unescape": unescape,
             "factor": factor,
             "dtype": exact,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.inference.vectors import Vectors
+    from nmt_core.inference.neighbours import Vectors
     from nmt_core.models.checkpoint import LoadedModel
 
 NAME = "embed"
@@ -129,7 +129,7 @@ def _write_matrix(stream: BinaryIO, vectors: Vectors) -> None:
 def _write_neighbours(
     stream: BinaryIO, queries: list[str], lines: list[str], vectors: tuple[Vectors, Vectors], count: int
 ) -> None:
-    from nmt_core.inference.vectors import nearest
+    from nmt_core.inference.neighbours import nearest
 
     found = nearest(*vectors, neighbours=count)
     for query, places, cosines in zip(queries, found.places_QK.tolist(), found.cosines_QK.tolist(), strict=True):

@@ -67,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="F",
         help="word alignment of the text, lines such as 0-0 1-2, for models of annotated text ('nmt-core annotate')",
     )
+    parser.add_argument(
+        "--unknown-backoff",
+        type=InputFile,
+        metavar="LM.arpa",
+        help="unknown target words get their shares of the probability of <unk>, by the unigrams of this model",
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
@@ -113,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
     if args.word_alignment:
         scorer, pairs = _open_aligned(args, options)
     else:
-        scorer = open_scorer_of_form(args.model, _form(args), **options)
+        scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
         pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
     hint, characters = "" if args.raw else "Raw text needs --raw", reads_characters(scorer.signature)
     share = UnknownShare(" + ".join(args.model), _warn, hint=hint, characters=characters)
@@ -151,6 +157,8 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
 
     if _form(args) != "prepared":
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
+    if args.unknown_backoff:
+        raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
     scorer = open_pair_scorer(args.model, **options)
     copying = scorer.copying
     if copying is None:

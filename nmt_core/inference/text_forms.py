@@ -16,6 +16,7 @@ import torch
 
 from nmt_core.inference.copies import check_scores_text
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
+from nmt_core.inference.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.raw_text import open_raw_text, shared_preparation
@@ -121,7 +122,7 @@ class FormScorer:
         ]
 
 
-def scorer_of_form(models: Sequence[LoadedModel], scorer: ModelPairScorer, form: TextForm) -> PairScorer:
+def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: TextForm) -> PairScorer:
     """The scorer for text of a form. Raises ConfigError where members of an ensemble were prepared differently.
 
     Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
@@ -148,10 +149,19 @@ def open_scorer_of_form(
     device: str | torch.device = "cpu",
     dtype: torch.dtype = torch.float32,
     softmax: Softmax = "full",
+    unknown_backoff: str | None = None,
 ) -> PairScorer:
-    """Load the models of ``folders`` and make their scorer. Raises ModelError or ConfigError."""
+    """Load the models of ``folders`` and make their scorer.
+
+    With ``unknown_backoff``, an ARPA file, unknown target words get their shares of ``<unk>``. Raises ModelError,
+    ConfigError, or InputError.
+    """
+    unigrams = None if unknown_backoff is None else read_unigrams(unknown_backoff)
     models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
-    return scorer_of_form(models, ModelPairScorer(models, softmax=softmax), form)
+    scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
+    if unigrams is not None:
+        scorer = BackedOffScorer(models, scorer, unigrams)
+    return scorer_of_form(models, scorer, form)
 
 
 def _with_tokenization(signature: str, name: str) -> str:

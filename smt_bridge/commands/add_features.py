@@ -14,7 +14,7 @@ from nmt_core.messages import say
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
 from smt_bridge.commands.list_options import FeatureSpec, add_nbest_arguments
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
-from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs
+from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestList
@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 NAME = "add-features"
 HELP = "add neural and language model scores to a Moses n-best list"
-_OPTIONS = ("source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window")
+_OPTIONS = (
+    "source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window",
+    "unknown_backoff",
+)  # fmt: skip
 _EXAMPLE = """example:
   smt-bridge add-features --source test.tok.en --nbest test.nbest.gz --scorer runs/search --lm lm.fr.arpa.gz \\
       --feature coverage:runs/search --feature model1:lex.f2e.gz --feature mbrbleu --output test.rich.gz
@@ -81,6 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:ARG]",
         help="any feature by its name; may be repeated",
     )
+    add_backoff_argument(parser)
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")
     parser.add_argument(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 NAME = "analyse"
 HELP = "show what a model knows of a phrase table"
+_DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "claims.json")
 _EXAMPLE = """examples:
   smt-bridge analyse nmt-table.gz --output analysis.html
   smt-bridge analyse nmt-table.gz --generator runs/encdec --output analysis.html --data analysis
@@ -53,10 +54,16 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.report.study_page import claims, data_files, study_page
     from smt_bridge.report.table_study import Pool, study
+    from smt_bridge.scorers import check_specs
     from smt_bridge.signature import sidecar_path
 
     _check(args)
-    check_files(argparse.Namespace(record=InputFile(sidecar_path(args.table)), output=args.output))
+    files = {"table": args.table, "record": InputFile(sidecar_path(args.table)), "output": args.output}
+    if args.data is not None:
+        files["data"] = [OutputFile(os.path.join(args.data, name)) for name in _DATA]
+    check_files(argparse.Namespace(**files))
+    if args.generator is not None:
+        check_specs([args.generator])  # before the table is looked at
     record = read_record(args.table)
     if DIRECT not in record["added"]:
         raise InputError(sidecar_path(args.table), f"names no column {DIRECT}")

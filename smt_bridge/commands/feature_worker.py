@@ -121,7 +121,11 @@ def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str],
     from smt_bridge.scorers import open_scorer
 
     options = scorer_options(args, worker)
-    scorers = catalogue.SharedScorers(lambda spec: _watched(open_scorer(spec, options), spec, warn))
+    backed_off = options._replace(unknown_backoff=args.unknown_backoff)
+    scorers = catalogue.SharedScorers(
+        lambda spec: _watched(open_scorer(spec, backed_off), spec, warn),
+        reverse=lambda spec: _watched(open_scorer(spec, options), spec, warn),
+    )
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
     if args.names is None:
         return features

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
@@ -44,7 +45,8 @@ again, and several can share the work with --shards, as with rescore-table."""
 
 _RECORDED = (
     "table", "sources", "missing_from", "scorer", "reverse_scorer", "known_words", "beam", "nbest", "samples", "seed",
-    "temperature", "max_phrase", "max_words", "keep", "minimum_share", "all_pairs", "unescape", "dtype", "softmax",
+    "temperature", "max_phrase", "max_words", "keep", "minimum_share", "all_pairs", "unescape", "factor", "dtype",
+    "softmax",
 )  # fmt: skip
 
 
@@ -69,6 +71,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--max-words", type=int, default=7, metavar="N", help="words of a target (7)")
     add("--all-pairs", action="store_true", help="also pairs that the table has, for a table that replaces it")
     add("--unescape", action="store_true", help="for models of text without Moses' escapes (&apos;)")
+    add(
+        "--factor",
+        metavar="N",
+        help="of source words with factors (das|ART) models know this one, from 0; those of source factors read all",
+    )
     add("--output", type=OutputFile, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
     add("--quiet", action="store_true", help="no progress, no summary")
     add_part_arguments(parser)
@@ -78,10 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
     from smt_bridge.phrase_generation import Counts
+    from smt_bridge.scorers import check_specs
     from smt_bridge.signature import new_sidecar
 
     _check(args)
     record = new_sidecar(args.output)  # refused before the work, not behind it
+    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
+    check_specs(specs)  # before PyTorch is loaded
     _options(args)
     path, sources = _input(args), _read(args)
     first = next(sources, None)  # a wrong file is found before a model is loaded
@@ -90,7 +100,6 @@ def run(args: argparse.Namespace) -> int:
     in_parts = may_be_done_in_parts(path, args.output)
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as input and another as --output")
-    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
     make_job, open_worker = functools.partial(_job, args), functools.partial(_open_worker, args)
     work = Work(NAME, " lines", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
@@ -148,6 +157,8 @@ def _check(args: argparse.Namespace) -> None:
             raise ConfigError(f"--{name.replace('_', '-')} must be at least 1")
     if args.beam is not None and args.beam < (args.nbest or _NBEST):
         raise ConfigError(f"--nbest {args.nbest or _NBEST} needs a --beam of at least as many")
+    if args.factor is not None and whole_number(args.factor) is None:
+        raise ConfigError(f"--factor must be a number from 0, not '{args.factor}'")
     if not 0.0 <= args.minimum_share <= 1.0:
         raise ConfigError("--minimum-share must be between 0 and 1")
 
@@ -171,18 +182,25 @@ def _input(args: argparse.Namespace) -> str:
 
 
 def _read(args: argparse.Namespace) -> Iterator[Sources]:
-    """The blocks of sources; raises FormatError for words with factors."""
+    """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.factors import look_factored
     from smt_bridge.phrase_generation import sources_of_table, sources_of_text
+    from smt_bridge.scorers import source_factors
 
     if args.table is not None:
         blocks = sources_of_table(args.table)
     else:
-        blocks = sources_of_text(args.sources, most_words=args.max_phrase or 7, missing_from=args.missing_from)
+        most = args.max_phrase or 7
+        told = args.factor is not None
+        blocks = sources_of_text(args.sources, most_words=most, missing_from=args.missing_from, factored=told)
     for number, block in enumerate(blocks):
-        if number == 0 and look_factored([source.phrase for source in block.phrases[:_LOOKED_AT]]):
-            problem = "the words have factors (das|ART), which no model writes"
+        looked_at = block.phrases[:_LOOKED_AT] if number == 0 else []
+        if look_factored([target for source in looked_at for target in source.targets]):
+            raise FormatError(_input(args), "the words have factors (das|ART), which no model writes", line=block.first)
+        factored = args.factor is None and look_factored([source.phrase for source in looked_at])
+        if factored and not source_factors(args.scorer):
+            problem = "the words have factors (das|ART); say with --factor which one the models know"
             raise FormatError(_input(args), problem, line=block.first)
         yield block
 
@@ -220,6 +238,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Generati
         reverse=scorers.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
         knows=known,
         unescape=args.unescape,
+        factor=whole_number(args.factor) if args.factor else None,
     )
     return GenerationWorker(generation, suffix=suffix)
 

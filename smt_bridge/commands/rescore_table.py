@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
-from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
+from smt_bridge.commands.scoring_options import (
+    add_backoff_argument,
+    add_scoring_arguments,
+    count_jobs,
+    scorer_options,
+)
 
 if TYPE_CHECKING:
     from smt_bridge.formats.phrase_table import Window
@@ -53,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
+    add_backoff_argument(parser)
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
     parser.add_argument(
         "--factor",
@@ -136,8 +142,9 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
 
     keep_freed_memory()
     options = scorer_options(args, number)
+    direct = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = Scorers(
-        direct=opening.open_scorer(args.scorer, options),
+        direct=opening.open_scorer(args.scorer, direct),
         reverse=opening.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
         unknown_count=args.unknown_count,
         unescape=args.unescape,
@@ -152,7 +159,7 @@ def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], N
     from smt_bridge.jobs.run import Job
     from smt_bridge.signature import sidecar_path
 
-    options = ("scorer", "reverse_scorer", "unknown_count", "unescape", "factor", "dtype", "softmax")
+    options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
     record, files = sidecar_path(output), {args.input: args.input}

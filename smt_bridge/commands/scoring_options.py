@@ -7,6 +7,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
     from smt_bridge.scorers import ScorerOptions
@@ -34,6 +35,17 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         metavar="N",
         help="worker processes, each with its own models (one per core; per GPU up to eight, one for each 8 GiB)",
+    )
+
+
+def add_backoff_argument(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument(
+        "--unknown-backoff",
+        type=InputFile,
+        metavar="LM.arpa",
+        help="target words unknown to a model get their shares of the probability of <unk>, by the unigrams of this"
+        " model of the target language; not those of reverse models",
     )
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 NAME = "wire"
 HELP = "make the moses.ini that uses a rescored phrase table, or a second one"
 _SIDECAR = ".json"
+_LOOKED_AT = 500  # lines that tell whether words have factors
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -146,6 +147,15 @@ def _second(table: str) -> list[str]:
     return columns
 
 
+def _source_factors(table: str) -> int:
+    """How many factors each source word of a table has."""
+    from smt_bridge.formats.factors import factors_of, look_factored
+    from smt_bridge.formats.phrase_table import read_windows, split_window
+
+    sources = split_window(next(read_windows(table)).beginning(_LOOKED_AT)).sources
+    return factors_of(sources[0]) if look_factored(sources) else 1
+
+
 def _with_second(
     ini: MosesIni, feature: Feature, columns: Sequence[str], args: argparse.Namespace, place: str | None
 ) -> tuple[MosesIni, str]:
@@ -154,7 +164,10 @@ def _with_second(
 
     limit = 20 if args.table_limit is None else args.table_limit
     path, weights = _placed(args.second, place), _start_weights(columns, None)
-    edited, name = with_second_table(ini, feature, path=path, weights=weights, limit=limit, backoff=args.backoff)
+    factors = _source_factors(args.second)
+    edited, name = with_second_table(
+        ini, feature, path=path, weights=weights, limit=limit, backoff=args.backoff, source_factors=factors
+    )
     asked = f"for unknown phrases of up to {args.backoff} words" if args.backoff else "always"
     return edited, f"{name} is a second table with {len(columns)} scores and a decoding graph of its own, asked {asked}"
 
@@ -182,6 +195,8 @@ def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second:
         raise ConfigError(f"--merge: what a generated pair has in column {strange[0]} of {table} is not known")
     if list(second) != [DIRECT, REVERSE]:
         raise ConfigError(f"--merge: {args.second} has no p(source|target); generate it with --reverse-scorer")
+    if _source_factors(args.second) > 1:
+        raise ConfigError(f"--merge: the words of {args.second} have factors, which lexicons do not know")
     generated = read_generated(args.second)
     lexicons = Lexicons(Lexicon(args.lex_f2e), Lexicon(args.lex_e2f))
     check_direction(generated, lexicons)

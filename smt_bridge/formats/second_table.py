@@ -30,19 +30,31 @@ from smt_bridge.formats.moses_ini import Feature, MosesIni
 
 
 def with_second_table(
-    ini: MosesIni, first: Feature, *, path: str, weights: Sequence[float], limit: int = 20, backoff: int | None = None
+    ini: MosesIni,
+    first: Feature,
+    *,
+    path: str,
+    weights: Sequence[float],
+    limit: int = 20,
+    backoff: int | None = None,
+    source_factors: int = 1,
 ) -> tuple[MosesIni, str]:
     """The ini with another table of ``len(weights)`` scores, and the name of the new feature.
 
-    ``first`` is a table of the ini. Raises WiringError for words with factors and a path that the file cannot hold.
+    ``first`` is a table of the ini; the words of the new one's sources have ``source_factors`` factors, as those of
+    ``first`` must have, and its targets none. Raises WiringError, also for a path that the file cannot hold.
     """
-    if any(first.options.get(key, "0") != "0" for key in ("input-factor", "output-factor")):
-        problem = f"{first.name} is for words with factors, which a generated table does not have"
+    read = first.options.get("input-factor", "0")
+    if first.options.get("output-factor", "0") != "0":
+        problem = f"{first.name} is for targets with factors, which a generated table does not have"
+        raise WiringError(f"{ini.path}:{first.line}: {problem}")
+    if read.count(",") + 1 != source_factors or (source_factors == 1 and read != "0"):
+        problem = f"{first.name} is for sources with factors {read}; those of {path} have {source_factors}"
         raise WiringError(f"{ini.path}:{first.line}: {problem}")
     names = {feature.name for feature in ini.features}
     name = next(name for number in count(1) if (name := f"TranslationModel{number}") not in names)
     tables = [feature for feature in ini.features if feature.facts.is_table]
-    line = f"PhraseDictionaryMemory name={name} num-features={len(weights)} path= input-factor=0 output-factor=0"
+    line = f"PhraseDictionaryMemory name={name} num-features={len(weights)} path= input-factor={read} output-factor=0"
     edited = ini.with_line_behind(tables[-1].line, f"{line} table-limit={limit}")
     edited = edited.with_path(tables[-1].line + 1, "path", path)
     graphs = _graphs(edited)

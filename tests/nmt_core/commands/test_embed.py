@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.inference import neighbours
 from nmt_core.inference import vectors as module
-from nmt_core.inference.vectors import nearest, source_vectors
+from nmt_core.inference.neighbours import nearest
+from nmt_core.inference.vectors import source_vectors
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.cslm import CSLMConfig
@@ -73,7 +75,7 @@ def test_neighbours_are_brute_force(monkeypatch: pytest.MonkeyPatch, block: int)
     generator = np.random.default_rng(2)
     vectors = generator.normal(3.0, 1.0, (30, 6)).astype(np.float32)
     queries = np.concatenate([vectors[:4], generator.normal(3.0, 1.0, (5, 6)).astype(np.float32)])
-    monkeypatch.setattr(module, "_BLOCK", block)
+    monkeypatch.setattr(neighbours, "_BLOCK", block)
     found = nearest(queries, vectors, neighbours=7)
     centred, wanted = vectors.astype(float) - vectors.mean(axis=0, dtype=float), queries - vectors.mean(axis=0)
     for query, places, cosines in zip(wanted, *found, strict=True):

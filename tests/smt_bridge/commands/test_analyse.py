@@ -134,3 +134,19 @@ def test_the_record_is_not_overwritten_by_the_page(folder: Path, capsys, command
     Path("nmt.json").write_text('{"scores_before": 5, "added": ["p(target|source)"]}')
     assert main([*command, "--output", "page.html"]) == 2
     assert "nmt.json: tells of 6 scores, but nmt has 5" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("output", ["claims.json", "./table2.tsv"])
+def test_the_page_is_none_of_the_files_for_papers(folder: Path, capsys, output: str) -> None:
+    assert main(["analyse", "nmt", "--output", output, "--data", "."]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "give each output a name of its own" in line
+    assert not Path(output).exists()
+
+
+def test_no_file_for_papers_replaces_the_table(folder: Path, capsys) -> None:
+    Path("table2.tsv").write_bytes(content())
+    Path("table2.tsv.json").write_bytes(Path("nmt.json").read_bytes())
+    assert main(["analyse", "table2.tsv", "--output", "page.html", "--data", "."]) == 2
+    assert "is also read, as table2.tsv, and would be lost" in capsys.readouterr().err
+    assert Path("table2.tsv").read_bytes() == content()

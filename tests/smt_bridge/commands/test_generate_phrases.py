@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -156,3 +159,82 @@ def test_a_generated_table_has_no_scores_to_compare(models: Path, table: Path, t
     assert main(command) == 0
     kept = [line.split(b" ||| ")[0] for line in read_lines(str(tmp_path / "small"))]
     assert len(kept) == len(set(kept)) > 0
+
+
+def test_a_folder_that_is_not_there_is_told_before_pytorch_is_loaded(table: Path) -> None:
+    program = (
+        "import sys; from smt_bridge.commands.main import main; "
+        f"code = main(['generate-phrases', '--scorer', 'nowhere', '--table', {str(table)!r}, '--output', 'new']); "
+        "sys.exit(code if 'torch' not in sys.modules else 9)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    expected = "'nowhere' is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
+    assert done.stderr.splitlines() == [f"smt-bridge generate-phrases: {expected}"]
+
+
+FACTORED = TABLE.replace(b"deux ", b"deux|N ").replace(b"un ", b"un|D ").replace(b"zut alors", b"zut|I alors|I")
+
+
+def test_one_factor_of_the_sources_is_read_and_all_are_written(models: Path, table: Path, tmp_path: Path) -> None:
+    options = ["--reverse-scorer", str(models / "reverse"), "--max-words", "2"]
+    plain = generate(models, tmp_path / "plain", "--table", str(table), *options)
+    factored = tmp_path / "factored"
+    factored.write_bytes(FACTORED)
+    found = generate(models, tmp_path / "new", "--table", str(factored), "--factor", "0", *options)
+    assert len(plain) > 3
+    assert [[row[0].replace("|N", "").replace("|D", ""), *row[1:]] for row in found] == plain
+    assert {row[0] for row in found} == {row[0].replace("un", "un|D").replace("deux", "deux|N") for row in plain}
+    text = tmp_path / "text"
+    text.write_text("deux|N un|D\n")
+    found = generate(
+        models, tmp_path / "grams", "--sources", str(text), "--factor", "0", "--missing-from", str(factored)
+    )
+    assert {row[0] for row in found} == {"deux|N un|D"}
+
+
+def test_a_model_of_source_factors_reads_all_of_them(models: Path, tmp_path: Path) -> None:
+    (tmp_path / "tags").write_text("</s>\n<unk>\nD\nN\n")
+    words = ["--source-vocab", str(models / "fr"), "--target-vocab", str(models / "en")]
+    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "source_factors=[3]"]
+    sets = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    tags = ["--factor-vocab", str(tmp_path / "tags")]
+    assert nmt_core(["init", str(tmp_path / "tagged"), "--preset", "rnnencdec", *words, *tags, *sets]) == 0
+    table = tmp_path / "table"
+    table.write_bytes(FACTORED)
+    command = [
+        "generate-phrases",
+        "--scorer",
+        str(tmp_path / "tagged"),
+        "--table",
+        str(table),
+        "--jobs",
+        "1",
+        "--quiet",
+    ]
+    assert main([*command, "--output", str(tmp_path / "new")]) == 0
+    rows = [line.decode().split(" ||| ") for line in read_lines(str(tmp_path / "new"))]
+    scores = open_pair_scorer([str(tmp_path / "tagged")]).score([SentencePair(row[0], row[1]) for row in rows])
+    assert len(rows) > 3
+    assert [float(row[2].split()[0]) for row in rows] == pytest.approx(
+        [math.exp(one.log_prob) for one in scores], rel=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "options", "said"),
+    [
+        ("un|D deux|N", [], "F:1: the words have factors (das|ART); say with --factor"),
+        ("un|D deux|N", ["--factor", "x"], "--factor must be a number from 0, not 'x'"),
+        ("un|D deux|N", ["--factor", "2"], "F:1: the word 'un|D' has no factor 2"),
+    ],
+)
+def test_factors_that_do_not_fit(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys, lines: str, options: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("F").write_text("".join(f"{lines} {place}|A ||| one ||| 0.5\n" for place in "abc"))
+    command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", "new", "--table", "F", "--jobs", "1"]
+    assert main([*command, "--quiet", *options]) == 2
+    assert said in capsys.readouterr().err
+    assert not Path("new").exists()

@@ -15,6 +15,7 @@ from smt_bridge.formats.nbest import read_entries
 from smt_bridge.scorers import ScorerOptions
 from smt_bridge.signature import read_sidecar
 from smt_bridge.translators import GenerationOptions, open_generator
+from tests.nmt_core.arpa import ARPA
 from tests.prepared_models import KINDS, make_model
 
 TABLE = [("the plan", "der Aktionsplan"), ("the plan &apos;s", "der Plan"), ("men", "M\u00e4nner"), ("see", "\u0416")]
@@ -100,3 +101,12 @@ def test_generated_phrases_are_limited_in_words_not_in_pieces(model: Path) -> No
     (drawn,) = generator.generate(["the man sees the plan &apos;s dog"])
     pieces = [len(reader.read(target).text.split()) for target in drawn]
     assert max(pieces) > 16  # a target of seven words has more than ten pieces
+
+
+def test_a_model_of_pieces_of_words_has_nothing_to_back_off(model: Path, tmp_path: Path, capsys) -> None:
+    (tmp_path / "lm.arpa").write_text(ARPA)
+    (tmp_path / "table").write_text("a ||| b ||| 1\n")
+    command = ["rescore-table", str(tmp_path / "table"), "--scorer", str(model), "--output", str(tmp_path / "new")]
+    assert main([*command, "--jobs", "1", "--unknown-backoff", str(tmp_path / "lm.arpa")]) == 2
+    assert "reads pieces of words; there is nothing to back off" in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()

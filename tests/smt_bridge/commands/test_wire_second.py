@@ -173,6 +173,17 @@ def test_files_that_do_not_fit_are_named(folder: Path, capsys, file: str, conten
     assert not Path("merged").exists()
 
 
+def test_a_table_of_sources_with_factors_goes_with_one_of_the_same_factors(folder: Path, capsys) -> None:
+    Path("moses.ini").write_text(INI.replace("input-factor=0", "input-factor=0,1"))
+    Path("second").write_bytes(b"".join(b"a|X b|Y %d|N ||| x y ||| 0.5 0.5 |||\n" % place for place in range(3)))
+    assert main(["wire", "moses.ini", "--output", "new.ini", "--second", "second"]) == 0
+    found = Path("new.ini").read_text()
+    assert "name=TranslationModel1 num-features=2" in found
+    assert found.count(" input-factor=0,1 output-factor=0") == 2
+    assert main(["wire", "moses.ini", "--output", "other.ini", *MERGE]) == 2
+    assert "the words of second have factors" in capsys.readouterr().err
+
+
 def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_path: Path, capsys) -> None:
     moses = shared / "moses" / "en-fr"
     table = tmp_path / "small.gz"
