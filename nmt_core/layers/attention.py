@@ -81,10 +81,14 @@ class Attention(nn.Module, abc.ABC):
         """``energies`` of the same keys at every step of a loop."""
         return lambda query_BKA: self.energies(query_BKA, keys_BSA)
 
+    def finished(self, product_BSA: Tensor) -> Tensor:
+        """The keys, of the products of the annotations with ``key_weight``: these, unless an attention does more."""
+        return product_BSA
+
     def keys(self, annotations_BSC: Tensor) -> Tensor:
         """(B, S, A)."""
         weight = self.key_weight()
-        return annotations_BSC if weight is None else F.linear(annotations_BSC, weight)
+        return annotations_BSC if weight is None else self.finished(F.linear(annotations_BSC, weight))
 
     def over(self, values_BSX: Tensor, keys_BSA: Tensor, mask_BS: Tensor) -> AttentionContext:
         """The attention of one loop; ``values_BSX`` are what is summed."""

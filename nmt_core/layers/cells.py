@@ -129,7 +129,7 @@ class GRU(Cell):
             candidate_NH, gates_N2H = inputs_N3H.split((self.hidden, 2 * self.hidden), dim=1)
             update_NH, reset_NH = (gates_N2H + gates(state_NH)).sigmoid_().chunk(2, dim=1)
             candidate_NH = (candidate_NH + candidate(reset_NH * state_NH)).tanh_()
-            return _between(state_NH, candidate_NH, update_NH)
+            return between(state_NH, candidate_NH, update_NH)
 
         return step
 
@@ -149,7 +149,7 @@ class ContextResetGRU(GRU):
             gates_N2H = word_gates_N2H + context_gates_N2H + gates(state_NH)
             update_NH, reset_NH = gates_N2H.sigmoid_().chunk(2, dim=1)
             candidate_NH = (word_NH + reset_NH * (context_NH + candidate(state_NH))).tanh_()
-            return _between(state_NH, candidate_NH, update_NH)
+            return between(state_NH, candidate_NH, update_NH)
 
         return step
 
@@ -198,9 +198,9 @@ class PlainLSTM(LSTM):
 class PartsNorm(nn.Module):
     """Layer normalisation (Ba et al. 2016) of parts of so many numbers that stand side by side, each by itself."""
 
-    def __init__(self, *sizes: int) -> None:
+    def __init__(self, *sizes: int, epsilon: float = 1e-5) -> None:
         super().__init__()
-        self.sizes = sizes
+        self.sizes, self.epsilon = sizes, epsilon
         self.gain = nn.Parameter(torch.empty(sum(sizes)))
         self.shift = nn.Parameter(torch.empty(sum(sizes)))
 
@@ -211,7 +211,7 @@ class PartsNorm(nn.Module):
 
     def forward(self, product: Tensor) -> Tensor:
         """(..., sum of the sizes) -> the same shape."""
-        parts = [F.layer_norm(part, part.shape[-1:]) for part in product.split(self.sizes, dim=-1)]
+        parts = [F.layer_norm(part, part.shape[-1:], eps=self.epsilon) for part in product.split(self.sizes, dim=-1)]
         return torch.cat(parts, dim=-1) * self.gain + self.shift
 
 
@@ -258,7 +258,7 @@ CELLS: dict[CellName, type[Cell]] = {
 }
 
 
-def _between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
+def between(state_NH: Tensor, candidate_NH: Tensor, update_NH: Tensor) -> Tensor:
     """(1 - z) h + z h', in one pass where all have the same type, which under autocast they have not."""
     if update_NH.dtype == state_NH.dtype:
         return torch.lerp(state_NH, candidate_NH, update_NH)

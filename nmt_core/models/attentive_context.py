@@ -86,7 +86,7 @@ class AttentiveContext(Context):
 def keys_of(attention: Attention, encoded: Encoded) -> Tensor:
     """The keys of encoded sources, (B, S, A)."""
     weight = attention.key_weight()
-    return encoded.annotations() if weight is None else encoded.times(weight)[0]
+    return encoded.annotations() if weight is None else attention.finished(encoded.times(weight)[0])
 
 
 class _AttentiveStepContext(StepContext):

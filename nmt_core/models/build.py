@@ -14,12 +14,20 @@ from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName
 from nmt_core.models.hybrid import Hybrid, HybridConfig
 from nmt_core.models.interface import TranslationModel
+from nmt_core.models.nematus import Nematus, NematusConfig
 from nmt_core.models.rnnencdec import RNNencdec, RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 
 AnyConfig = (
-    RNNencdecConfig | RNNsearchConfig | RNNLMConfig | CSLMConfig | DeepFusionConfig | DeepLSTMConfig | HybridConfig
+    RNNencdecConfig
+    | RNNsearchConfig
+    | RNNLMConfig
+    | CSLMConfig
+    | DeepFusionConfig
+    | DeepLSTMConfig
+    | HybridConfig
+    | NematusConfig
 )
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 
@@ -103,6 +111,8 @@ def build_model(
             return DeepLSTM(config, source_words, target_words, factor_words)
         case HybridConfig():
             return Hybrid(config, source_words, target_words)
+        case NematusConfig():
+            return Nematus(config, source_words, target_words)
 
 
 def new_model(

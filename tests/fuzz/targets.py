@@ -25,6 +25,7 @@ class Target(NamedTuple):
 def targets(folder: str) -> dict[str, Target]:
     """All of them, by name; their files are written below ``folder``."""
     found = [*_tables(folder), *_lists(folder), *_records(folder), *_texts(folder), *_model_folders(folder)]
+    found += _foreign(folder)
     return {target.name: target for target in [*found, *_messages(folder)]}
 
 
@@ -225,6 +226,38 @@ def _texts(folder: str) -> list[Target]:
         _of_file(folder, "merges", lambda path: Bpe(path).apply("the lowest"), tokens="#version: 0.2 e</w>"),
         _of_file(folder, "morphs", lambda path: Morphs(path).apply("the house"), share=0.3),
         _of_file(folder, "tokens", read_tokens, tokens="# alice 0123456789abcdef0123456789abcdef"),
+    ]
+
+
+# ---- files of other programs
+
+
+def _foreign(folder: str) -> list[Target]:
+    from nmt_core.foreign.arrays import Arrays
+    from nmt_core.foreign.imported import check_setting, read_settings
+    from nmt_core.foreign.vocabularies import ordered, read_words
+
+    def arrays(path: str) -> None:
+        with Arrays(path) as found:
+            for name in found.names:
+                found.take(name, *found.shape(name, 2))
+            found.finish()
+
+    def words(path: str) -> None:
+        ordered(read_words(path), 5, end=0, unknown=1, path=path)
+
+    def settings(path: str) -> None:
+        found = read_settings(path)
+        for name in found:
+            check_setting(found, path, name, 1, True, "lambdax:x")
+
+    return [
+        _of_file(folder, "foreign.npz", arrays, share=0.5, tokens="'descr': '<f4' 'shape': (2,3) 'fortran_order': |O"),
+        _of_file(folder, "foreign-settings.pkl", settings, tokens="\x80\x02 cposix system \x81 \x8c } ( R ."),
+        _of_file(folder, "foreign-words.pkl", words, tokens="\x80\x02 cposix system \x81 \x8c } ( R ."),
+        _of_file(folder, "foreign-words.yml", words, tokens="\"\\x41\": 1 </s>: 0 <unk>: 'it''s': {\"the\": 2}"),
+        _of_file(folder, "foreign-words.json", words, tokens='{"the": 2} "\\ud800": 1e9 [ ] NaN'),
+        _of_file(folder, "foreign-words.txt", words, tokens="</s> <unk> the"),
     ]
 
 

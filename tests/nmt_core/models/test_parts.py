@@ -28,6 +28,7 @@ from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import Side, Step, TranslationModel
+from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -53,6 +54,12 @@ DEEP: dict[str, AnyConfig] = {
     "luong local-m": DeepLSTMConfig(attention="general", window="local-m", radius=1, **LUONG),
     "luong local-m feed": DeepLSTMConfig(attention="concat", window="local-m", radius=1, feeding=True, **LUONG),
     "luong local-p feed": DeepLSTMConfig(attention="general", window="local-p", radius=2, feeding=True, **LUONG),
+    "nematus": NematusConfig(embedding=4, hidden=5, tied=True),
+    "nematus deep": NematusConfig(embedding=4, hidden=5, encoder_transitions=3, decoder_transitions=4),
+    "nematus parts": NematusConfig(
+        embedding=4, hidden=5, encoder_transitions=2, normalisation="parts", shared_embeddings=True
+    ),
+    "nematus whole": NematusConfig(embedding=4, hidden=5, decoder_transitions=3, normalisation="whole"),
     "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
 }
 VOCABULARY = Vocabulary([*SPECIAL_WORDS, *"abcdef"])

@@ -1,0 +1,232 @@
+"""``nmt-core import marian``: the scores of an imported model are those of Marian's equations."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from nmt_core.commands.main import main
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.checkpoint import load_model
+
+
+def _module(name: str) -> ModuleType:
+    place = Path(__file__).parents[1] / "models" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, place)
+    assert spec is not None and spec.loader is not None
+    found = importlib.util.module_from_spec(spec)
+    sys.modules[name] = found
+    spec.loader.exec_module(found)
+    return found
+
+
+reference = _module("nematus_reference")
+Kind = reference.Kind
+# models/amun.h and models/nematus.h: Nematus' names, and those that type s2s stores
+NAMES = {
+    "decoder_U": "decoder_cell1_U",
+    "decoder_Ux": "decoder_cell1_Ux",
+    "decoder_W": "decoder_cell1_W",
+    "decoder_Wx": "decoder_cell1_Wx",
+    "decoder_b": "decoder_cell1_b",
+    "decoder_bx": "decoder_cell1_bx",
+    "decoder_U_nl": "decoder_cell2_U",
+    "decoder_Ux_nl": "decoder_cell2_Ux",
+    "decoder_Wc": "decoder_cell2_W",
+    "decoder_Wcx": "decoder_cell2_Wx",
+    "decoder_b_nl": "decoder_cell2_b",
+    "decoder_bx_nl": "decoder_cell2_bx",
+    "ff_logit_prev_W": "decoder_ff_logit_l1_W0",
+    "ff_logit_lstm_W": "decoder_ff_logit_l1_W1",
+    "ff_logit_ctx_W": "decoder_ff_logit_l1_W2",
+    "ff_logit_prev_b": "decoder_ff_logit_l1_b0",
+    "ff_logit_lstm_b": "decoder_ff_logit_l1_b1",
+    "ff_logit_ctx_b": "decoder_ff_logit_l1_b2",
+    "ff_logit_l1_gamma0": "decoder_ff_logit_l1_gamma0",
+    "ff_logit_l1_gamma1": "decoder_ff_logit_l1_gamma1",
+    "ff_logit_l1_gamma2": "decoder_ff_logit_l1_gamma2",
+    "ff_logit_W": "decoder_ff_logit_l2_W",
+    "ff_logit_b": "decoder_ff_logit_l2_b",
+    "ff_state_W": "decoder_ff_state_W",
+    "ff_state_b": "decoder_ff_state_b",
+    "ff_state_gamma": "decoder_ff_state_gamma",
+    "ff_state_ln_s": "decoder_ff_state_ln_s",
+    "ff_state_ln_b": "decoder_ff_state_ln_b",
+    **{
+        f"ff_logit_{name}_ln_{sign}": f"decoder_ff_logit_l1_ln_{sign}{number}"
+        for number, name in enumerate(("prev", "lstm", "ctx"))
+        for sign in "sb"
+    },
+    "Wemb_dec": "decoder_Wemb",
+    "Wemb": "encoder_Wemb",
+    **{
+        f"encoder{side}_{array}": f"encoder_bi{side}_{array}"
+        for side in ("", "_r")
+        for array in ("U", "Ux", "W", "Wx", "b", "bx", "gamma1", "gamma2")
+    },
+    **{
+        f"encoder{side}_{array}_drt_{number}": f"encoder_bi{side}_cell{number + 1}_{array}"
+        for side in ("", "_r")
+        for array in ("U", "Ux", "b", "bx")
+        for number in (1, 2)
+    },
+    **{f"encoder{side}_cell{n}_gamma2": f"encoder_bi{side}_cell{n}_gamma2" for side in ("", "_r") for n in (2, 3)},
+    **{
+        f"decoder_{array}_nl_drt_{number}": f"decoder_cell{number + 2}_{array}"
+        for array in ("U", "Ux", "b", "bx")
+        for number in (1, 2)
+    },
+}
+SOURCE = {"</s>": 0, "<unk>": 1, "das": 2, "Haus": 3, "it's": 4}
+TARGET = {"</s>": 0, "<unk>": 1, "the": 2, '"': 3, "é": 5}
+WORDS = (6, 7)
+DIM, DIM_WORD = 5, 4
+PAIRS = [("das Haus", 'the "'), ("", "é é the"), ("it's nowhere das", ""), ("das das", "the nowhere")]
+
+
+class Checkpoint:
+    """The files of a model with random numbers."""
+
+    def __init__(self, folder: Path, kind: Any, **settings: Any) -> None:
+        self.folder, self.kind = folder, kind
+        draw = np.random.default_rng(8)
+        words = (WORDS[1], WORDS[1]) if kind.shared else WORDS
+        shapes = reference.shapes(words, dim=DIM, dim_word=DIM_WORD, kind=kind)
+        self.arrays = {name: draw.normal(0, 0.7, shape).astype(np.float32) for name, shape in shapes.items()}
+        if kind.normalisation == "marian":
+            self.arrays["decoder_c_tt"] = np.zeros((1, 0), np.float32)
+        cell = "gru-nematus" if kind.normalisation == "nematus" else "gru"
+        self.settings: dict[str, Any] = {
+            "type": "s2s",
+            "enc-type": "bidirectional",
+            "enc-cell": cell,
+            "dec-cell": cell,
+            "enc-depth": 1,
+            "dec-depth": 1,
+            "enc-cell-depth": kind.encoder,
+            "dec-cell-base-depth": kind.decoder,
+            "dec-cell-high-depth": 1,
+            "dim-emb": DIM_WORD,
+            "dim-rnn": DIM,
+            "dim-vocabs": list(words),
+            "layer-normalization": kind.normalisation != "none",
+            "skip": False,
+            "tied-embeddings": kind.tied and not kind.shared,
+            "tied-embeddings-src": kind.shared and not kind.tied,
+            "tied-embeddings-all": kind.shared and kind.tied,
+            "version": "v1.9.0",
+            **settings,
+        }
+
+    def run(self) -> int:
+        place = self.folder
+        stored: dict[str, Any] = {}
+        for name, values in self.arrays.items():
+            if self.settings["type"] == "s2s":
+                if name == "decoder_c_tt":
+                    continue
+                ending = next((end for end in ("_lns", "_lnb") if name.endswith(end)), "")
+                first = name.removesuffix(ending)
+                name = "Wemb" if first == "Wemb" and self.kind.shared else NAMES.get(first, first) + ending
+            stored[name] = values.reshape(1, -1) if values.ndim == 1 else values
+        text = yaml.safe_dump(self.settings).encode() + b"\0"
+        stored["special:model.yml"] = np.frombuffer(text, dtype=np.int8)
+        np.savez(place / "model.npz", **stored)
+        files = []
+        for name, words in (("source", SOURCE), ("target", TARGET)):
+            (place / f"{name}.yml").write_text("".join(f"{yaml_key(word)}: {words[word]}\n" for word in words))
+            files += [f"--{name}-vocab", str(place / f"{name}.yml")]
+        return main(["import", "marian", str(place / "model.npz"), str(place / "model"), *files])
+
+    def expected(self, pair: tuple[str, str]) -> list[float]:
+        exact = {name: values.astype(np.float64) for name, values in self.arrays.items()}
+        if not exact["decoder_c_tt"].size:
+            exact["decoder_c_tt"] = np.zeros(1)
+        ids = [
+            [known.get(word, 1) for word in side.split()] + [0]
+            for side, known in zip(pair, (SOURCE, TARGET), strict=True)
+        ]
+        found: list[float] = reference.log_probs(exact, *ids, self.kind)
+        return found
+
+
+def yaml_key(word: str) -> str:
+    return '"\\""' if word == '"' else word
+
+
+def assert_scores(checkpoint: Checkpoint) -> None:
+    assert checkpoint.run() == 0
+    scorer = ModelPairScorer([load_model(str(checkpoint.folder / "model"))])
+    for score, pair in zip(scorer.score([SentencePair(*pair) for pair in PAIRS], per_word=True), PAIRS, strict=True):
+        np.testing.assert_allclose(score.word_log_probs, checkpoint.expected(pair), rtol=0, atol=2e-5)
+
+
+KINDS = {
+    "plain": Kind(),
+    "tied": Kind(tied=True),
+    "all tied": Kind(tied=True, shared=True),
+    "one table": Kind(shared=True),
+    "deep": Kind(encoder=3, decoder=4),
+    "normalised": Kind(normalisation="marian"),
+    "normalised deep": Kind(normalisation="marian", encoder=3, decoder=4, tied=True),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
+def test_scores_of_s2s_are_those_of_the_equations(tmp_path: Path, kind: Any) -> None:
+    assert_scores(Checkpoint(tmp_path, kind))
+
+
+@pytest.mark.parametrize("kind", [Kind(), Kind(normalisation="marian", tied=True)])
+def test_scores_of_amun_are_those_of_the_equations(tmp_path: Path, kind: Any) -> None:
+    assert_scores(Checkpoint(tmp_path, kind, type="amun"))
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_scores_of_nematus_are_those_of_the_equations(tmp_path: Path, own: bool) -> None:
+    kind = Kind(normalisation="nematus", encoder=2, decoder=3)
+    more = {"original-type": "nematus"} if own else {"type": "nematus"}
+    assert_scores(Checkpoint(tmp_path, kind, **more))
+
+
+def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path, Kind())
+    expected = Checkpoint(tmp_path, Kind())
+    expected.arrays["ff_logit_b"][:] = 0
+    NAMES["ff_logit_Wt"] = "decoder_ff_logit_l2_Wt"
+    checkpoint.arrays["ff_logit_Wt"] = checkpoint.arrays.pop("ff_logit_W").T
+    del checkpoint.arrays["ff_logit_b"]
+    assert checkpoint.run() == 0
+    (score,) = ModelPairScorer([load_model(str(tmp_path / "model"))]).score([SentencePair(*PAIRS[0])], per_word=True)
+    np.testing.assert_allclose(score.word_log_probs, expected.expected(PAIRS[0]), rtol=0, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"type": "transformer"}, "type is 'transformer'; only models with 's2s' or 'amun' or 'nematus' can be read"),
+        ({"dec-cell": "lstm"}, "dec-cell is 'lstm'"),
+        ({"enc-depth": 2}, "enc-depth is 2"),
+        ({"enc-cell-depth": 2}, "enc-cell-depth is 2, but the arrays are of 1"),
+        ({"layer-normalization": True}, "has no array encoder_bi_gamma1"),
+        ({"layer-normalization": True, "dec-cell": "gru-nematus"}, "mixes the layer normalisation"),
+        ({"tied-embeddings": True}, "no part of a known model: decoder_ff_logit_l2_W 4x7"),
+        ({"dim-rnn": 6}, "dim-rnn is 6; only models with 5 can be read"),
+        ({"right-left": True}, "right-left is True"),
+    ],
+)
+def test_what_is_not_as_expected_is_named_and_nothing_written(
+    tmp_path: Path, settings: Any, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Checkpoint(tmp_path, Kind(), **settings).run() == 2
+    errors = capsys.readouterr().err
+    assert message in errors and errors.count("\n") == 1
+    assert not (tmp_path / "model").exists()
