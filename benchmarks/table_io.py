@@ -19,7 +19,7 @@ from typing import Any
 from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
-from nmt_core.files import pack, read_line_blocks, suffix_of
+from nmt_core.files import ShareRead, pack, read_line_blocks, suffix_of
 from nmt_core.memory import keep_freed_memory
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 from smt_bridge.jobs.manifest import Input, Shard, shard_of
@@ -49,7 +49,8 @@ class NoScores:
 
 def job_of(source: str, output: str) -> Job[Window]:
     """The table to ``output`` in parts."""
-    work = Input(source, functools.partial(read_windows, source), shard_of_window)
+    share = ShareRead()
+    work = Input(source, functools.partial(read_windows, source, share), shard_of_window, share)
     record, files = output + ".json", {source: source}
     return Job(output, {"input": source}, work, progress=tell_nobody, record=record, files=files)
 

@@ -18,7 +18,7 @@ from nmt_core.files.lines import (
     readable_again,
     write_lines,
 )
-from nmt_core.files.reading import open_input
+from nmt_core.files.reading import ShareRead, open_input
 from nmt_core.files.writing import NO_ROOM, is_written_through, open_output, open_replacement, remove_leftovers
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "InputFile",
     "NamedInput",
     "OutputFile",
+    "ShareRead",
     "check_files",
     "is_written_through",
     "open_input",

@@ -13,7 +13,7 @@ from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files.compression import DAMAGED
-from nmt_core.files.reading import open_as_it_is, open_input, without_mark
+from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -37,9 +37,11 @@ def read_line_blocks(path: str, *, shown: str | None = None, as_it_is: bool = Fa
         yield block.removesuffix(b"\n").split(b"\n")
 
 
-def read_blocks(path: str, *, shown: str | None = None, as_it_is: bool = False) -> Iterator[bytes]:
-    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``."""
-    blocks = _named_blocks(open_input(path), shown or path)
+def read_blocks(
+    path: str, *, shown: str | None = None, as_it_is: bool = False, share: ShareRead | None = None
+) -> Iterator[bytes]:
+    r"""The content, cut somewhere behind a ``\n``; mark and errors as of ``read_lines``. ``share`` measures it."""
+    blocks = _named_blocks(open_input(path, share), shown or path)
     return blocks if as_it_is else without_mark(blocks, shown or path)
 
 

@@ -54,8 +54,11 @@ def open_output(path: str) -> Iterator[BinaryIO]:
 
 
 @contextlib.contextmanager
-def open_replacement(path: str) -> Iterator[BinaryIO]:
-    """The same for bytes that are written as they are, whatever the name."""
+def open_replacement(path: str, *, settled: bool = True) -> Iterator[BinaryIO]:
+    """The same for bytes that are written as they are, whatever the name.
+
+    Unless it is ``settled``, the new name may be lost in a power cut until another one in its folder is settled.
+    """
     if is_written_through(path):
         with _room_told(path, "; what was written before is there"), _open_special(path) as stream:
             yield stream
@@ -72,7 +75,8 @@ def open_replacement(path: str) -> Iterator[BinaryIO]:
             os.fsync(raw.fileno())
             with _denial_told(path):
                 os.replace(temporary, target)
-        _settle(os.path.dirname(target))
+        if settled:
+            _settle(os.path.dirname(target))
 
 
 def is_written_through(path: str) -> bool:

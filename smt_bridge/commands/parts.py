@@ -93,14 +93,19 @@ def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
 
 def _shown_by(bar: Any) -> Progress:
     """The progress of a job on a bar: time left is counted from what is done now."""
+    resumed = 0
 
     def show(what: str, lines: int) -> None:
+        nonlocal resumed
         if what == "total":
+            resumed = 0
             bar.reset(total=lines)
-        elif what == "resumed":
-            bar.initial = lines
-            bar.update(lines)
+        elif what == "expected":
+            bar.total = lines
         else:
+            if what == "resumed":
+                resumed += lines
+                bar.initial = resumed
             bar.update(lines)
 
     return show

@@ -154,6 +154,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
 
 
 def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], None]) -> Job[Window]:
+    from nmt_core.files import ShareRead
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.jobs.manifest import Input
     from smt_bridge.jobs.run import Job
@@ -161,7 +162,8 @@ def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], N
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
-    source = Input(args.input, functools.partial(read_windows, args.input), _shard_of)
+    share = ShareRead()
+    source = Input(args.input, functools.partial(read_windows, args.input, share), _shard_of, share)
     record, files = sidecar_path(output), {args.input: args.input}
     return Job(output, description, source, progress=progress, record=record, files=files)
 

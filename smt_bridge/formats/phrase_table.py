@@ -25,7 +25,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.files import read_blocks
+from nmt_core.files import ShareRead, read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR
 from smt_bridge.formats.feature_kinds import binarised_kind
@@ -95,8 +95,8 @@ class Window(NamedTuple):
         return self._replace(content=b"\n".join(self.content.split(b"\n", lines)[:lines]))
 
 
-def read_windows(path: str) -> Iterator[Window]:
-    """Yield the table as windows of about ``WINDOW`` lines, in order.
+def read_windows(path: str, share: ShareRead | None = None) -> Iterator[Window]:
+    """Yield the table as windows of about ``WINDOW`` lines, in order; ``share`` measures how far it was read.
 
     Raises FormatError for an empty file, a binarised table, a hierarchical rule table and a malformed first line; the
     other lines are checked by ``split_window``.
@@ -105,7 +105,7 @@ def read_windows(path: str) -> Iterator[Window]:
     if kind is not None:
         raise FormatError(path, f"is a binarised table ({kind}); give the text that it was made from")
     window = None
-    for content in cut_at_sources(read_blocks(path, as_it_is=True), size=WINDOW):
+    for content in cut_at_sources(read_blocks(path, as_it_is=True, share=share), size=WINDOW):
         if window is None:
             window = Window(path, 1, check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]), content)
         else:

@@ -1,7 +1,8 @@
 """What a long job is: its input, options and models, and the shards it is cut into.
 
 The manifest lies in ``OUT.parts/manifest.json`` while the job lasts. A job that is started again must
-have the same description, and each shard the same bytes, or the parts would not fit together.
+have the same description, and each shard the same bytes, or the parts would not fit together. The shards are in it
+where somebody has to know them all before the work: who does some of them only, or wants to know how many there are.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from nmt_core.files import open_replacement
 from nmt_core.small_files import read_json
 from nmt_core.whole_numbers import whole_number
 
-FORMAT = 2
+FORMAT = 3
 Item = TypeVar("Item")
 
 
@@ -32,28 +33,28 @@ class Shard(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """``description`` is whatever the output depends on, by name."""
+    """``description`` is whatever the output depends on, by name; without ``shards`` they are cut during the work."""
 
     description: dict[str, Any]
-    shards: list[Shard]
-
-    @property
-    def lines(self) -> int:
-        """Lines of the whole input."""
-        return sum(shard.lines for shard in self.shards)
+    shards: list[Shard] | None
 
     @property
     def fingerprint(self) -> str:
-        """Tells parts of this job from those of any other."""
-        return hashlib.sha256(json.dumps([self.description, self.shards], sort_keys=True).encode()).hexdigest()
+        """Tells parts of this job from those of any other, of the same shards."""
+        return hashlib.sha256(json.dumps(self.description, sort_keys=True).encode()).hexdigest()
 
 
 class Input(NamedTuple, Generic[Item]):
-    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is."""
+    """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is.
+
+    ``share`` says how much of the input has been read; where it is not known, the input is read beforehand, too, so
+    that progress can be told.
+    """
 
     path: str
     read: Callable[[], Iterator[Item]]
     shard_of: Callable[[Item], Shard]
+    share: Callable[[], float] | None = None
 
 
 def shard_of(first: int, content: bytes) -> Shard:
@@ -72,17 +73,18 @@ def read_manifest(path: str) -> Manifest | None:
     """The manifest, or None where there is none. Raises InputError for a file that is something else."""
     if not os.path.exists(path):
         return None
-    content = read_json(path, remedy=_ANEW)
+    content = read_json(path, remedy=ANEW)
     try:
         if content["format"] != FORMAT:
-            raise InputError(path, f"was written by another version of this program; {_ANEW}")
-        description, shards = content["description"], [Shard(*shard) for shard in content["shards"]]
+            raise InputError(path, f"was written by another version of this program; {ANEW}")
+        description, listed = content["description"], content["shards"]
+        shards = None if listed is None else [Shard(*shard) for shard in listed]
     except (KeyError, TypeError) as error:
-        raise InputError(path, f"is not a manifest ({error!r:.80}); {_ANEW}") from error
+        raise InputError(path, f"is not a manifest ({error!r:.80}); {ANEW}") from error
     if not isinstance(description, dict) or not all(
-        type(number) is int and number >= 0 for shard in shards for number in shard
+        type(number) is int and number >= 0 for shard in shards or () for number in shard
     ):
-        raise InputError(path, f"is not a manifest; {_ANEW}")
+        raise InputError(path, f"is not a manifest; {ANEW}")
     return Manifest(description, shards)
 
 
@@ -92,7 +94,7 @@ def check_same(manifest: Manifest, description: Mapping[str, Any], *, path: str)
     for name, value in json.loads(json.dumps(dict(description))).items():
         if begun.get(name) != value:
             before, now = difference(begun.get(name), value)
-            raise ConfigError(f"{path}: the job was begun with {name} {before}, not {now}; go on with that, or {_ANEW}")
+            raise ConfigError(f"{path}: the job was begun with {name} {before}, not {now}; go on with that, or {ANEW}")
 
 
 def check_files(manifest: Manifest, hashes: Mapping[str, str]) -> None:
@@ -100,14 +102,14 @@ def check_files(manifest: Manifest, hashes: Mapping[str, str]) -> None:
     begun = manifest.description.get("sha256", {})
     for path, digest in hashes.items():
         if path in begun and begun[path] != digest:
-            raise InputError(path, f"changed since the job was begun; put the old file back, or {_ANEW}")
+            raise InputError(path, f"changed since the job was begun; put the old file back, or {ANEW}")
 
 
 def check_shards(expected: Shard, found: Shard | None, *, path: str) -> None:
     """Raise InputError unless the input still has the bytes it had."""
     if found != expected:
         raise InputError(
-            path, f"changed since the job was begun; put the old file back, or {_ANEW}", line=expected.first
+            path, f"changed since the job was begun; put the old file back, or {ANEW}", line=expected.first
         )
 
 
@@ -121,7 +123,7 @@ def parse_range(text: str, shards: int) -> range:
     return range(begin - 1, end)
 
 
-_ANEW = "begin anew with --restart"
+ANEW = "begin anew with --restart"
 
 
 def difference(before: Any, now: Any) -> tuple[str, str]:

@@ -1,7 +1,7 @@
 """The outputs of single shards, and whether they are what they were when they were written.
 
 OUT.parts/000001.gz     the output of a shard
-OUT.parts/000001.json   which job it belongs to, its length and CRC-32, and what was counted meanwhile
+OUT.parts/000001.json   which job and shard it belongs to, its length and CRC-32, and what was counted meanwhile
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from smt_bridge.jobs.manifest import Shard
 from smt_bridge.jobs.workers import Worker
 
 Item = TypeVar("Item")
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 
 class Piece(NamedTuple):
@@ -53,23 +53,25 @@ class Parts(NamedTuple):
     suffix: str
 
     def write(self, task: Task[Any], piece: Piece) -> None:
-        """First the record, then the output: a shard with both is finished."""
+        """First the record, then the output: a shard with both is finished. One sync of the folder is for both."""
         record = {
             "job": task.job,
+            "shard": task.shard,
             "bytes": len(piece.content),
             "crc": crc32(piece.content),
             "counts": piece.counts,
         }
-        with open_replacement(self._record_path(task.place)) as stream:
+        with open_replacement(self._record_path(task.place), settled=False) as stream:
             stream.write(json.dumps(record).encode())
         with open_replacement(self._path(task.place)) as stream:
             stream.write(piece.content)
 
-    def is_done(self, place: int, job: str) -> bool:
+    def is_done(self, place: int, shard: Shard, job: str) -> bool:
         """Whether the shard has its output, of this job."""
         with contextlib.suppress(OSError, Damaged):
             record = self._record(place)
-            return bool(record["job"] == job and record["bytes"] == os.path.getsize(self._path(place)))
+            same = record["job"] == job and record["shard"] == list(shard)
+            return bool(same and record["bytes"] == os.path.getsize(self._path(place)))
         return False
 
     def copy(self, place: int, stream: BinaryIO) -> dict[str, float]:
@@ -95,15 +97,17 @@ class Parts(NamedTuple):
                 record = json.load(stream)
         except (FileNotFoundError, ValueError) as error:
             raise Damaged(place) from error
-        if not isinstance(record, dict) or not {"job", "bytes", "crc", "counts"} <= record.keys():
+        if not isinstance(record, dict) or not {"job", "shard", "bytes", "crc", "counts"} <= record.keys():
             raise Damaged(place)
         return record
 
-    def _blocks(self, place: int) -> Iterator[bytes]:
+    def _blocks(self, place: int) -> Iterator[memoryview]:
+        """Its content, in one place that stays in the cache; each block is gone with the next."""
+        room = memoryview(bytearray(_BLOCK))
         try:
             with open(self._path(place), "rb", buffering=0) as part:
-                while block := part.read(_BLOCK):
-                    yield block
+                while size := part.readinto(room):
+                    yield room[:size]
         except FileNotFoundError as error:
             raise Damaged(place) from error
 

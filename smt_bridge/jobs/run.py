@@ -4,11 +4,12 @@
     OUT.parts/000001.gz ...     outputs of finished shards
     OUT.parts/000001.json ...   their CRC-32, and what was counted meanwhile
 
-The input is read twice, by the program itself: to cut it into shards, and to send these to the workers, however many
-there are. Whatever happens to the program, at any moment, the same command goes on with the shards that have no
-output yet. Bytes do not depend on who did which shard, or when: a shard is scored from its own content
-alone, by workers that each have one thread. Nothing is put together that is not what was written, and nothing
-goes on with other inputs, options, models or arithmetic than the job was begun with.
+The input is read once, by the program itself, which cuts it into shards and sends these to the workers, however many
+there are; beforehand, too, where somebody has to know the shards before the work. Whatever happens to the program, at
+any moment, the same command goes on with the shards that have no output yet. Bytes do not depend on who did which
+shard, or when: a shard is scored from its own content alone, by workers that each have one thread. Nothing is put
+together that is not what was written, and nothing goes on with other inputs, options, models or arithmetic than the
+job was begun with.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from nmt_core.errors import NmtError
+from nmt_core.errors import InputError, NmtError
 from nmt_core.files import open_replacement, remove_leftovers, suffix_of
 from smt_bridge.jobs.folder import MANIFEST, held_folder, remove_folder
 from smt_bridge.jobs.manifest import (
+    ANEW,
     Input,
     Manifest,
+    Shard,
     check_files,
     check_same,
     check_shards,
@@ -45,7 +48,8 @@ PARTS = ".parts"
 class Job(Generic[Item]):
     """``description`` is whatever the output depends on, by name; ``files`` (path by shown name) are hashed for it.
 
-    ``progress`` is called with the number of lines of all shards, and then of each one as it is finished.
+    ``progress`` is called with the number of lines of all shards ("total"; "expected", where it is estimated while the
+    input is read), of those that were finished before ("resumed"), and then of each one as it is finished ("done").
     ``record`` is a file that describes an older output; it goes before the new one comes.
     """
 
@@ -81,68 +85,128 @@ def run_job(
     begun with another description, and while another program is at it.
     """
     with held_folder(job.parts.folder, restart=restart, alone=shards is None):
-        manifest = _plan(job, workers)
-        wanted = range(len(manifest.shards)) if shards is None else parse_range(shards, len(manifest.shards))
-        _do_parts(job, workers, manifest, wanted)
+        before = _states(job.files)
+        manifest = _begin(job, workers, planned=shards is not None or job.source.share is None)
         if shards is not None:
+            assert manifest.shards is not None
+            _do_parts(job, workers, manifest, manifest.shards, parse_range(shards, len(manifest.shards)))
             return None
+        if manifest.shards is None:
+            all_shards = _do_while_reading(job, workers, manifest)
+            _check_unchanged(job.files, before)
+        else:
+            all_shards = manifest.shards
+            _do_parts(job, workers, manifest, all_shards, range(len(all_shards)))
         remove_leftovers(job.output)
-        counts = _merge_sound(job, workers, manifest)
+        counts = _merge_sound(job, workers, manifest, all_shards)
         finish(counts)
         remove_folder(job.parts.folder)
         return counts
 
 
-def _plan(job: Job[Any], workers: Workers[Task[Any], int]) -> Manifest:
-    """The manifest that is there, if it is of this job; else a new one."""
+def _begin(job: Job[Any], workers: Workers[Task[Any], int], *, planned: bool) -> Manifest:
+    """The manifest that is there, if it is of this job; else a new one. Where it is ``planned``, it has the shards."""
     path = os.path.join(job.parts.folder, MANIFEST)
     hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
     description = {**job.description, "models": workers.description}
-    manifest = read_manifest(path)
+    manifest = begun = read_manifest(path)
     if manifest is not None:
         check_files(manifest, hashes)
         check_same(manifest, description, path=path)
-        return manifest
-    shards = [job.source.shard_of(item) for item in job.source.read()]
-    manifest = Manifest({**description, "sha256": hashes}, shards)
-    write_manifest(path, manifest)
+    else:
+        manifest = Manifest({**description, "sha256": hashes}, None)
+    if planned and manifest.shards is None:
+        manifest = manifest._replace(shards=[job.source.shard_of(item) for item in job.source.read()])
+    if manifest != begun:
+        write_manifest(path, manifest)
     return manifest
 
 
-def _do_parts(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, wanted: Sequence[int]) -> None:
+def _do_while_reading(job: Job[Item], workers: Workers[Task[Any], int], manifest: Manifest) -> list[Shard]:
+    """Cut the input into shards and do those that are not done, reading it once; all shards."""
+    shards: list[Shard] = []
+    job.progress("resumed", 0)
+    for lines in workers.map(_tasks_while_reading(job, manifest, shards)):
+        job.progress("done", lines)
+    return shards
+
+
+def _tasks_while_reading(job: Job[Item], manifest: Manifest, shards: list[Shard]) -> Iterator[Task[Item]]:
+    """The shards that are not done; ``shards`` gets all of them."""
+    assert job.source.share is not None
+    fingerprint, lines = manifest.fingerprint, 0
+    for place, item in enumerate(job.source.read()):
+        shard = job.source.shard_of(item)
+        shards.append(shard)
+        lines += shard.lines
+        job.progress("expected", max(lines, round(lines / max(job.source.share(), 1e-9))))
+        if job.parts.is_done(place, shard, fingerprint):
+            job.progress("resumed", shard.lines)
+        else:
+            yield Task(place, shard, fingerprint, item)
+    job.progress("expected", lines)
+
+
+def _states(files: Mapping[str, str]) -> dict[str, tuple[int, int, int] | None]:
+    """What tells that a file is another, or was written to, without reading it; None where it is not there."""
+    states: dict[str, tuple[int, int, int] | None] = dict.fromkeys(files)
+    for shown, path in files.items():
+        with contextlib.suppress(OSError):
+            found = os.stat(path)
+            states[shown] = found.st_ino, found.st_size, found.st_mtime_ns
+    return states
+
+
+def _check_unchanged(files: Mapping[str, str], before: Mapping[str, object]) -> None:
+    """Raise InputError for a file that was written to, or replaced, since it was looked at before."""
+    for shown, state in _states(files).items():
+        if state != before[shown]:
+            raise InputError(shown, f"changed while the job was at work; {ANEW}")
+
+
+def _do_parts(
+    job: Job[Any],
+    workers: Workers[Task[Any], int],
+    manifest: Manifest,
+    shards: Sequence[Shard],
+    wanted: Sequence[int],
+) -> None:
+    """Do those of the ``wanted`` shards that are not done."""
     fingerprint = manifest.fingerprint
-    finished = {place for place in wanted if job.parts.is_done(place, fingerprint)}
-    job.progress("total", sum(manifest.shards[place].lines for place in wanted))
-    job.progress("resumed", sum(manifest.shards[place].lines for place in finished))
+    finished = {place for place in wanted if job.parts.is_done(place, shards[place], fingerprint)}
+    job.progress("total", sum(shards[place].lines for place in wanted))
+    job.progress("resumed", sum(shards[place].lines for place in finished))
     left = [place for place in wanted if place not in finished]
-    for lines in workers.map(_tasks(job, manifest, left)):
+    for lines in workers.map(_tasks(job, fingerprint, shards, left)):
         job.progress("done", lines)
 
 
-def _tasks(job: Job[Item], manifest: Manifest, places: Sequence[int]) -> Iterator[Task[Item]]:
+def _tasks(job: Job[Item], fingerprint: str, shards: Sequence[Shard], places: Sequence[int]) -> Iterator[Task[Item]]:
     """The shards at these places (ascending), which are as they were when the job was begun."""
-    fingerprint, items = manifest.fingerprint, enumerate(job.source.read())
+    items = enumerate(job.source.read())
     for place in places:
         item = next((item for reached, item in items if reached == place), None)
         found = None if item is None else job.source.shard_of(item)
-        check_shards(manifest.shards[place], found, path=job.source.path)
+        check_shards(shards[place], found, path=job.source.path)
         assert item is not None
-        yield Task(place, manifest.shards[place], fingerprint, item)
+        yield Task(place, shards[place], fingerprint, item)
 
 
-def _merge_sound(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest) -> Counts:
+def _merge_sound(
+    job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, shards: Sequence[Shard]
+) -> Counts:
     """Merge; parts that are not what was written are done again, once."""
     mended: set[int] = set()
     while True:
         try:
-            return _merge(job, range(len(manifest.shards)))
+            return _merge(job, range(len(shards)))
         except Damaged as damaged:
             if damaged.place in mended:
                 problem = "is not what was written there, for the second time; is the disk damaged?"
                 raise NmtError(f"{job.parts.folder}: part {damaged.place + 1} {problem}") from damaged
             mended.add(damaged.place)
             job.parts.remove(damaged.place)
-            _do_parts(job, workers, manifest, [damaged.place])
+            _do_parts(job, workers, manifest, shards, [damaged.place])
 
 
 def _merge(job: Job[Any], places: Sequence[int]) -> Counts:

@@ -23,7 +23,7 @@ from smt_bridge.errors import BridgeError
 from smt_bridge.jobs import run as running
 from smt_bridge.jobs.folder import held_folder
 from smt_bridge.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
-from smt_bridge.jobs.parts import Piece
+from smt_bridge.jobs.parts import Parts, Piece, Task
 from smt_bridge.jobs.run import Job, run_job
 from smt_bridge.jobs.workers import LocalWorkers
 
@@ -85,20 +85,25 @@ def nobody(what: str, lines: int) -> None:
     pass
 
 
-def job_in(folder: Path, *, size: int = 0, version: str = "1") -> Job[Lines]:
+def half() -> float:
+    """Stands for how much of the input has been read."""
+    return 0.5
+
+
+def job_in(folder: Path, *, size: int = 0, share: Callable[[], float] | None = None) -> Job[Lines]:
     return Job(
         output=str(folder / "out"),
         description={"size": size, "options": {"loud": True, "fast": False}},
-        source=Input(str(folder / "in"), partial(read, str(folder / "in")), shard),
+        source=Input(str(folder / "in"), partial(read, str(folder / "in")), shard, share),
         progress=nobody,
         record=str(folder / "out.json"),
     )
 
 
-@pytest.fixture
-def job(tmp_path: Path) -> Job[Lines]:
+@pytest.fixture(params=[None, half], ids=["planned", "read once"])
+def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job[Lines]:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    return job_in(tmp_path)
+    return job_in(tmp_path, share=request.param)
 
 
 EXPECTED = b"".join(b"LINE %d\n" % number for number in range(10))
@@ -201,6 +206,88 @@ def test_a_part_of_another_job_is_done_again(job: Job[Lines], tmp_path: Path) ->
     other = Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))})
     assert finish(other, version="2") is not None
     assert ("resumed", 0) in told
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_input_whose_end_is_not_known_is_read_once(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
+    told: list[tuple[str, int]] = []
+    reads = []
+
+    def counted() -> Iterator[Lines]:
+        reads.append(len(told))
+        return read(job.source.path)
+
+    source = job.source._replace(read=counted, share=half)
+    once = Job(**{**vars(job), "source": source, "progress": lambda what, lines: told.append((what, lines))})
+    with LocalWorkers(partial(opened, job), jobs=jobs) as workers:
+        assert run_job(once, workers) is not None
+    assert len(reads) == 1
+    assert [lines for what, lines in told if what == "expected"] == [6, 12, 18, 20, 10]
+    assert [lines for what, lines in told if what == "done"] == [3, 3, 3, 1]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("shards", [None, "1-4"])
+def test_what_was_done_while_the_input_was_read_is_not_done_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: str | None
+) -> None:
+    """Neither by the whole job nor by one who does some shards, which have to be planned then."""
+    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
+    job = job_in(tmp_path, share=half)
+    with monkeypatch.context() as patch:
+        patch.setattr(Parts, "write", dying_at(3))
+        with pytest.raises(Killed):
+            finish(job)
+    told: list[tuple[str, int]] = []
+    again = Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))})
+    finish(again, shards=shards)
+    assert sum(lines for what, lines in told if what == "resumed") == 6
+    assert [lines for what, lines in told if what == "done"] == [3, 1]
+    if shards is not None:
+        finish(job)
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def dying_at(place: int) -> Callable[..., None]:
+    write = Parts.write
+
+    def written(self: Parts, task: Task[Any], piece: Piece) -> None:
+        if task.place + 1 == place:
+            raise Killed
+        write(self, task, piece)
+
+    return written
+
+
+def test_a_shard_of_another_input_is_done_again(tmp_path: Path) -> None:
+    """As of files that are no ordinary ones, whose digest nobody has."""
+    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
+    job = job_in(tmp_path, share=half)
+
+    def dying(_: object) -> None:
+        raise Killed
+
+    with pytest.raises(Killed):
+        finish(job, finish=dying)
+    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % (number // 9) for number in range(10)))
+    told: list[tuple[str, int]] = []
+    finish(Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))}))
+    assert sum(lines for what, lines in told if what == "resumed") == 0
+    assert (tmp_path / "out").read_bytes() == b"".join(b"LINE %d\n" % (number // 9) for number in range(10))
+
+
+def test_a_file_that_changes_while_it_is_read_once_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
+    job = job_in(tmp_path, share=half)
+
+    def changing(what: str, lines: int) -> None:
+        with open(tmp_path / "in", "ab") as stream:
+            stream.write(b"more\n")
+
+    job = Job(**{**vars(job), "files": {"in": str(tmp_path / "in")}, "progress": changing})
+    with pytest.raises(InputError, match="in: changed while the job was at work; begin anew with --restart"):
+        finish(job)
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_file_that_changed_but_for_its_size_is_refused(job: Job[Lines], tmp_path: Path) -> None:
