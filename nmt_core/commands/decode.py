@@ -228,8 +228,8 @@ def _with_unknowns_noticed(
     from nmt_core.text.unknown_share import UnknownShare
 
     name = " + ".join(loaded.folder for loaded in translator.models)
-    characters = any(loaded.model.reads_text for loaded in translator.models)
-    share = UnknownShare(name, _warn, hint="" if raw else "Raw text needs --raw", characters=characters)
+    serve = any(loaded.unknown_words_serve for loaded in translator.models)
+    share = UnknownShare(name, _warn, hint="" if raw else "Raw text needs --raw", serve=serve)
     for found in stream:
         words = found[0].source_words if found else ()
         share.add(words=len(words), unknown=sum(word not in translator.source for word in words))

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.memory import keep_freed_memory
-    from nmt_core.text.unknown_share import UnknownShare, reads_characters
+    from nmt_core.text.unknown_share import UnknownShare, unknown_words_serve
     from nmt_core.text.vocabulary import split_words
 
     if args.tab_separated == (args.target is not None):
@@ -121,8 +121,8 @@ def run(args: argparse.Namespace) -> int:
     else:
         scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
         pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
-    hint, characters = "" if args.raw else "Raw text needs --raw", reads_characters(scorer.signature)
-    share = UnknownShare(" + ".join(args.model), _warn, hint=hint, characters=characters)
+    hint, serve = "" if args.raw else "Raw text needs --raw", unknown_words_serve(scorer.signature)
+    share = UnknownShare(" + ".join(args.model), _warn, hint=hint, serve=serve)
     line_of = line_writer(args.alignments or "")
     with (
         open_output("-") as stream,

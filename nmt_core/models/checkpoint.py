@@ -117,6 +117,11 @@ class LoadedModel:
         return Copying(self.config.copying, self.source, self.target, weight)
 
     @property
+    def unknown_words_serve(self) -> bool:
+        """Whether words outside the source vocabulary are read by their characters, or pointed to."""
+        return self.model.reads_text or self.copying is not None
+
+    @property
     def target_order(self) -> TargetOrder:
         """The order in which the model writes targets."""
         return self.config.target_order

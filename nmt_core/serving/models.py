@@ -247,7 +247,7 @@ def _searches(
         name,
         logging.getLogger(__name__).warning,
         hint="Raw text needs 'raw' in the request",
-        characters=any(loaded.model.reads_text for loaded in models),
+        serve=any(loaded.unknown_words_serve for loaded in models),
     )
     if candidates is None:
         return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)

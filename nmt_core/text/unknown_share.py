@@ -12,28 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
-MANY_READ_BY_CHARACTERS = 0.5  # these models have small vocabularies, and read other words all the same
+MANY_THAT_SERVE = 0.5  # models of characters and of annotated text have small vocabularies and use other words, too
 _FIRST_LOOK = 1000  # words
 _FEWEST = 100
 
 
-def reads_characters(signature: str) -> bool:
-    """Whether a scorer with this signature reads words outside its vocabulary by their characters.
+def unknown_words_serve(signature: str) -> bool:
+    """Whether a scorer with this signature spells words outside its vocabulary, or points to those of the source.
 
-    >>> reads_characters("nmt:hybrid+hybrid|model:0a+0b|log:e"), reads_characters("nmt:rnnsearch|model:hybrid")
+    >>> unknown_words_serve("nmt:hybrid+hybrid|model:0a+0b|log:e"), unknown_words_serve("nmt:rnnsearch|model:hybrid")
     (True, False)
+    >>> unknown_words_serve("nmt:deep-lstm|model:0a|copy:posunk|log:e")
+    True
     """
-    return "hybrid" in signature.partition("|")[0].partition(":")[2].split("+")
+    names, *fields = signature.split("|")
+    return "hybrid" in names.partition(":")[2].split("+") or any(field.startswith("copy:") for field in fields)
 
 
 class UnknownShare:
-    """Counts words until it has warned; ``name`` is the model's. More are usual where characters are read."""
+    """Counts words until it has warned; ``name`` is the model's. More are usual where unknown words ``serve``."""
 
     def __init__(
-        self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw", characters: bool = False
+        self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw", serve: bool = False
     ) -> None:
         self._name, self._warn, self._hint = name, warn, hint
-        self._many = MANY_READ_BY_CHARACTERS if characters else MANY
+        self._many = MANY_THAT_SERVE if serve else MANY
         self._words = self._unknown = 0
         self._warned = False
 

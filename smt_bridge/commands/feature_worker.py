@@ -156,11 +156,11 @@ class _WatchedScorer:
 
 
 def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
-    from nmt_core.text.unknown_share import UnknownShare, reads_characters
+    from nmt_core.text.unknown_share import UnknownShare, unknown_words_serve
 
     if warn is None:
         return scorer
-    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", characters=reads_characters(scorer.signature)))
+    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=unknown_words_serve(scorer.signature)))
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

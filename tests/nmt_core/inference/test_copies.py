@@ -246,3 +246,17 @@ def test_a_folder_carries_its_lexicon_and_says_its_version(folders: tuple[str, s
     with pytest.raises(ModelError, match=r"the target vocabulary lacks <p_-7>"):
         load_model(folders[1])
     settings.write_bytes(before)
+
+
+def test_unknown_words_are_usual_where_they_are_pointed_to(
+    place: Path, folders: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 150 words a third, or all: the warning is for text that the models cannot have been trained on."""
+    own, _ = folders
+    source, target = str(place / "some.s"), str(place / "some.t")
+    for words, warnings in ((("w1 w2 Rot", "w3 w4 w1"), 0), (("Rot Rot Blau", "Rouge Neu Rouge"), 1)):
+        for path, line in zip((source, target), words, strict=True):
+            Path(path).write_text(f"{line}\n" * 50)
+        for command in (["decode", "--input", source], ["score", source, target]):
+            assert main([command[0], "--quiet", "--model", own, *command[1:]]) == 0
+            assert capsys.readouterr().err.count("are unknown to the model") == warnings, command
