@@ -66,7 +66,10 @@ def test_what_is_shared_is_one_and_every_folder_is_a_model(runs, capsys: pytest.
         assert len(capsys.readouterr().out.splitlines()) == 24
 
 
-@pytest.mark.parametrize("training", [{}, {"optimizer": "adam", "learning_rate": 0.01, "ema": 0.9, "average": 2}])
+ADAM = {"optimizer": "adam", "learning_rate": 0.01}
+
+
+@pytest.mark.parametrize("training", [{}, {**ADAM, "ema": 0.9, "average": 2}, {**ADAM, "microbatches": 2}])
 def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     for folder in ("whole", "parts"):
         write(runs, folder, several(runs), max_updates=25, **training)
@@ -81,6 +84,17 @@ def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
         assert all(torch.equal(tensor, other[key]) for key, tensor in one.items())
     history = json.loads(Path(runs.file("whole/training.json")).read_text())["history"]
     assert [one["name"] for one in history[0]["others"]] == ["fr", "halves"]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+def test_processes_share_the_updates_of_tasks(runs) -> None:
+    for processes in ("1", "2"):
+        path = write(runs, processes, several(runs), max_updates=12, microbatches=2, **ADAM)
+        assert main(["train", path, "--device", "cpu", "--quiet", "--processes", processes]) == 0
+    one, two = runs.state("1"), runs.state("2")
+    assert one.keys() == two.keys()
+    assert all(torch.equal(tensor, two[name]) for name, tensor in one.items())
 
 
 def with_own_model(runs, folder: str, updates: int) -> Trainer:
