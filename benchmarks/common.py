@@ -30,6 +30,13 @@ HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("HYBRIDMT_SHARED", HERE.parent.parent / "shared"))
 PEER = HERE / ".peer" / "bin" / "python"
 WORDS = 30_000
+PEERS: dict[str, dict[str, Any]] = {  # the peer's model of the same kind and sizes
+    "rnnsearch": {},
+    "luong2015-global-general-feed": {  # its encoders read in both directions: half of the units for each
+        "cell": "lstm", "layers": 4, "each_way": 500, "attention": "luong", "start": "last", "embedding": 1000,
+        "dropout": 0.2,
+    },
+}  # fmt: skip
 
 
 def table_pairs(count: int, *, first: int = 400_000) -> list[SentencePair]:
@@ -160,10 +167,16 @@ def wait() -> None:
         torch.cuda.synchronize()
 
 
-def peer(task: str, pairs: Iterable[SentencePair], *, threads: int, **options: Any) -> dict[str, float] | None:
-    """Let JoeyNMT do the same work; None where its environment is not there (``benchmarks/make_peer``)."""
-    if not PEER.exists():
+def peer(
+    task: str, pairs: Iterable[SentencePair], *, model: str, threads: int, **options: Any
+) -> dict[str, float] | None:
+    """Let JoeyNMT do the same work with its model that is like a preset.
+
+    None where it has none, or its environment is not there (``benchmarks/make_peer``).
+    """
+    if model not in PEERS or not PEER.exists():
         return None
+    options |= PEERS[model]
     text = "".join(f"{pair.source}\t{pair.target}\n" for pair in pairs)
     command = [str(PEER), str(HERE / "peer_joeynmt.py"), task, json.dumps(options)]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads)}

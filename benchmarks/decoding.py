@@ -2,6 +2,7 @@
 
     OMP_NUM_THREADS=1 python benchmarks/decoding.py --model runs/en-fr --input test.tok.en.gz
     OMP_NUM_THREADS=1 python benchmarks/decoding.py --sizes paper [--sentences 100] [--words 14]
+    OMP_NUM_THREADS=1 python benchmarks/decoding.py --sizes paper --preset luong2015-global-general-feed
 
 Every way of searching runs in a process of its own, one after the other and ``--repeat`` times over; the
 fastest run counts. *continuous* lets waiting sentences into the running batch, *in fixed batches* searches
@@ -39,9 +40,10 @@ COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", 
 
 
 class Task(NamedTuple):
-    """What a process does. ``model`` is a folder, or empty for random weights; ``words`` fixes the lengths."""
+    """What a process does. ``model`` is a folder, or empty for random weights of a preset; ``words`` fixes lengths."""
 
     model: str
+    preset: str
     lines: Sequence[str]
     beam: int
     continuous: bool
@@ -90,7 +92,7 @@ def measure(task: Task) -> Outcome:
     if task.model:
         loaded = load_model(task.model, dtype=dtype, device=task.device)
     else:
-        loaded = random_model(preset("rnnsearch"), dtype, task.device)
+        loaded = random_model(preset(task.preset), dtype, task.device)
     predictor = ModelPredictor(loaded.model)
     requests = ready(loaded, task)
     for _ in decode(Watched(predictor), requests[: len(requests) // 8 + 1], task):
@@ -151,7 +153,7 @@ def rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list
     for turn, (name, continuous) in itertools.product(range(args.repeat), ways.items()):
         floor = args.floor if turn == 0 else 0
         how = (beam, continuous, args.batch_tokens, words, args.dtype, args.device, floor)
-        runs[name].append(alone(Task(args.model, lines, *how)))
+        runs[name].append(alone(Task(args.model, args.preset, lines, *how)))
     found = []
     for name, outcomes in runs.items():
         best, first = min(outcomes, key=lambda outcome: outcome.seconds), outcomes[0]
@@ -168,7 +170,7 @@ def peer_rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list
     pairs = [SentencePair(line, line) for line in lines]
     dtype = "bfloat16" if args.dtype == "bfloat16" else "float32"
     options = {"beam": beam, "length": args.words + 1, "least": args.words, "batch": 64, "dtype": dtype}
-    theirs = peer("decode", pairs, threads=1, **options)
+    theirs = peer("decode", pairs, model=args.preset, threads=1, **options)
     if theirs is None:
         return []
     rate, words = len(lines) / theirs["seconds"], theirs["words"]
@@ -182,6 +184,7 @@ def main() -> None:
     which = parser.add_mutually_exclusive_group(required=True)
     which.add_argument("--model", default="", metavar="DIR")
     which.add_argument("--sizes", choices=["paper"])
+    parser.add_argument("--preset", default="rnnsearch", help="with --sizes (rnnsearch)")
     parser.add_argument("--input", metavar="FILE", help="source text (default: the beginning of the training text)")
     parser.add_argument("--sentences", type=int, default=1000)
     parser.add_argument("--beams", type=int, nargs="+", default=[12, 5, 1])
@@ -200,7 +203,7 @@ def main() -> None:
     print(machine())
     found = [row for beam in args.beams for make in (rows, peer_rows) for row in make(args, lines, beam)]
     place = "1 core" if args.device == "cpu" else args.device
-    name = args.model or f"rnnsearch of {args.sizes} size, random weights"
+    name = args.model or f"{args.preset} of {args.sizes} size, random weights"
     table(f"{name}, {len(lines):,} sentences, {args.dtype}, {place}", COLUMNS, found)
 
 

@@ -1,8 +1,8 @@
 """JoeyNMT 2.3.0 at the same work, in its own environment: ``peer_joeynmt.py score|decode|train OPTIONS < PAIRS``.
 
-Its recurrent model with a GRU of 1000 units, embeddings of 620, Bahdanau attention and vocabularies of
-30,000 words. The model is called as JoeyNMT calls it, on batches sorted by length; reading and splitting
-text is not counted. Prints one JSON object.
+Its recurrent model with vocabularies of 30,000 words: a GRU of 1000 units, embeddings of 620 and Bahdanau
+attention, unless the options say otherwise. The model is called as JoeyNMT calls it, on batches sorted by
+length; reading and splitting text is not counted. Prints one JSON object.
 """
 
 from __future__ import annotations
@@ -43,19 +43,18 @@ def vocabulary(sentences: list[list[str]]) -> Vocabulary:
     return QuickVocabulary([*known, *(f"filling{number}" for number in range(WORDS - 4 - len(known)))], SPECIALS)
 
 
-def model_of(source: Vocabulary, target: Vocabulary, hidden: int, embedding: int):
+def model_of(source: Vocabulary, target: Vocabulary, options):
     torch.manual_seed(1)
-    half = {"embedding_dim": embedding}
-    model = build_model(
-        {
-            "encoder": {"type": "recurrent", "rnn_type": "gru", "embeddings": half, "hidden_size": hidden,
-                        "bidirectional": True, "num_layers": 1},
-            "decoder": {"type": "recurrent", "rnn_type": "gru", "embeddings": half, "hidden_size": hidden,
-                        "num_layers": 1, "attention": "bahdanau", "init_hidden": "bridge", "input_feeding": True},
-        },
-        source,
-        target,
-    )  # fmt: skip
+    dropout = options.get("dropout", 0.0)
+    units = options.get("hidden", 1000)
+    half = {
+        "type": "recurrent", "rnn_type": options.get("cell", "gru"), "hidden_size": units,
+        "embeddings": {"embedding_dim": options.get("embedding", 620), "dropout": dropout},
+        "num_layers": options.get("layers", 1), "dropout": dropout,
+    }  # fmt: skip
+    encoder = {**half, "hidden_size": options.get("each_way", units), "bidirectional": True}
+    decoder = {**half, "attention": options.get("attention", "bahdanau"), "init_hidden": options.get("start", "bridge")}
+    model = build_model({"encoder": encoder, "decoder": {**decoder, "input_feeding": True}}, source, target)
     model.loss_function = ("crossentropy", 0.0)
     return model
 
@@ -79,7 +78,7 @@ def main() -> None:
     task, options = sys.argv[1], json.loads(sys.argv[2])
     pairs = [tuple(side.split() for side in line.rstrip("\n").split("\t")) for line in sys.stdin]
     source, target = vocabulary([pair[0] for pair in pairs]), vocabulary([pair[1] for pair in pairs])
-    model = model_of(source, target, options.get("hidden", 1000), options.get("embedding", 620))
+    model = model_of(source, target, options)
     autocast = {"device_type": "cpu", "enabled": options.get("dtype") == "bfloat16", "dtype": torch.bfloat16}
     order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
     size = options.get("batch", 128)

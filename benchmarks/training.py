@@ -1,6 +1,6 @@
 """Training updates at the paper's size beside JoeyNMT: forward, backward, clipping, Adam.
 
-    python benchmarks/training.py [--threads 2] [--batches 12] [--rounds 3] [--device cuda]
+    python benchmarks/training.py [--threads 2] [--batches 12] [--rounds 3] [--device cuda] [--model PRESET]
 
 The same sentence pairs, minibatches of 80 sorted by length. *of the limit* is the share of the time that the
 matrix products of the updates alone take. All trainers take turns, since the speed of a machine changes.
@@ -35,12 +35,12 @@ def batches_of(loaded: Any, count: int) -> list[Batch]:
     return [pad_pairs(ids[first : first + SENTENCES]) for first in range(0, len(ids), SENTENCES)]
 
 
-def updates(count: int, *, precision: str, device: str = "cpu") -> tuple[float, float]:
+def updates(name: str, count: int, *, precision: str, device: str = "cpu") -> tuple[float, float]:
     """Target words per second, and the share of the time that the matrix products alone take."""
     if precision == "tf32":
         allow_tf32(torch.device(device))
     autocast = precision == "bfloat16"
-    loaded = random_model(preset("rnnsearch"), torch.float32, device)
+    loaded = random_model(preset(name), torch.float32, device)
     model = loaded.model.train()
     optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.0005), model.parameters())
     batches = [batch.to(device) for batch in batches_of(loaded, count)]
@@ -70,11 +70,11 @@ def trainers(args: argparse.Namespace) -> Iterator[tuple[str, list[Any]]]:
     """Each trainer once: its name, words per second, share of the limit, peak memory."""
     for dtype in ("float32", "bfloat16"):
         pairs = parallel_text(SENTENCES * args.batches)
-        theirs = peer("train", pairs, threads=args.threads, batch=SENTENCES, dtype=dtype)
+        theirs = peer("train", pairs, model=args.model, threads=args.threads, batch=SENTENCES, dtype=dtype)
         if theirs:
             yield f"{PEER_NAME}, {dtype}", [theirs["words"] / theirs["seconds"], "", theirs["memory"]]
     for precision in ("float32", "bfloat16") if args.device == "cpu" else ("float32", "tf32", "bfloat16"):
-        speed, alone = updates(args.batches, precision=precision, device=args.device)
+        speed, alone = updates(args.model, args.batches, precision=precision, device=args.device)
         yield precision, [speed, alone, peak_memory()]
 
 
@@ -83,6 +83,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batches", type=int, default=12)
+    parser.add_argument("--model", default="rnnsearch", help="a preset (rnnsearch)")
     parser.add_argument("--rounds", type=int, default=3, help="of all trainers in turn; the fastest of each counts")
     parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     args = parser.parse_args()
@@ -97,7 +98,7 @@ def main() -> None:
     rows = [[name, speed, speed / one, *others] for name, (speed, *others) in best.items()]
     print(machine())
     columns = ("trainer", "target words/s", "times the peer", "of the limit", "peak GiB")
-    table(f"rnnsearch, minibatches of {SENTENCES}, {args.threads} threads, {args.device}", columns, rows)
+    table(f"{args.model}, minibatches of {SENTENCES}, {args.threads} threads, {args.device}", columns, rows)
 
 
 if __name__ == "__main__":
