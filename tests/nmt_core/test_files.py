@@ -302,7 +302,7 @@ def test_names_may_be_as_long_as_the_file_system_allows(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["f", "f.gz", "f.xz", "f.zst"])
-def test_no_room_is_one_line_and_the_older_file_stays(tmp_path: Path, name: str) -> None:
+def test_a_full_disk_is_one_line_and_the_older_file_stays(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(b"old")
 

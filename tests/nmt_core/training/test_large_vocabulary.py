@@ -164,7 +164,7 @@ def trained(text: Path, folder: str, *runs: list[str], **training: object) -> di
 
 
 @pytest.mark.parametrize("optimizer", ["adadelta", "adam"])
-def test_room_for_all_words_is_ordinary_training(text: Path, optimizer: str) -> None:
+def test_a_partition_of_all_words_is_ordinary_training(text: Path, optimizer: str) -> None:
     plain = trained(text, "plain", optimizer=optimizer, max_updates=40)
     large = trained(text, "large", optimizer=optimizer, max_updates=40, partition_words=1000)
     assert plain.keys() == large.keys()

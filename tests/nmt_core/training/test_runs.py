@@ -207,7 +207,7 @@ def test_a_run_that_did_not_begin_leaves_no_folder(runs) -> None:
     assert not os.path.exists(runs.file("run"))
 
 
-def test_a_disk_without_room_is_told_before_training(runs, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", max_updates=3)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
