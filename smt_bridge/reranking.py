@@ -42,7 +42,7 @@ class Reranker:
         values = list(chain.from_iterable(entry.features.values()))
         row = self._row(entry)
         if len(row) != len(values):
-            self._complain_about_arity(entry)
+            self._refuse_arity(entry)
         return fsum(map(mul, row, values))
 
     def best(self, group: NbestList) -> NbestEntry:
@@ -96,7 +96,7 @@ class Reranker:
                 " or use --lenient)"
             )
 
-    def _complain_about_arity(self, entry: NbestEntry) -> None:
+    def _refuse_arity(self, entry: NbestEntry) -> None:
         for name, values in entry.features.items():
             weights = self._weights.get(name, values)
             if len(weights) != len(values):

@@ -17,7 +17,7 @@ from nmt_core.commands.completion import SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
 from nmt_core.errors import NmtError
 from nmt_core.extras import what_is_missing
-from nmt_core.files import NO_ROOM, check_files
+from nmt_core.files import DISK_FULL, check_files
 from nmt_core.messages import say
 from nmt_core.version import VERSION
 
@@ -69,7 +69,7 @@ def _problem(error: NmtError | OSError) -> str:
     """One line; errors of the operating system that nobody expected say what it knows of them."""
     if isinstance(error, NmtError):
         return str(error)
-    place = f"{error.filename}: " if error.filename else "standard output: " if error.errno in NO_ROOM else ""
+    place = f"{error.filename}: " if error.filename else "standard output: " if error.errno in DISK_FULL else ""
     return f"{place}{error.strerror or error}"
 
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune."""
-    from nmt_core.inference.lm_reranking import UnknownShare, with_lm_log_probs
+    from nmt_core.inference.lm_reranking import LanguageModelCoverage, with_lm_log_probs
     from nmt_core.inference.lm_tuning import parse_grid, tune_weight
     from nmt_core.ngram import NgramModel
 
@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     model = NgramModel(args.lm)
     references: list[str] = []
     lists = [with_lm_log_probs(model, found) for found in _translations(args, references)]
-    share = UnknownShare(model)
+    share = LanguageModelCoverage(model)
     for found in lists:
         share.count(found[0].words)
     if share.warning is not None:

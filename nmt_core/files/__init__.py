@@ -19,10 +19,10 @@ from nmt_core.files.lines import (
     write_lines,
 )
 from nmt_core.files.reading import ShareRead, open_input
-from nmt_core.files.writing import NO_ROOM, is_written_through, open_output, open_replacement, remove_leftovers
+from nmt_core.files.writing import DISK_FULL, is_written_through, open_output, open_replacement, remove_leftovers
 
 __all__ = [
-    "NO_ROOM",
+    "DISK_FULL",
     "InputBehind",
     "InputFile",
     "NamedInput",

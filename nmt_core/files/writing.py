@@ -29,7 +29,7 @@ from typing import BinaryIO, cast
 from nmt_core.errors import NmtError
 from nmt_core.files.compression import packed
 
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 _DESCRIPTOR = re.compile(r"/proc/(?:self|thread-self|[0-9]+)(?:/task/[0-9]+)?/fd")
 _MOST_LINKS = 40  # as Linux follows
 _LONGEST_NAME = 200  # bytes of a name that stand in that of its temporary file; 255 is the limit of file systems
@@ -40,12 +40,12 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     """Open ``path`` (``-`` for standard output) for writing bytes; ``*.gz``, ``*.xz`` and ``*.zst`` are compressed.
 
     When the block ends with an exception, nothing is left behind and an older file stays as it was.
-    Raises NmtError where the output cannot be made or there is no room for it.
+    Raises NmtError where the output cannot be made or the disk is full.
     """
     if path == "-":
         if sys.stdout is None:
             raise NmtError("standard output: is closed; give a file, or let the shell open it")
-        with _room_told("standard output", ""):
+        with _full_disk_reported("standard output", ""):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         return
@@ -60,11 +60,11 @@ def open_replacement(path: str, *, settled: bool = True) -> Iterator[BinaryIO]:
     Unless it is ``settled``, the new name may be lost in a power cut until another one in its folder is settled.
     """
     if is_written_through(path):
-        with _room_told(path, "; what was written before is there"), _open_special(path) as stream:
+        with _full_disk_reported(path, "; what was written before is there"), _open_special(path) as stream:
             yield stream
         return
-    with _room_told(path, "; the older file, if any, is untouched"):
-        with _denial_told(path):
+    with _full_disk_reported(path, "; the older file, if any, is untouched"):
+        with _refusal_reported(path):
             target = os.path.realpath(path)
             before = _state_of(path)
         with _temporary(target, shown=path) as (raw, temporary):
@@ -73,7 +73,7 @@ def open_replacement(path: str, *, settled: bool = True) -> Iterator[BinaryIO]:
             if before is not None:
                 _take_over(raw.fileno(), before)
             os.fsync(raw.fileno())
-            with _denial_told(path):
+            with _refusal_reported(path):
                 os.replace(temporary, target)
         if settled:
             _settle(os.path.dirname(target))
@@ -103,18 +103,18 @@ _ENDING = ".hybridmt.tmp"
 
 
 @contextlib.contextmanager
-def _room_told(name: str, remark: str) -> Iterator[None]:
+def _full_disk_reported(name: str, remark: str) -> Iterator[None]:
     """A full disk as one line; other errors are of something else that is done meanwhile."""
     try:
         yield
     except OSError as error:
-        if error.errno not in NO_ROOM:
+        if error.errno not in DISK_FULL:
             raise
         raise NmtError(f"{name}: cannot be written ({error.strerror}){remark}") from error
 
 
 @contextlib.contextmanager
-def _denial_told(path: str) -> Iterator[None]:
+def _refusal_reported(path: str) -> Iterator[None]:
     """Whatever the operating system says against making a file, as one line."""
     try:
         yield
@@ -128,7 +128,7 @@ def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
     remove_leftovers(target)
     folder, name = os.path.split(target)
     path = os.path.join(folder, f"{_beginning(name)}{secrets.token_hex(4)}{_ENDING}")
-    with _denial_told(shown):
+    with _refusal_reported(shown):
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
     with open(descriptor, "wb") as raw:
         with contextlib.suppress(OSError):  # there are file systems without locks
@@ -197,7 +197,7 @@ def _open_special(path: str) -> Iterator[BinaryIO]:
     if descriptor is not None and sys.stdout is not None:
         sys.stdout.flush()  # what was printed before comes before
     with contextlib.ExitStack() as stack:
-        with _denial_told(path):
+        with _refusal_reported(path):
             stream = stack.enter_context(open(path if descriptor is None else os.dup(descriptor), "wb"))
         yield cast(BinaryIO, stream)
 

@@ -51,10 +51,10 @@ class LanguageModelReranker:
             share.count(found[0].words)
             if not judged and share.words >= _ENOUGH:
                 judged = True
-                _judge(share, warn)
+                _warn_if_needed(share, warn)
             yield self.rerank(found)[:keep]
         if not judged:
-            _judge(share, warn)
+            _warn_if_needed(share, warn)
 
 
 class UnknownShare:
@@ -100,6 +100,6 @@ def combined_score(translation: Translation, *, weight: float, ranking: LengthNo
     return translation.score + added
 
 
-def _judge(share: UnknownShare, warn: Callable[[str], None]) -> None:
+def _warn_if_needed(share: UnknownShare, warn: Callable[[str], None]) -> None:
     if share.warning is not None:
         warn(share.warning)

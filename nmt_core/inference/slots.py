@@ -43,7 +43,7 @@ class Slots:
 
     def put(self, memory: Rows, widths: Sequence[int]) -> Integers:
         """Take in sentences of the given widths; returns their slots."""
-        self._make_room(len(widths), max(widths), like=memory)
+        self._enlarge(len(widths), max(widths), like=memory)
         slots = np.array([heapq.heappop(self._free) for _ in widths], dtype=np.int64)
         self.widths[slots] = widths
         assert self.memory is not None
@@ -69,7 +69,7 @@ class Slots:
         self.widths, self._positions, self._free = self.widths[live], positions, []
         return moved
 
-    def _make_room(self, rows: int, positions: int, *, like: Rows) -> None:
+    def _enlarge(self, rows: int, positions: int, *, like: Rows) -> None:
         slots = len(self.widths)
         needed = slots + max(rows - len(self._free), 0)
         capacity = slots if needed == slots else max(needed, 2 * slots)

@@ -176,7 +176,7 @@ class AttentionContext:
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states to the annotations of their B sentences; without ``layout``, N = B * K."""
         if layout is not None:
-            return self._look_by_runs(query_NH, layout, focus)
+            return self._attend_by_runs(query_NH, layout, focus)
         sentences = len(self.keys_BSA)
         energies_BKS = self.energies_of(self.query(query_NH).view(sentences, -1, self.keys_BSA.shape[2]))
         if self.padding_BS is not None:
@@ -185,7 +185,7 @@ class AttentionContext:
         context_BKX = self.blend(weights_NS.view(energies_BKS.shape))
         return Attended(context_BKX.flatten(0, 1), weights_NS)
 
-    def _look_by_runs(self, query_NH: Tensor, layout: Layout, focus: Focus | None) -> Attended:
+    def _attend_by_runs(self, query_NH: Tensor, layout: Layout, focus: Focus | None) -> Attended:
         """The same where sentences have different numbers of states, some rows at a time."""
         query_NA = self.query(query_NH).to(self.precise)
         positions = self.values_BSX.shape[1]

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
 MANY_THAT_SERVE = 0.5  # models of characters and of annotated text have small vocabularies and use other words, too
-_FIRST_LOOK = 1000  # words
+_FIRST_CHECK = 1000  # words
 _FEWEST = 100
 
 
@@ -44,15 +44,15 @@ class UnknownShare:
         """Count; from a thousand words on, warn."""
         self._words += words
         self._unknown += unknown
-        if self._words >= _FIRST_LOOK:
-            self._look()
+        if self._words >= _FIRST_CHECK:
+            self._check()
 
     def finish(self) -> None:
         """At the end a hundred words are enough."""
         if self._words >= _FEWEST:
-            self._look()
+            self._check()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         if self._warned or self._unknown <= self._many * self._words:
             return
         self._warned = True

@@ -19,9 +19,9 @@ from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.text.lexicon import read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.training.carried import Found, find_preparation
 from nmt_core.training.compatibility import check_compatible
 from nmt_core.training.config import RunConfig
+from nmt_core.training.find_preparation import FoundPreparation, find_preparation
 from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, content_of, identity
 from nmt_core.training.kept_zeros import zeros_of
@@ -55,7 +55,9 @@ def prepare(run: RunConfig) -> Prepared:
     check_compatible(run)
     start = None if run.training.start_from is None else load_model(run.training.start_from)
     factored = source_factors(run.model) > 0
-    carried = Found() if factored else find_preparation(run.data, None if start is None else start.preparation)
+    carried = (
+        FoundPreparation() if factored else find_preparation(run.data, None if start is None else start.preparation)
+    )
     if carried.preparation is not None:
         run = run.model_copy(update={"text": carried.preparation.text})
     reader = TextReader(run, carried.preparation)

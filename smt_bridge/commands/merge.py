@@ -111,7 +111,7 @@ def run(args: argparse.Namespace) -> int:
         unread = watch.unread() if files else range(0)
         for stream in files.values():
             _write_placeholders(stream, unread)
-        watch.tell()
+        watch.report()
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
     if record is not None:
@@ -238,7 +238,7 @@ class _Watch:
         """The ids of the source's lines behind the last list."""
         return range(self._read, self._read + sum(1 for _ in self._texts or ()))
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Say on stderr how much there is, and what looks wrong."""
         from smt_bridge.formats.nbest_check import looks_unrelated
 

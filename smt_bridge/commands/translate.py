@@ -122,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
             if args.output == "-":
                 output.flush()
             bar.update(len(window))
-        counts.tell(moses)
+        counts.report(moses)
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
     if record is not None:
@@ -272,7 +272,7 @@ class _Counts:
         for system in choice.silent if sentence.strip() else ():
             self.silent[system] = self.silent.get(system, 0) + 1
 
-    def tell(self, moses: MosesProcess | None) -> None:
+    def report(self, moses: MosesProcess | None) -> None:
         _say(f"{self.hypotheses} hypotheses of {self.sentences} sentences")
         if self.escaped:
             _say(f"{self.escaped} sentences had characters that Moses takes for markup: these were escaped")

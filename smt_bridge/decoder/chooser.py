@@ -50,12 +50,12 @@ class Chooser:
         self._merger: Merger | None = None
         self.columns: tuple[Columns, ...] = ()
         if columns:
-            self._know(columns)
+            self._new_merger(columns)
         self._reranker = (
             None if weights is None else Reranker(weights, path="the merged list", weights_path="the recipe")
         )
 
-    def _know(self, columns: Sequence[Columns]) -> Merger:
+    def _new_merger(self, columns: Sequence[Columns]) -> Merger:
         self.columns = tuple(columns)
         paths = {part.system: f"the {part.system} list" for part in columns}
         self._merger = Merger(columns, paths, fill=self._fill, exact=self._exact(columns))
@@ -63,7 +63,7 @@ class Chooser:
 
     def choose(self, sentences: Sequence[str], groups: Sequence[Lists]) -> list[Choice]:
         """One choice per sentence, given its lists. Raises WiringError."""
-        merger = self._merger or self._know(_layout(groups))
+        merger = self._merger or self._new_merger(_layout(groups))
         entries = [
             parse_entry(line.rstrip(b"\n"), path="the merged list", number=sentence + 1)
             for sentence, found in enumerate(groups)

@@ -41,7 +41,7 @@ def examine(files: Files) -> Iterator[Finding]:
     if ini is not None:
         yield from examine_ini(ini, tables)
     for path, stated in _language_models(files, ini):
-        model, findings = language_model.look_at(path)
+        model, findings = language_model.examine(path)
         yield from findings
         if model.kind:
             yield from language_model.examine_order(path, model, stated, ini=files.ini)

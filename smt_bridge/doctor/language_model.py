@@ -23,7 +23,7 @@ class LanguageModel(NamedTuple):
     order: int | None
 
 
-def look_at(path: str) -> tuple[LanguageModel, list[Finding]]:
+def examine(path: str) -> tuple[LanguageModel, list[Finding]]:
     """The kind and order of a model, and what is wrong with it."""
     if not os.path.exists(path):
         return LanguageModel("", None), [error(path, "there is no such language model", "correct the path")]

@@ -34,11 +34,11 @@ class Table:
             self.findings.append(note(path, problem, "give the text that it was made from"))
             return
         try:
-            self._look(most)
+            self._read(most)
         except InputError as problem:
             self.findings.append(error(str(problem), "Moses would stop or drop the line", "correct it"))
 
-    def _look(self, most: int) -> None:
+    def _read(self, most: int) -> None:
         seen = 0
         before = b""
         unsorted = repeated = double = above = 0
@@ -59,9 +59,9 @@ class Table:
             seen += len(lines)
             if most and seen >= most:
                 break
-        self.findings += self._judge(unsorted=unsorted, repeated=repeated, double=double, above=above, seen=seen)
+        self.findings += self._problems(unsorted=unsorted, repeated=repeated, double=double, above=above, seen=seen)
 
-    def _judge(self, *, unsorted: int, repeated: int, double: int, above: int, seen: int) -> Iterator[Finding]:
+    def _problems(self, *, unsorted: int, repeated: int, double: int, above: int, seen: int) -> Iterator[Finding]:
         if unsorted:
             yield warning(
                 self.path,

@@ -143,7 +143,7 @@ def study(path: str, *, column: int, pool: Pool) -> Study:
         found.long_sources += int((words_G >= pool.minimum_words).sum())
         wanted = (words_G >= pool.minimum_words) & (sizes_G >= _FEWEST_TARGETS)
         for source in _sources(columns, scores_NS, counts_N2, column, starts, wanted):
-            _look_at(found, source, ranked)
+            _add_source(found, source, ranked)
     found.chosen = {
         kind: [source for _, source in sorted(kept, key=lambda one: -one[0])] for kind, kept in ranked.items()
     }
@@ -220,7 +220,7 @@ def _sources(
         yield Source(text_of(columns.sources[first]), float(counts_N2[first, 0]), targets)
 
 
-def _look_at(found: Study, source: Source, ranked: dict[str, list[tuple[int, Source]]]) -> None:
+def _add_source(found: Study, source: Source, ranked: dict[str, list[tuple[int, Source]]]) -> None:
     """Take a source into the pool, if it belongs there."""
     pool = found.pool
     kind = "frequent" if source.seen >= pool.frequent else "rare" if source.seen <= pool.rare else None

@@ -185,14 +185,14 @@ def _cut(edges: Edges, points: Points) -> tuple[Edges, Points, Corners]:
     lefts, rights = edges.left.take(split), edges.right.take(split)
     group = edges.group[split]
     new_edges = Edges(np.concatenate([group, group]), _join([lefts, middle]), _join([middle, rights]))
-    return new_edges, _hand_down(points, split, middle.slope, count=len(best)), corners
+    return new_edges, _assigned(points, split, middle.slope, count=len(best)), corners
 
 
 def _join(parts: Sequence[Lines]) -> Lines:
     return Lines(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
-def _hand_down(points: Points, split: Integers, middle_slope: Floats, *, count: int) -> Points:
+def _assigned(points: Points, split: Integers, middle_slope: Floats, *, count: int) -> Points:
     """A line below the middle one can still be above it on the side of its own slope only."""
     position = np.zeros(count, dtype=np.intp)
     position[split] = np.arange(len(split))

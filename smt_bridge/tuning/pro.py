@@ -83,10 +83,10 @@ class Examples(NamedTuple):
             found += self.sparse.dot(weights[len(self.dense) :], self.size)
         return found
 
-    def pull(self, forces: Floats) -> Floats:
-        """For every column (D + K,) the sum over the examples of value times force (E,)."""
-        dense = np.array([ordered_sum(row * forces) for row in self.dense])
-        return np.concatenate([dense.reshape(-1), self.sparse.transposed_dot(forces, self.sparse_columns)])
+    def transposed_dot(self, values: Floats) -> Floats:
+        """For every column (D + K,) the sum over the examples of feature times value (E,)."""
+        dense = np.array([ordered_sum(row * values) for row in self.dense])
+        return np.concatenate([dense.reshape(-1), self.sparse.transposed_dot(values, self.sparse_columns)])
 
 
 def logistic_regression(examples: Examples, *, prior: float = _PRIOR) -> Floats:
@@ -95,7 +95,7 @@ def logistic_regression(examples: Examples, *, prior: float = _PRIOR) -> Floats:
     for _ in range(_NEWTON_STEPS):
         margins = np.clip(examples.margins(weights) + examples.offsets, -500, 500)
         wrong = 1.0 / (1.0 + np.exp(margins))
-        gradient = examples.pull(wrong) - prior * weights
+        gradient = examples.transposed_dot(wrong) - prior * weights
         step = _newton_step(examples, wrong * (1.0 - wrong), gradient, prior)
         longest = float(np.abs(step).max())
         weights = weights + step / max(1.0, longest / 10.0)
@@ -113,7 +113,7 @@ def _newton_step(examples: Examples, curvature: Floats, gradient: Floats, prior:
     for _ in range(_CONJUGATE_STEPS):
         if square <= enough:
             break
-        image = examples.pull(curvature * examples.margins(direction)) + prior * direction
+        image = examples.transposed_dot(curvature * examples.margins(direction)) + prior * direction
         length = square / _dot(direction, image)
         step = step + length * direction
         residual = residual - length * image

@@ -1,4 +1,4 @@
-"""The readers of files and messages that strangers may have made, and the valid inputs fuzzing begins with."""
+"""The readers of files and messages from untrusted hands, and the valid inputs fuzzing begins with."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.preparation.words import read_counts
     from nmt_core.serving.security import read_tokens
     from nmt_core.text.vocabulary import Vocabulary
-    from smt_bridge.doctor.language_model import look_at
+    from smt_bridge.doctor.language_model import examine
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])
     embedding = torch.nn.Embedding(4, 2)
@@ -208,7 +208,7 @@ def _texts(folder: str) -> list[Target]:
         found.lines(with_counts=True), found.encode("a b"), found.fingerprint
 
     def language_model(path: str) -> None:
-        look_at(path)
+        examine(path)
         NgramModel(path).log_prob(["a", "b"])
 
     return [

@@ -12,24 +12,24 @@ from nmt_core.preparation.steps import Side
 from nmt_core.training.data_config import AUTOMATIC, DataConfig
 
 
-class Found(NamedTuple):
+class FoundPreparation(NamedTuple):
     """The preparation, None where there is none, and what to tell the user."""
 
     preparation: CarriedPreparation | None = None
     note: str | None = None
 
 
-def find_preparation(data: DataConfig, start: CarriedPreparation | None) -> Found:
+def find_preparation(data: DataConfig, start: CarriedPreparation | None) -> FoundPreparation:
     """The preparation of the text of a run that begins with a model that carries ``start``.
 
     It is about the sides as the model has them, whichever way it translates. Raises ConfigError for a model
     to begin with that was prepared otherwise, InputError for files that are not as they should be.
     """
     if data.preparation is None:
-        return Found()
+        return FoundPreparation()
     found = _beside(data) if data.preparation == AUTOMATIC else _given(data, data.preparation)
     if found.preparation is None or start is None:
-        return Found(found.preparation or start, found.note)
+        return FoundPreparation(found.preparation or start, found.note)
     if found.preparation.fingerprint != start.fingerprint:
         raise ConfigError(
             "training.start_from: the model was trained on text that was prepared otherwise; prepare the text "
@@ -38,29 +38,31 @@ def find_preparation(data: DataConfig, start: CarriedPreparation | None) -> Foun
     return found
 
 
-def _given(data: DataConfig, path: str) -> Found:
+def _given(data: DataConfig, path: str) -> FoundPreparation:
     preparation = CarriedPreparation.read(path)
     source, target = (None if name is None else _side_of(name, preparation.record) for name in _texts(data))
     if target is None or target == source or (source is None and data.text is None):
         source, target = "source", "target"  # their names do not say which is which
-    return Found(preparation.between(None if data.text is not None else source, target))
+    return FoundPreparation(preparation.between(None if data.text is not None else source, target))
 
 
-def _beside(data: DataConfig) -> Found:
+def _beside(data: DataConfig) -> FoundPreparation:
     """The preparation in the folder of the text, if it speaks of these files."""
     source, target = _texts(data)
     path = os.path.join(os.path.dirname(target or ""), NAME)
     if target is None or data.raw or not os.path.isfile(path):
-        return Found()
+        return FoundPreparation()
     preparation = CarriedPreparation.read(path)
     sides = [_output_of(name, preparation.record) for name in (source, target) if name is not None]
     folders = {os.path.dirname(os.path.abspath(name)) for name in (source, target) if name is not None}
     if None in sides or len(folders) > 1:
         names = " and ".join(name for name in (source, target) if name is not None)
-        return Found(None, f"{path} is not about {names}; if the text was prepared by it, set data.preparation={path}")
+        return FoundPreparation(
+            None, f"{path} is not about {names}; if the text was prepared by it, set data.preparation={path}"
+        )
     *first, last = sides
     assert last is not None
-    return Found(preparation.between(first[0] if first else None, last), f"the model carries {path}")
+    return FoundPreparation(preparation.between(first[0] if first else None, last), f"the model carries {path}")
 
 
 def _texts(data: DataConfig) -> tuple[str | None, str | None]:
