@@ -45,7 +45,7 @@ class LanguageModelReranker:
         self, lines: Iterable[Sequence[Translation]], *, keep: int, warn: Callable[[str], None]
     ) -> Iterator[list[Translation]]:
         """The ``keep`` best of every line; ``warn`` hears, once, if the model seems to be of other words."""
-        share = UnknownShare(self.model)
+        share = LanguageModelCoverage(self.model)
         judged = False
         for found in lines:
             share.count(found[0].words)
@@ -57,7 +57,7 @@ class LanguageModelReranker:
             _warn_if_needed(share, warn)
 
 
-class UnknownShare:
+class LanguageModelCoverage:
     """How many of the words seen an n-gram model does not know; ``<unk>`` is not counted among the words."""
 
     def __init__(self, model: NgramModel) -> None:
@@ -100,6 +100,6 @@ def combined_score(translation: Translation, *, weight: float, ranking: LengthNo
     return translation.score + added
 
 
-def _warn_if_needed(share: UnknownShare, warn: Callable[[str], None]) -> None:
+def _warn_if_needed(share: LanguageModelCoverage, warn: Callable[[str], None]) -> None:
     if share.warning is not None:
         warn(share.warning)
