@@ -1,4 +1,4 @@
-"""The machinery of configuration; each config class stands beside what it configures.
+"""What all configuration classes share; each of them is in the module that it configures.
 
 Files are YAML. Unknown keys are refused and the nearest known key is named; every value can be
 overridden by ``key.subkey=value`` from the command line, the value being YAML too. ``no``, ``on``, ``y``,

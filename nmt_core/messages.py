@@ -34,7 +34,7 @@ def one_line(text: object) -> str:
 
 
 def say(text: object) -> None:
-    """Write one line on standard error; where nobody reads it, the work goes on."""
+    """Write one line on standard error; one that is closed is no error."""
     with contextlib.suppress(OSError, ValueError):
         print(one_line(text), file=sys.stderr, flush=True)
 

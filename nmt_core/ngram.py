@@ -65,7 +65,7 @@ def _check_counts(path: str) -> None:
         size = stream.seek(0, os.SEEK_END)
     if head.startswith(_GZIP):
         size *= _MOST_PACKED
-        with contextlib.suppress(zlib.error):  # which KenLM tells
+        with contextlib.suppress(zlib.error):  # which KenLM reports
             head = zlib.decompressobj(_AUTOMATIC).decompress(head, _HEAD)
     for number, line in enumerate(head.partition(b"-grams:")[0].split(b"\n"), start=1):
         if line.startswith(b"ngram "):

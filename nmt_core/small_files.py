@@ -1,4 +1,4 @@
-"""Files that are read as a whole and may be anybody's: settings, records, keys.
+"""Files of untrusted origin that are read as a whole: settings, records, keys.
 
 They are small; what is large is something else under their name, which is an error before it is in memory.
 """

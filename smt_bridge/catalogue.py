@@ -220,7 +220,7 @@ def numbered(features: Sequence[Feature]) -> list[Feature]:
 def _free(name: str, taken: set[str]) -> str:
     match = re.fullmatch(r"(.*?)(\d+)", name)
     if match is None:
-        return name  # if it is taken, whoever checks the names says so
+        return name  # if it is taken, the check of all names says so
     stem, number = match[1], int(match[2])
     while f"{stem}{number}" in taken:
         number += 1
@@ -237,7 +237,7 @@ def _foreign(name: str, argument: str, others: Iterable[metadata.EntryPoint]) ->
         feature = entry.load()(argument)
     except NmtError:
         raise
-    except Exception as error:  # anybody's code: whatever it raises, the user must know whose it is
+    except Exception as error:  # code of another package: whatever it raises, the user must know which
         raise ConfigError(f"feature '{name}' ({entry.value}) cannot be made: {error!r}") from error
     lacking = [part for part in ("names", "signature", "compute") if not hasattr(feature, part)]
     if lacking:

@@ -1,4 +1,4 @@
-"""Whether a reverse scorer is a model of the other direction, as what it knows of the words tells."""
+"""Whether a reverse scorer is a model of the other direction, judged by how many words it knows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from nmt_core.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
 
-_FEWEST = 50  # words, before they are believed
+_FEWEST = 50  # words, before the share counts
 _UNKNOWN = 0.9  # of them: a model of another language knows numbers and names
 
 

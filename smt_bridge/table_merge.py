@@ -1,7 +1,7 @@
 """A phrase table and a generated one as one table, for decoders and binarisers that take one only.
 
 A generated pair gets the columns that the table has, from what is known of it, and every pair a last column that
-tells the two kinds apart: e for a generated pair, 1 for the others, of which Moses takes the logarithm.
+distinguishes the two kinds: e for a generated pair, 1 for the others, of which Moses takes the logarithm.
 
 ============================ ==========================================================================
 phi(source|target)           the model's p(source | target)

@@ -22,7 +22,7 @@ from smt_bridge.signature import new_sidecar, sidecar_path
 _RECORDED = (
     "input", "scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax",
 )  # fmt: skip
-_LOOKED_AT = 500  # lines that tell whether words have factors
+_LOOKED_AT = 500  # lines by which factors are recognised
 
 
 def rescore_table(
@@ -76,7 +76,9 @@ def rescore_table(
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new table
     if record is not None:
-        exact = "float32" if isinstance(scorer, str) else None  # what is opened here; of others the signature tells
+        exact = (
+            "float32" if isinstance(scorer, str) else None
+        )  # of scorers opened here; of others the signature says it
         options = {
             "input": table,
             "scorer": _name(scorer),

@@ -66,7 +66,7 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
 
 
 def _problem(error: NmtError | OSError) -> str:
-    """One line; errors of the operating system that nobody expected say what it knows of them."""
+    """One line; unexpected errors of the operating system say what it knows of them."""
     if isinstance(error, NmtError):
         return str(error)
     place = f"{error.filename}: " if error.filename else "standard output: " if error.errno in DISK_FULL else ""

@@ -196,7 +196,7 @@ def _line(score: PairScore, *, per_word: bool) -> str:
 
 
 def _count(args: argparse.Namespace) -> int | None:
-    """The number of pairs, where the file can be read twice and somebody watches."""
+    """The number of pairs, where the file can be read twice and progress is shown."""
     from nmt_core.files import read_line_blocks
 
     if args.quiet or sys.stderr is None or not sys.stderr.isatty() or not os.path.isfile(args.source):

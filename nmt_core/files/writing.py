@@ -124,7 +124,7 @@ def _refusal_reported(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
-    """A locked file beside ``target``, and its name; where it is not renamed, it goes."""
+    """A locked file beside ``target``, and its name; it is removed if it is not renamed."""
     remove_leftovers(target)
     folder, name = os.path.split(target)
     path = os.path.join(folder, f"{_beginning(name)}{secrets.token_hex(4)}{_ENDING}")

@@ -31,7 +31,7 @@ class Restored(NamedTuple):
 
 
 def rule_of(loaded: LoadedModel) -> UnknownReplacement:
-    """What is written for a source word that is pointed to, unless somebody says otherwise: as its lexicon says."""
+    """What is written for a source word that is pointed to, unless options say otherwise: as its lexicon says."""
     if loaded.lexicon is None:
         return UnknownReplacement()
     return UnknownReplacement("lexicon", loaded.lexicon.lexicon)
@@ -66,7 +66,7 @@ def restore(
 
 
 def as_read(copying: Copying, pair: SentencePair) -> SentencePair:
-    """A pair with the target that the model reads. Raises ConfigError where its scheme cannot tell that."""
+    """A pair with the target that the model reads. Raises ConfigError where its scheme does not determine it."""
     return annotated(copying, pair, None)
 
 

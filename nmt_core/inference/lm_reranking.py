@@ -44,7 +44,7 @@ class LanguageModelReranker:
     def rerank_stream(
         self, lines: Iterable[Sequence[Translation]], *, keep: int, warn: Callable[[str], None]
     ) -> Iterator[list[Translation]]:
-        """The ``keep`` best of every line; ``warn`` hears, once, if the model seems to be of other words."""
+        """The ``keep`` best of every line; ``warn`` is called, once, if the model seems to be of other words."""
         share = LanguageModelCoverage(self.model)
         judged = False
         for found in lines:

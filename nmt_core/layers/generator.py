@@ -1,6 +1,6 @@
 """The distribution of the next word, given what the decoder reads out.
 
-A model has one ``Generator``, and whoever wants to know how likely a word is asks it: losses, search, tree
+A model has one ``Generator``, from which all probabilities of words come: losses, search, tree
 walk and scorers. Nothing else touches its parameters. A generator of another kind has to say its logits
 alone; everything else follows from them.
 
@@ -104,7 +104,7 @@ class _Restricted(Generator):
 
 
 class _Built(NamedTuple):
-    """A normaliser, and the weights it was made of; as long as they are kept, nothing else is in their place."""
+    """A normaliser, and the weights it was made of: while they are kept, no other tensor has their address."""
 
     weights: list[Tensor]
     versions: list[tuple[object, ...]]

@@ -30,7 +30,7 @@ class FirstValues:
         self._done: set[int] = set()
 
     def matrix(self, parameter: Tensor, *, deviation: float = DEVIATION) -> None:
-        """Normal with mean 0, and ``deviation`` as in the papers, or as the sizes want."""
+        """Normal with mean 0, and ``deviation`` as in the papers, or by the sizes of the matrix."""
         if self._is_new(parameter):
             self._draw(parameter, deviation if self._paper else _glorot(parameter))
 

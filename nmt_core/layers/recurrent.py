@@ -134,7 +134,7 @@ class UpperLayers(nn.Module):
 
 
 def run_all(recurrence: Recurrence, inputs_BTG: Tensor, state_BU: Tensor) -> Tensor:
-    """The state at every position, where there is no padding or nobody looks at it: (B, T, U)."""
+    """The state at every position, where there is no padding or it is not read: (B, T, U)."""
     states = []
     for inputs_BG in inputs_BTG.unbind(dim=1):
         state_BU = recurrence(inputs_BG, state_BU, None)

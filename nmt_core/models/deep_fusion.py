@@ -85,7 +85,7 @@ class Controller(nn.Module):
 
 
 class FusedDecoder(Decoder):
-    """The decoder of a translation model, in whose readout a language model has a say."""
+    """The decoder of a translation model, whose readout reads a language model's state, too."""
 
     def __init__(self, translation: Decoder, language: RNNLM, controller: Controller) -> None:
         super().__init__()

@@ -74,7 +74,7 @@ class TranslationModel(nn.Module, abc.ABC):
     @property
     @abc.abstractmethod
     def generator(self) -> Generator:
-        """The distribution of the next word; whoever wants probabilities asks it."""
+        """The distribution of the next word, from which all probabilities come."""
 
     @abc.abstractmethod
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:

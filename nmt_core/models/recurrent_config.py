@@ -72,7 +72,7 @@ class SourceFactorsConfig(Config):
     """Models of sources whose words have factors (Sennrich and Haddow 2016).
 
     ``source_factors`` has the size of the vectors of each factor beside the word, ``source_factors_combine`` says
-    whether they stand beside the word's vector or are added to it.
+    whether they are concatenated with the word's vector or added to it.
     """
 
     embedding: int = Field(default=620, gt=0)

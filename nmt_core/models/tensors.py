@@ -1,4 +1,4 @@
-"""Files of tensors (safetensors), which may be anybody's: what they hold is known before any of it is in memory."""
+"""Files of tensors (safetensors) of untrusted origin: what they hold is checked before any of it is in memory."""
 
 from __future__ import annotations
 

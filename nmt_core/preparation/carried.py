@@ -103,7 +103,7 @@ class CarriedPreparation:
 
     @property
     def text(self) -> TextConfig:
-        """Languages and tokenisation, for whoever asks for these alone."""
+        """Languages and tokenisation, for users of these alone."""
         settings = self.record.settings
         languages = {f"{side}_language": language for side, language in settings.languages.items()}
         tokenization = {} if settings.tokenization is None else settings.tokenization.to_mapping()

@@ -19,7 +19,7 @@ _MOST = 0.8  # of which such a share has to be in the other language
 
 
 class LanguageConfig(Config):
-    """A line goes when another language is at least ``certainty`` probable.
+    """A line is dropped when another language is at least ``certainty`` probable.
 
     Lines of fewer than ``minimum_letters`` characters stay, for they say too little. ``candidates`` are
     languages to tell apart (two-letter codes, those of the corpus added); all known ones by default.

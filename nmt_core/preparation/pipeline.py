@@ -213,7 +213,7 @@ def _move_or_pack(path: str, output: str) -> None:
 
 
 def _publish(work: str, folder: str, names: Sequence[str]) -> None:
-    """The record goes first and comes last: where there is one, all it speaks of is there."""
+    """The record is removed first and written last: where there is one, all files that it names are there."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(os.path.join(folder, NAME))
     for name in [*names, NAME]:

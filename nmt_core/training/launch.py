@@ -1,6 +1,6 @@
 """How the processes of a run come together: those that the first one starts, or those that ``torchrun`` has started.
 
-Where the first one starts them, it waits for them, ends them, and tells what ended one before its time.
+Where the first one starts them, it waits for them, ends them, and reports why one ended early.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this is the process that measures, saves and speaks."""
+        """Whether this is the process that validates, saves and reports."""
         return self.rank == 0
 
     def share(self, count: int) -> range:

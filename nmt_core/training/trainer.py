@@ -2,7 +2,7 @@
 
 The order of the minibatches depends on seed and epoch alone and every random number comes from a
 saved generator, so a run that was interrupted and resumed ends with the same parameters as one that
-was not. All processes of a run do the same here; the first one measures, saves and speaks.
+was not. All processes of a run do the same here; the first one validates, saves and reports.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ class Trainer:
     def _finish(self, history: Sequence[Validation]) -> Validation:
         """Try the average of the last snapshots, and leave the better model in the folder.
 
-        The run itself stands where it stood, so that it goes on from here as if nothing had been averaged.
+        The state of the run is not changed, so that it goes on as if nothing had been averaged.
         """
         updates = self.snapshots.last(history)
         if len(updates) > 1:

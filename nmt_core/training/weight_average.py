@@ -2,8 +2,8 @@
 
     a_1 = theta_1,    a_t = d_t a_(t-1) + (1 - d_t) theta_t,    d_t = min(d, (1 + t) / (10 + t))
 
-(the warm-up of the decay is TensorFlow's). The averages stand beside the moments of the optimiser, so that
-they are cut to a partition's words, saved and restored as these are.
+(the warm-up of the decay is TensorFlow's). The averages are kept with the moments of the optimiser, so that
+they are cut to a partition's words, saved and restored like these.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class WeightAverage:
             yield
 
     def _updated(self) -> list[nn.Parameter]:
-        """What the optimiser has updated; where it keeps moments, it wants to be the first to do so."""
+        """What the optimiser has updated; where it keeps moments, it must be the first to create the state."""
         stateless = isinstance(self._optimizer, torch.optim.SGD)
         return [p for p in self._all() if self._optimizer.state[p] or (stateless and p.requires_grad)]
 

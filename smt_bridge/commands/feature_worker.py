@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestList
     from smt_bridge.jobs.parts import Piece
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
-_LOOKED_AT = 500  # lines that tell whether words have factors
+_LOOKED_AT = 500  # lines by which factors are recognised
 
 
 class FeatureWorker:

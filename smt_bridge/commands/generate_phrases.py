@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 NAME = "generate-phrases"
 HELP = "make a phrase table of what a model proposes"
 _SIDECAR = ".json"
-_LOOKED_AT = 500  # lines that tell whether words have factors
+_LOOKED_AT = 500  # lines by which factors are recognised
 _BEAM, _NBEST = 12, 10
 _EXAMPLE = """examples:
   smt-bridge generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz

@@ -172,7 +172,7 @@ def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger
 def _write_constraints(
     stream: IO[bytes], sentence: int, merger: Merger, name: str, groups: Mapping[str, NbestList]
 ) -> None:
-    """`id TAB text` of what the list lacks; Moses wants a line for every id, so one that is there where none lacks."""
+    """`id TAB text` of what the list lacks; Moses needs a line for every id, with or without anything missing."""
     from smt_bridge.merging import distinct_text
 
     texts = merger.missing(name, groups)

@@ -55,7 +55,7 @@ Engine = Callable[[Callable[[int], Any], int], "Workers[Any, Any]"]
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
-    """Where the options want the work to be done. Raises ConfigError for options that contradict one another."""
+    """Where the work is to be done, by the options. Raises ConfigError for options that contradict one another."""
     gpus, address = args.gpus_per_job, args.ray_address or os.environ.get("RAY_ADDRESS")
     if args.engine == "ray" and not 0.0 <= gpus < float("inf"):
         raise ConfigError(f"--gpus-per-job {gpus}: expected a number from 0 on")

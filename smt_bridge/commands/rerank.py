@@ -199,7 +199,7 @@ def _remark_on_reference(args: argparse.Namespace, path: str, text: Sequence[str
 def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
-    """The same lists; at their end, say what speaks against them."""
+    """The same lists; at their end, warnings about them."""
     from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, looks_unrelated, sampled_pair
 
     samples: list[SampledPair] = []

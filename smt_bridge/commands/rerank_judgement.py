@@ -84,7 +84,7 @@ def _reach(choices: Choices, setting: Setting) -> tuple[Oracle | None, Chance | 
 def known_by_vocabulary(paths: Sequence[str], setting: Setting, language: str | None) -> Part:
     """The sentences whose words are all in the vocabularies of source and target.
 
-    The first reference speaks for the target; plain text of a ``language`` is tokenised for this.
+    The first reference stands for the target; plain text of a ``language`` is tokenised for this.
     """
     from nmt_core.files import read_text_lines
     from smt_bridge.formats.nbest import words_as_text

@@ -190,9 +190,9 @@ def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second:
     from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
 
     known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
-    strange = [name for name in columns if name not in known]
-    if strange:
-        raise ConfigError(f"--merge: what a generated pair has in column {strange[0]} of {table} is not known")
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise ConfigError(f"--merge: what a generated pair has in column {unknown[0]} of {table} is not known")
     if list(second) != [DIRECT, REVERSE]:
         raise ConfigError(f"--merge: {args.second} has no p(source|target); generate it with --reverse-scorer")
     if _source_factors(args.second) > 1:
@@ -231,7 +231,7 @@ def _with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) 
 
 
 def _added_columns(table: str, added: int | None) -> list[str]:
-    """The names of the added columns; WiringError when the record beside the table speaks of another number."""
+    """The names of the added columns; WiringError when the record beside the table has another number."""
     from smt_bridge.errors import FormatError, WiringError
 
     if added is not None and added < 1:

@@ -43,7 +43,7 @@ class HybridTranslator:
         try:
             neural = self._neural.nbest(texts)
             phrase_based = other.result()
-        except BaseException:  # Ctrl-C above all: nobody waits for Moses any more
+        except BaseException:  # Ctrl-C above all: the answer of Moses is not needed any more
             other.stop()
             raise
         groups = [lists_of(number, *lists) for number, lists in enumerate(zip(phrase_based, neural, strict=True))]

@@ -15,7 +15,7 @@ from smt_bridge.formats.weights import read_all_weights
 
 
 def text_tables(ini: MosesIni) -> list[str]:
-    """The phrase tables that can be read: text, with their lines as the decoder wants them."""
+    """The phrase tables that can be read: text, with their lines as the decoder reads them."""
     text = {feature.name for feature in ini.features if feature.facts.role == "text"}
     return [option.found or option.path for option in ini.paths if option.name in text and option.key == "path"]
 

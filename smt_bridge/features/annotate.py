@@ -65,7 +65,7 @@ def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], 
 
 
 def _with_phrases(candidates: Candidates, group: NbestList, *, path: str) -> Candidates:
-    """The phrase pairs as the marks of the list tell them."""
+    """The phrase pairs, read from the marks of the list."""
     phrases = []
     for entry in group.entries:
         try:
@@ -76,7 +76,7 @@ def _with_phrases(candidates: Candidates, group: NbestList, *, path: str) -> Can
 
 
 def _computed(feature: Feature, groups: Sequence[Candidates]) -> list[list[tuple[float, ...]]]:
-    """A feature's numbers, counted: features may be anybody's."""
+    """A feature's numbers, counted: features may be those of other packages."""
     table = feature.compute(groups)
     expected = [len(group.hypotheses) for group in groups]
     if [len(rows) for rows in table] != expected:

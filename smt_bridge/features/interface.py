@@ -46,5 +46,5 @@ class Feature(Protocol):
 
 
 def reads_phrases(feature: Feature) -> bool:
-    """Whether a feature needs ``Candidates.phrases``, which not every list tells; other packages' need not say."""
+    """Whether a feature needs ``Candidates.phrases``, which not every list has; those of other packages may not say."""
     return bool(getattr(feature, "reads_phrases", False))

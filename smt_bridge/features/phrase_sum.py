@@ -1,7 +1,7 @@
 """The neural feature of Cho et al. 2014 as it is in the decoder: a sum over the phrase pairs a hypothesis was made of.
 
 In section 3.1 there the score of a phrase pair is one more column of the phrase table, so a hypothesis has the sum of
-ln p over the pairs it used. On lists that tell the pairs this column can be tuned without decoding again. A word that
+ln p over the pairs it used. On lists that mark the pairs this column can be tuned without decoding again. A word that
 Moses copied because its table does not know it is scored like any other pair; the decoder counts 0 for it.
 """
 

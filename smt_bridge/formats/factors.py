@@ -15,7 +15,7 @@ from nmt_core.errors import ConfigError
 from smt_bridge.fields import split_tokens
 
 _BAR = b"|"
-_FEWEST_WORDS = 3  # before they are believed to have factors
+_FEWEST_WORDS = 3  # before the check for factors counts
 
 
 class Factors(NamedTuple):

@@ -38,7 +38,7 @@ class SampledPair(NamedTuple):
 
 
 def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
-    """What the check wants to know of one list."""
+    """What the check reads of one list."""
     text = words_as_text(source) if isinstance(source, bytes) else source
     for field in entry.fields[2:]:
         if _ALIGNMENT.fullmatch(field):
@@ -47,7 +47,7 @@ def sampled_pair(source: bytes | str, entry: NbestEntry) -> SampledPair:
 
 
 def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> str | None:
-    """Why the hypotheses cannot be translations of these sources, in a few words; None where nothing speaks for it.
+    """Why the hypotheses cannot be translations of these sources, in a few words; None where there is no sign of it.
 
     ``text`` is what messages call the sources: references can be looked at in the same way.
     """

@@ -1,6 +1,6 @@
 r"""One hypothesis of an n-best list, whatever wrote it, and how it is written back.
 
-An entry keeps the fields of its line as they stood, so that what nobody understood survives byte for byte.
+An entry keeps the fields of its line as they were, so that unknown ones are written back byte for byte.
 Lists that are not in the style of Moses are read into the same fields (``nbest_dialects``); lines of JSON
 stay lines of JSON.
 """

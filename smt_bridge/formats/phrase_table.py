@@ -49,7 +49,7 @@ _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
 FLOOR = 1e-43
 """The least probability we write: Moses' own floor of -100 for logarithms does not reach it (ln 1e-43 = -99.01)."""
-_LOOKED_AT = 100  # lines that tell what kind of table it is
+_LOOKED_AT = 100  # lines by which the kind of table is recognised
 
 _BAR, _NEWLINE = b"|\n"
 

@@ -15,7 +15,7 @@ _LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 SOURCE, TARGET, SCORES = 0, 1, 2
 FIELDS = 4  # source, target, scores, and the rest of the line as one
-_FEWEST_LINES = 5  # of orientations, before they are believed to be such
+_FEWEST_LINES = 5  # of orientations, before a table counts as one of reordering
 _ROUNDING = 0.01  # of probabilities with six digits
 Row = list[bytes]
 """Source, target, scores and, where the line goes on, the rest; joined by ``SEPARATOR`` they are the line."""

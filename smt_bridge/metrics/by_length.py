@@ -1,6 +1,6 @@
 """Scores of parts of a test set: by sentence length, and of the sentences without unknown words.
 
-Bahdanau, Cho and Bengio (2015) show with the first (their Figure 2) how a model fares with long sentences, and with
+Bahdanau, Cho and Bengio (2015) show with the first (their Figure 2) how good a model is on long sentences, and with
 the second (their Table 1, "No UNK") what it can do when its vocabulary is large enough.
 """
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads of hybrids: how their Moses fares, and what was translated without it."""
+"""Prometheus metrics of hybrids: the state of their Moses, and what was translated without it."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Integers = npt.NDArray[np.intp]
 class Corners(NamedTuple):
     """Where the best entry of a list changes: at ``at`` from ``before`` to ``after``; (E,) each.
 
-    ``group`` tells whose corner it is; ``before`` and ``after`` are entries of that group's list.
+    ``group`` is the list; ``before`` and ``after`` are entries of that group's list.
     """
 
     group: Integers

@@ -1,4 +1,4 @@
-"""N-best lists as arrays, the form in which tuners want them.
+"""N-best lists as arrays, which tuners work on.
 
 Shapes: D dense feature columns, K sparse ones, S sentences, L entries of the longest list. Shorter lists are
 padded; padding has a feature score of minus infinity (``padding``) and can never win.
@@ -94,7 +94,7 @@ class NbestPool(NamedTuple):
         )
 
     def varying(self) -> npt.NDArray[np.bool_]:
-        """Which columns (D + K,) tell hypotheses of one sentence apart at all."""
+        """Which columns (D + K,) differ between hypotheses of one sentence."""
         real = np.isfinite(self.padding)
         first = self.features[:, :, :1]
         dense = ((self.features != first) & real).any(axis=(1, 2))

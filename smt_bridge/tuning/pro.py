@@ -1,4 +1,4 @@
-"""Tuning as ranking (Hopkins and May 2011): a classifier that tells the better of two hypotheses.
+"""Tuning as ranking (Hopkins and May 2011): a classifier of which of two hypotheses is better.
 
 For every sentence ``SAMPLED`` pairs are drawn; those whose sentence scores differ by at least
 ``DIFFERENCE`` are candidates, and the ``KEPT`` with the largest difference become examples, in both

@@ -1,4 +1,4 @@
-"""Forward selection of features: as many as the development set can tell apart, found by cross-validation.
+"""Forward selection of features: those that held-out sentences gain from, found by cross-validation.
 
 A thousand sentences cannot set thirty weights: each more raises the score of what is tuned on and, from some
 point, lowers that of other sentences. Selection begins with one feature and adds, one at a time, the feature
@@ -88,7 +88,7 @@ def select_features(
 
 
 def _varying(pool: NbestPool) -> list[str]:
-    """The names of the dense columns that tell hypotheses apart."""
+    """The names of the dense columns that differ between hypotheses."""
     varying = pool.varying()
     return [column.name for place, column in enumerate(pool.columns[: pool.dense]) if varying[place]]
 

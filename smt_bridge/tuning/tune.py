@@ -1,4 +1,4 @@
-"""From a pool to weights: which tuner, how many seeds, what came of them, and whether it would hold elsewhere."""
+"""From a pool to weights: tuner, seeds, their results, and how well they generalise (cross-validation)."""
 
 from __future__ import annotations
 
