@@ -19,7 +19,8 @@ OTHERS = {
     "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
-    "benchmarks/": {"--cores", "--sizes", "--sentences"},
+    "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
+    "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
