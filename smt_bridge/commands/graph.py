@@ -1,11 +1,10 @@
-"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, and smaller graphs."""
+"""`smt-bridge graph`: what Moses searched, beyond its n-best lists: longer lists, smaller graphs, oracles."""
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, ClassVar
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
@@ -16,12 +15,15 @@ if TYPE_CHECKING:
     from smt_bridge.formats.phrase_graph import PhraseGraph
 
 NAME = "graph"
-HELP = "n-best lists of Moses' search graphs, and smaller graphs"
+HELP = "n-best lists, oracles and n-gram posteriors of Moses' search graphs, and smaller graphs"
+_MOST_WORDS = 9  # of an n-gram
 _EXAMPLE = """examples:
   moses -f moses.ini -output-search-graph-hypergraph true gz graphs < test.tok.en
   smt-bridge graph nbest graphs --ini moses.ini --nbest 1000 | gzip > test.nbest1000.gz
   smt-bridge graph prune graphs --ini moses.ini --gap 1 | gzip > small.gz
   smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
+  smt-bridge graph oracle small.gz --ini moses.ini --reference test.tok.fr > oracle.tok.fr
+  smt-bridge graph posteriors small.gz --ini moses.ini --scale 5 --order 2 > bigrams
 
 GRAPHS is the folder or a file of -output-search-graph-hypergraph, or the file of -output-search-graph-extended (also
 as -osgx); '-' is standard input. What comes out goes to standard output, in the order of the graphs. moses.ini is that
@@ -31,7 +33,7 @@ of the run: it says which features there are. See docs/graphs.md."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the uses and their options."""
     parser.epilog = _EXAMPLE
-    uses = parser.add_subparsers(dest="use", required=True, metavar="nbest|prune")
+    uses = parser.add_subparsers(dest="use", required=True, metavar="nbest|prune|oracle|posteriors")
     nbest = uses.add_parser("nbest", help="the best distinct translations of every graph, as an n-best list of Moses")
     nbest.add_argument("--nbest", type=int, default=100, metavar="N", help="so many of a sentence (%(default)s)")
     prune = uses.add_parser("prune", help="the same graphs without the arcs that only bad paths use")
@@ -45,10 +47,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rules.add_argument(
         "--posterior", type=float, metavar="P", help="keep arcs that at least this share of the paths' weight uses"
     )
-    prune.add_argument(
-        "--scale", type=float, default=1.0, metavar="A", help="a path weighs exp(A times its total) (%(default)s)"
+    oracle = uses.add_parser("oracle", help="of every graph a translation that is most like the reference")
+    oracle.add_argument("--reference", type=InputFile, required=True, metavar="FILE", help="a line for every sentence")
+    oracle.add_argument(
+        "--beam", type=int, default=20, metavar="K", help="hypotheses followed at each place of a graph (%(default)s)"
     )
-    for use in (nbest, prune):
+    posteriors = uses.add_parser("posteriors", help="how likely n-grams are to be in the translation")
+    posteriors.add_argument("--order", type=int, default=4, metavar="N", help="up to so many words (%(default)s)")
+    posteriors.add_argument(
+        "--minimum", type=float, default=0.001, metavar="P", help="leave out what is less likely (%(default)s)"
+    )
+    for use in (prune, posteriors):
+        use.add_argument(
+            "--scale", type=float, default=1.0, metavar="A", help="a path weighs exp(A times its total) (%(default)s)"
+        )
+    for use in (nbest, prune, oracle, posteriors):
         _add_input(use)
 
 
@@ -67,51 +80,154 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.formats.search_graph import read_graphs
 
     _check(args)
-    if (args.graphs, args.ini, args.weights).count("-") > 1:
-        raise ConfigError("only one of the inputs can be standard input")
     features = read_graph_features(args.ini, args.weights)
-    work = {"nbest": _list, "prune": _smaller}[args.use]
-    counts = Counter[str]()
+    work = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors}[args.use]
     with open_output("-") as stream:
-        for graph in read_graphs(args.graphs, features):
-            lines, what = work(graph, features, args)
-            stream.write(b"".join(lines))
+        for part in work(args, features, read_graphs(args.graphs, features)):
+            stream.write(part)
             stream.flush()
-            counts += Counter({"graphs": 1, "arcs": graph.arcs, **what})
-    say(f"{NAME} {args.use}: " + ", ".join(f"{number:,} {what}" for what, number in counts.items()))
     return 0
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.use == "nbest" and args.nbest < 1:
-        raise ConfigError("--nbest must be at least 1")
-    for name in ("gap", "arcs_per_word", "posterior", "scale"):
+    inputs = [getattr(args, name, None) for name in ("graphs", "ini", "weights", "reference")]
+    if inputs.count("-") > 1:
+        raise ConfigError("only one of the inputs can be standard input")
+    for name in ("nbest", "beam"):
+        if getattr(args, name, 1) < 1:
+            raise ConfigError(f"--{name} must be at least 1")
+    for name in ("gap", "arcs_per_word", "posterior", "scale", "minimum"):
         value = getattr(args, name, None)
         if value is not None and not 0.0 <= value < float("inf"):
             raise ConfigError(f"--{name.replace('_', '-')} must be a number from 0 on")
+    if not 1 <= getattr(args, "order", 1) <= _MOST_WORDS:
+        raise ConfigError(f"--order must be from 1 to {_MOST_WORDS}")
 
 
-Made = tuple[Iterable[bytes], dict[str, int]]  # what is written for a graph, and what is counted beside
-
-
-def _list(graph: PhraseGraph, features: GraphFeatures, args: argparse.Namespace) -> Made:
+def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     from smt_bridge.graphs.best_strings import best_strings
     from smt_bridge.graphs.nbest_lines import nbest_lines
 
-    found = best_strings(graph, features.scores(graph), args.nbest)
-    counts = {"translations": len(found), "without any": int(not found)}
-    return nbest_lines(graph, found, features), counts
+    counts = _Counts()
+    for graph in graphs:
+        found = best_strings(graph, features.scores(graph), args.nbest)
+        counts.add(graph, translations=len(found), without=not found)
+        yield b"".join(nbest_lines(graph, found, features))
+    counts.tell(args)
 
 
-def _smaller(graph: PhraseGraph, features: GraphFeatures, args: argparse.Namespace) -> Made:
+def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     from smt_bridge.formats.search_graph import format_graph
     from smt_bridge.graphs import pruning
 
-    scores_E = features.scores(graph)
-    if args.gap is not None:
-        kept = pruning.within_gap(graph, scores_E, args.gap)
-    elif args.arcs_per_word is not None:
-        kept = pruning.per_word(graph, scores_E, args.arcs_per_word)
-    else:
-        kept = pruning.likely(graph, scores_E, args.posterior, args.scale)
-    return [format_graph(kept)], {"kept": kept.arcs}
+    counts = _Counts()
+    for graph in graphs:
+        scores_E = features.scores(graph)
+        if args.gap is not None:
+            kept = pruning.within_gap(graph, scores_E, args.gap)
+        elif args.arcs_per_word is not None:
+            kept = pruning.per_word(graph, scores_E, args.arcs_per_word)
+        else:
+            kept = pruning.likely(graph, scores_E, args.posterior, args.scale)
+        counts.add(graph, kept=kept.arcs)
+        yield format_graph(kept)
+    counts.tell(args)
+
+
+def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
+    import numpy as np
+
+    from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.graphs.oracle import oracle_string
+    from smt_bridge.graphs.word_graph import word_graph
+    from smt_bridge.metrics.bleu import COLUMNS, References, bleu
+
+    counts, sums = _Counts(), np.zeros(COLUMNS, np.int64)
+    for reference, graph in _beside_references(args, graphs):
+        found = None
+        if graph is not None:
+            found = oracle_string(word_graph(graph, features.scores(graph)), reference, args.beam)
+            counts.add(graph, references=found == reference, without=found is None)
+        text = b" ".join(found or ())
+        yield text + b"\n"
+        known = References([words_as_text(b" ".join(reference))], str)
+        sums += known.statistics([words_as_text(text)])[0]
+    counts.tell(args, f"; BLEU of these is {float(bleu(sums)):.2f}, a lower bound of the graphs' oracle")
+
+
+def _beside_references(
+    args: argparse.Namespace, graphs: Iterable[PhraseGraph]
+) -> Iterator[tuple[tuple[bytes, ...], PhraseGraph | None]]:
+    """The words of every reference, and the graph of the sentence where there is one."""
+    from nmt_core.files import read_lines
+    from smt_bridge.errors import FormatError
+    from smt_bridge.fields import split_tokens
+
+    waiting = iter(graphs)
+    graph = next(waiting, None)
+    lines = 0
+    for line, text in enumerate(read_lines(args.reference)):
+        lines = line + 1
+        reference = tuple(split_tokens(text.removesuffix(b"\r")))
+        if graph is None or graph.sentence != line:
+            yield reference, None
+            continue
+        yield reference, graph
+        graph = next(waiting, None)
+        if graph is not None and graph.sentence <= line:
+            problem = f"sentence {graph.sentence} comes after {line}; expected ascending ids"
+            raise FormatError(args.graphs, problem, line=graph.line)
+    if graph is not None:
+        problem = f"has a graph of sentence {graph.sentence} but {args.reference} has only {lines} lines"
+        raise FormatError(args.graphs, f"{problem} (ids begin at 0)", line=graph.line)
+
+
+def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.graphs.ngram_posteriors import TooLarge, ngram_posteriors
+    from smt_bridge.graphs.word_graph import word_graph
+
+    counts = _Counts()
+    for graph in graphs:
+        words = word_graph(graph, features.scores(graph))
+        try:
+            found = ngram_posteriors(words, scale=args.scale, order=args.order)
+        except TooLarge:
+            problem = f"the graph of sentence {graph.sentence} is too large for n-grams of {args.order} words"
+            message = f"{problem}; make it smaller first with `smt-bridge graph prune --gap 1`"
+            raise FormatError(args.graphs, message, line=graph.line) from None
+        kept = [(len(ngram), -p, ngram) for ngram, p in found.items() if p >= args.minimum]
+        counts.add(graph, ngrams=len(kept), without=not found)
+        lines = [b"%d ||| %b ||| %.6g\n" % (graph.sentence, b" ".join(ngram), -p) for _, p, ngram in sorted(kept)]
+        yield b"".join(lines)
+    counts.tell(args)
+
+
+class _Counts:
+    """What is told on stderr in the end."""
+
+    _NAMES: ClassVar = {
+        "translations": "translations",
+        "kept": "arcs kept",
+        "references": "references inside",
+        "ngrams": "n-grams",
+        "without": "without a translation",
+    }
+
+    def __init__(self) -> None:
+        self._graphs = self._arcs = 0
+        self._more: dict[str, int] = {}
+
+    def add(self, graph: PhraseGraph, **more: int) -> None:
+        """Count a graph."""
+        self._graphs += 1
+        self._arcs += graph.arcs
+        for name, number in more.items():
+            self._more[name] = self._more.get(name, 0) + number
+
+    def tell(self, args: argparse.Namespace, behind: str = "") -> None:
+        """Say it."""
+        more = [f"{number:,} {self._NAMES[name]}" for name, number in self._more.items() if number or name != "without"]
+        say(f"{NAME} {args.use}: " + ", ".join([f"{self._graphs:,} graphs", f"{self._arcs:,} arcs", *more]) + behind)

@@ -33,12 +33,12 @@ _ROOT = re.compile(rb"([0-9]{1,15}) hyp=0 stack=0 forward=(-?[0-9]{1,15}) fscore
 _ARC = re.compile(
     rb"^[0-9]+ hyp=([0-9]{1,15}) stack=([0-9]{1,9}) back=([0-9]{1,15}) score=[^ \n]* transition=([^ \n]*)"
     rb" (?:recombined=([0-9]{1,15}) )?forward=(-1|[0-9]+) fscore=[^ \n]* covered=[0-9]+-[0-9]+"
-    rb' scores="core=\(([^)\n]*)\) ?([^"\n]*)" out="([^\n|]*)\|([^\n|]*)"[ \r]*$',
+    rb' scores="core=\(([^)\n]*)\) ?([^"\n]*)" out="[^\n|]*\|([^\n|]*)"[ \r]*$',
     re.MULTILINE,
 )
-_HYP, _STACK, _BACK, _TRANSITION, _RECOMBINED, _FORWARD, _CORE, _SPARSE, _, _TARGET = range(10)
+_HYP, _STACK, _BACK, _TRANSITION, _RECOMBINED, _FORWARD, _CORE, _SPARSE, _TARGET = range(9)
 _DECIMALS = 3
-_COMMA = ord(",")
+_COMMA, _BLANK = b", "
 _ROUNDING = 0.0005
 _SLACK = 1e-6  # of the decoder's single precision, for each unit of what is added up
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -183,25 +183,36 @@ def _sparse(rows: Sequence[bytes], path: str, first: int) -> dict[int, dict[str,
 
 def _nodes(rows: Sequence[_Row], root_is_complete: bool, path: str, first: int) -> tuple[int, Ints, Ints]:
     """The number of nodes, and beginnings and ends of the arcs, those to the end behind the others."""
-    hypotheses = [int(row[_RECOMBINED] or row[_HYP]) for row in rows]
-    stacks = {0: 0}
-    complete = {0: None} if root_is_complete else {}
-    for row, hypothesis in zip(rows, hypotheses, strict=True):
-        stacks[hypothesis] = int(row[_STACK])
-        if row[_FORWARD] == b"-1":
-            complete[hypothesis] = None
-    places = {hypothesis: place for place, hypothesis in enumerate(sorted(stacks, key=lambda one: (stacks[one], one)))}
-    starts = []
-    for number, (row, hypothesis) in enumerate(zip(rows, hypotheses, strict=True), first):
-        back = int(row[_BACK])
-        if back not in places or stacks[back] >= stacks[hypothesis]:
-            problem = f"comes from hypothesis {back}, of which no earlier stack has a line; is the file complete?"
-            raise FormatError(path, problem, line=number)
-        starts.append(places[back])
-    end = len(places)
-    starts += [places[hypothesis] for hypothesis in complete]
-    ends = [places[hypothesis] for hypothesis in hypotheses] + [end] * len(complete)
-    return end + 1, np.array(starts, np.int64), np.array(ends, np.int64)
+    hypotheses = _whole_numbers([row[_RECOMBINED] or row[_HYP] for row in rows])
+    backs, stacks_E = (_whole_numbers([row[column] for row in rows]) for column in (_BACK, _STACK))
+    numbers, nodes_E = np.unique(np.append(hypotheses, 0), return_inverse=True)
+    stacks = np.zeros(len(numbers), np.int64)
+    stacks[nodes_E[:-1]] = stacks_E
+    stacks[0] = 0  # of hypothesis 0, where all begins
+    places = np.empty(len(numbers), np.int64)
+    places[np.lexsort((numbers, stacks))] = np.arange(len(numbers))
+    backs_E = np.minimum(np.searchsorted(numbers, backs), len(numbers) - 1)
+    wrong = np.flatnonzero((numbers[backs_E] != backs) | (stacks[backs_E] >= stacks[nodes_E[:-1]]))
+    if wrong.size:
+        problem = (
+            f"comes from hypothesis {backs[wrong[0]]}, of which no earlier stack has a line; is the file complete?"
+        )
+        raise FormatError(path, problem, line=first + int(wrong[0]))
+    complete = np.array([row[_FORWARD] == b"-1" for row in rows] + [root_is_complete])
+    last = np.unique(places[nodes_E[complete]])
+    starts = np.concatenate([places[backs_E], last])
+    ends = np.concatenate([places[nodes_E[:-1]], np.full(len(last), len(numbers))])
+    return len(numbers) + 1, starts, ends
+
+
+def _whole_numbers(tokens: Sequence[bytes]) -> Ints:
+    joined = b" ".join(tokens)
+    borders = np.flatnonzero(np.frombuffer(joined, np.uint8) == _BLANK)
+    begins, ends = np.append(0, borders + 1), np.append(borders, len(joined))
+    found = fixed_numbers(np.frombuffer(joined, np.uint8), begins, ends, decimals=0) if tokens else np.zeros(0)
+    if found is None:
+        raise AssertionError("digits are what the pattern lets through")
+    return found.astype(np.int64)
 
 
 def _check_totals(graph: PhraseGraph, transitions: Floats, features: GraphFeatures, path: str) -> None:

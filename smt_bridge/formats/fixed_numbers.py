@@ -7,10 +7,13 @@ import numpy.typing as npt
 
 _ZERO, _POINT, _MINUS = b"0.-"
 _MOST_DIGITS = 15  # which a float holds
+_AT_ONCE = 8192  # numbers, so that what is computed of them stays in the processor's cache
+
+Places = npt.NDArray[np.int64]
 
 
 def fixed_numbers(
-    octets: npt.NDArray[np.uint8], begins: npt.NDArray[np.int64], ends: npt.NDArray[np.int64], *, decimals: int
+    octets: npt.NDArray[np.uint8], begins: Places, ends: Places, *, decimals: int
 ) -> npt.NDArray[np.float64] | None:
     r"""The numbers in ``octets[begin:end]``, of any shape; None where one is not ``-12.345`` with so many decimals.
 
@@ -19,8 +22,18 @@ def fixed_numbers(
     >>> fixed_numbers(np.frombuffer(b"-12.50 0.25", np.uint8), np.array([0, 7]), np.array([6, 11]), decimals=2)
     array([-12.5 ,   0.25])
     """
-    if not begins.size:
-        return np.zeros(begins.shape)
+    numbers = np.empty(begins.size)
+    flat_begins, flat_ends = begins.ravel(), ends.ravel()
+    for first in range(0, begins.size, _AT_ONCE):
+        part = slice(first, first + _AT_ONCE)
+        found = _read(octets, flat_begins[part], flat_ends[part], decimals)
+        if found is None:
+            return None
+        numbers[part] = found
+    return numbers.reshape(begins.shape)
+
+
+def _read(octets: npt.NDArray[np.uint8], begins: Places, ends: Places, decimals: int) -> npt.NDArray[np.float64] | None:
     if (begins >= ends).any():
         return None
     negative = octets[begins] == _MINUS

@@ -93,6 +93,14 @@ def bleu(statistics: npt.ArrayLike) -> npt.NDArray[np.float64]:
     return np.where(matches.any(axis=-1), scores, 0.0)
 
 
+def sentence_bleu(rows: Counts) -> npt.NDArray[np.float64]:
+    """BLEU in 0..100 of each row, one added to matches and totals of the orders above the first (Lin and Och 2004)."""
+    smoothed = rows.astype(np.float64)
+    smoothed[..., 1:ORDER] += 1
+    smoothed[..., ORDER + 1 : 2 * ORDER] += 1
+    return bleu(smoothed)
+
+
 def _smoothed(matches: npt.NDArray[np.float64], totals: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Precisions; the k-th order without a match counts as 2^-k matches."""
     missing = matches == 0

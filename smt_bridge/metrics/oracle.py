@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, Counts, bleu
+from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, Counts, bleu, sentence_bleu
 
 _DRAWS = 1000
 _SEED = 12345  # as sacrebleu's tests
@@ -55,7 +55,7 @@ def oracle(statistics: Sequence[Counts], missing: npt.ArrayLike | None = None) -
 def _beginnings(statistics: Sequence[Counts]) -> list[list[int]]:
     """By smoothed BLEU of the sentence (Lin and Och 2004), by matches, by recall of words, and the list's own first."""
     return [
-        [_best(_sentence_bleu(rows)) for rows in statistics],
+        [_best(sentence_bleu(rows)) for rows in statistics],
         [_best(rows[:, :ORDER].sum(axis=1)) for rows in statistics],
         [_best(rows[:, 0] / np.maximum(rows[:, REFERENCE_LENGTH], 1)) for rows in statistics],
         [0 if len(rows) else -1 for rows in statistics],
@@ -64,15 +64,6 @@ def _beginnings(statistics: Sequence[Counts]) -> list[list[int]]:
 
 def _best(scores: npt.NDArray[np.float64]) -> int:
     return int(scores.argmax()) if len(scores) else -1
-
-
-def _sentence_bleu(rows: Counts) -> npt.NDArray[np.float64]:
-    """BLEU with one added to matches and totals of the orders above the first."""
-    smoothed = rows.astype(np.float64)
-    smoothed[:, 1:ORDER] += 1
-    smoothed[:, ORDER + 1 : 2 * ORDER] += 1
-    scores: npt.NDArray[np.float64] = bleu(smoothed)
-    return scores
 
 
 def _climb(statistics: Sequence[Counts], base: Counts, start: Sequence[int]) -> Oracle:

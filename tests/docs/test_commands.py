@@ -24,7 +24,7 @@ OTHERS = {
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
-USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune")}
+USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune", "oracle", "posteriors")}
 
 
 def written() -> Iterator[tuple[str, Command]]:

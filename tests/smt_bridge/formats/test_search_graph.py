@@ -153,6 +153,7 @@ CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a 
         (f"# sentence x\n{HYPERGRAPH}", "graphs:1: expected `# sentence ID`"),
         (EXTENDED.replace("stack=0", "stack=1", 1), "graphs:1: expected `ID hyp=0 stack=0"),
         (EXTENDED.replace("back=0", "back=77", 1), "graphs:2: comes from hypothesis 77"),
+        (EXTENDED.replace("hyp=1 ", "hyp=0 "), "comes from hypothesis"),
         (EXTENDED.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
         (EXTENDED.replace("wort|", "wort|NN|", 1), "graphs:2: has several factors.*hypergraph"),
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", EXTENDED), "graphs:2: .*-output-search-graph-extended"),
