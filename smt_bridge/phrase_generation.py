@@ -16,48 +16,20 @@ bytes. What a source gets depends on nothing but the source, the table's lines o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import NamedTuple, TypeVar
-
-from isal.isal_zlib import crc32
+from itertools import islice
+from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.escapes import escape, unescape
 from nmt_core.factors import factors_problem, factors_read
-from nmt_core.files import read_lines
 from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
 from smt_bridge.errors import BridgeError, FormatError
-from smt_bridge.fields import SEPARATOR, split_tokens, text_of
-from smt_bridge.formats.factors import look_factored, pick_factor
-from smt_bridge.formats.phrase_table import read_windows, split_window
-from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.fields import SEPARATOR, text_of
+from smt_bridge.formats.factors import pick_factor
 from smt_bridge.phrase_scoring import format_probability
-
-SOURCES_AT_ONCE = 1000
-_Item = TypeVar("_Item")
-
-
-class Source(NamedTuple):
-    """A source phrase, and the targets that a table has for it."""
-
-    phrase: bytes
-    targets: tuple[bytes, ...] = ()
-
-
-class Sources(NamedTuple):
-    """Consecutive sources of the input ``path``; ``first``, ``lines`` and ``crc`` say of which of its lines.
-
-    ``places`` are the lines where each begins, () for those of a text, where an n-gram may stand on many.
-    """
-
-    first: int
-    lines: int
-    crc: int
-    phrases: list[Source]
-    path: str = ""
-    places: Sequence[int] = ()
+from smt_bridge.phrase_sources import Source, Sources, is_writable
 
 
 class Rules(NamedTuple):
@@ -139,60 +111,6 @@ class _Pair(NamedTuple):
     reverse: float = 0.0
 
 
-def sources_of_table(path: str) -> Iterator[Sources]:
-    """The source phrases of a table with their targets. Raises FormatError."""
-    before = b""
-    for window in read_windows(path):
-        columns, lines = split_window(window), window.lines
-        starts = source_starts(window, columns.sources, before=before).tolist()
-        before = columns.sources[-1]
-        groups = list(pairwise([*starts, len(lines)]))
-        for part in _in_parts(groups):
-            begin, end = part[0][0], part[-1][1]
-            phrases = [
-                Source(columns.sources[first].strip(), tuple(target.strip() for target in columns.targets[first:last]))
-                for first, last in part
-            ]
-            places = [window.first + first for first, _ in part]
-            checked = crc32(b"\n".join(lines[begin:end]))
-            yield Sources(window.first + begin, end - begin, checked, phrases, path, places)
-
-
-def sources_of_text(
-    path: str, *, most_words: int, missing_from: str | None, factored: bool = False
-) -> Iterator[Sources]:
-    """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table.
-
-    Words with a bar, which Moses cannot read, are left out, unless it is between factors, which all words then have.
-    """
-    found: set[bytes] = set()
-    for line in read_lines(path):
-        words = split_tokens(line.removesuffix(b"\r"))
-        for length in range(1, most_words + 1):
-            found |= {b" ".join(words[place : place + length]) for place in range(len(words) - length + 1)}
-    if missing_from is not None:
-        for window in read_windows(missing_from):
-            found -= {source.strip() for source in split_window(window).sources}
-    first = 1
-    # as LC_ALL=C sort has the lines: what stands behind a phrase is a blank
-    factored = factored or look_factored(found)
-    readable = (phrase for phrase in found if _is_writable(phrase.replace(b"|", b"") if factored else phrase))
-    for part in _in_parts(sorted(readable, key=lambda phrase: phrase + b" |||")):
-        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part], path)
-        first += len(part)
-
-
-def _in_parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
-    items = iter(items)
-    while part := list(islice(items, SOURCES_AT_ONCE)):
-        yield part
-
-
-def _is_writable(phrase: bytes) -> bool:
-    """Whether Moses reads what is written: no bars, and no label such as [X] at the end."""
-    return b"|" not in phrase and not (phrase.endswith(b"]") and phrase.rsplit(b" ", 1)[-1].startswith(b"["))
-
-
 def generate_chunk(sources: Sources, generation: Generation) -> Generated:
     """The table's lines for these sources.
 
@@ -268,7 +186,7 @@ def _fitting(source: str, targets: Sequence[str], generation: Generation) -> tup
     kept = []
     for target in distinct:
         written, length = _written(target, generation), target.count(" ") + 1
-        if not _is_writable(written):
+        if not is_writable(written):
             unwritable += 1
         elif not shortest <= length <= longest:
             wrong_length += 1

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from smt_bridge.jobs.manifest import Shard
     from smt_bridge.jobs.parts import Piece
     from smt_bridge.jobs.run import Job
-    from smt_bridge.phrase_generation import Counts, Generation, Sources
+    from smt_bridge.phrase_generation import Counts, Generation
+    from smt_bridge.phrase_sources import Sources
     from smt_bridge.translators import GenerationOptions
 
 NAME = "generate-phrases"
@@ -185,7 +186,7 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
     """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.factors import look_factored
-    from smt_bridge.phrase_generation import sources_of_table, sources_of_text
+    from smt_bridge.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.scorers import source_factors
 
     if args.table is not None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import math
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from nmt_core.small_files import read_json
+from smt_bridge.commands.wire_tables import added_columns, columns_of_second, merge_tables, text_table, with_second
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
 
 NAME = "wire"
 HELP = "make the moses.ini that uses a rescored phrase table, or a second one"
-_SIDECAR = ".json"
-_LOOKED_AT = 500  # lines that tell whether words have factors
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """example:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -74,14 +71,14 @@ def run(args: argparse.Namespace) -> int:
     _check_outputs(args, ini)
     feature = ini.phrase_table(args.feature)
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
-    columns = [] if args.table is None else _added_columns(args.table, args.added)
+    columns = [] if args.table is None else added_columns(args.table, args.added)
     weights = _start_weights(columns, args.weights)
     if args.table is not None:
         _check_table(args.table, feature, len(columns))
-    second = None if args.second is None else _second(args.second)
+    second = None if args.second is None else columns_of_second(args.second)
     table = args.table
     if args.merge is not None:
-        _merge(args, _text_table(ini, feature) if table is None else table, columns, second or [])
+        merge_tables(args, text_table(ini, feature) if table is None else table, columns, second or [])
         table, weights = args.merge, [*weights, 0.0]
     edited = ini
     if table is not None:
@@ -91,7 +88,9 @@ def run(args: argparse.Namespace) -> int:
         remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
     remarks += _remarks(table, feature, weights) if table is not None else [_TUNING]
     if second is not None and args.merge is None:
-        edited, remark = _with_second(edited, feature, second, args, place)
+        edited, remark = with_second(
+            edited, feature, second, args, _placed(args.second, place), _start_weights(second, None)
+        )
         remarks.insert(0, remark)
     with open_output(args.output) as stream:
         stream.write(edited.content)
@@ -130,83 +129,6 @@ def _check_outputs(args: argparse.Namespace, ini: MosesIni) -> None:
         new_sidecar(args.merge)  # an older record goes when the table comes
 
 
-def _second(table: str) -> list[str]:
-    """The columns of a generated table, all of them recorded beside it."""
-    from nmt_core.files import read_lines
-    from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.formats.phrase_table_lines import count_scores
-
-    if not Path(table + _SIDECAR).is_file():
-        raise ConfigError(f"--second {table}: there is no {table}{_SIDECAR}, which generate-phrases writes beside it")
-    columns = _added_columns(table, None)
-    line = next(read_lines(table, as_it_is=True), None)
-    if line is None:
-        raise FormatError(table, "the table is empty: nothing was generated")
-    if count_scores(table, line) != len(columns):
-        raise WiringError(f"{table} has other scores than the {len(columns)} of {table}{_SIDECAR}; give it as --table")
-    return columns
-
-
-def _source_factors(table: str) -> int:
-    """How many factors each source word of a table has."""
-    from smt_bridge.formats.factors import factors_of, look_factored
-    from smt_bridge.formats.phrase_table import read_windows, split_window
-
-    sources = split_window(next(read_windows(table)).beginning(_LOOKED_AT)).sources
-    return factors_of(sources[0]) if look_factored(sources) else 1
-
-
-def _with_second(
-    ini: MosesIni, feature: Feature, columns: Sequence[str], args: argparse.Namespace, place: str | None
-) -> tuple[MosesIni, str]:
-    """The ini with the second table, and what is to be said."""
-    from smt_bridge.formats.second_table import with_second_table
-
-    limit = 20 if args.table_limit is None else args.table_limit
-    path, weights = _placed(args.second, place), _start_weights(columns, None)
-    factors = _source_factors(args.second)
-    edited, name = with_second_table(
-        ini, feature, path=path, weights=weights, limit=limit, backoff=args.backoff, source_factors=factors
-    )
-    asked = f"for unknown phrases of up to {args.backoff} words" if args.backoff else "always"
-    return edited, f"{name} is a second table with {len(columns)} scores and a decoding graph of its own, asked {asked}"
-
-
-def _text_table(ini: MosesIni, feature: Feature) -> str:
-    """The table's file as text."""
-    found = next(one for one in ini.paths if (one.line, one.key) == (feature.line, "path")).file
-    if found is None or feature.facts.role == "binary":
-        problem = "is binarised" if feature.facts.role == "binary" else "is not there"
-        raise ConfigError(f"--merge: the table of {feature.name} {problem}; give its text with --table and --added")
-    return found
-
-
-def _merge(args: argparse.Namespace, table: str, columns: Sequence[str], second: Sequence[str]) -> None:
-    """Write the merged table."""
-    from nmt_core.files import open_output
-    from smt_bridge.features.lexicon import Lexicon
-    from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
-    from smt_bridge.signature import new_sidecar
-    from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
-
-    known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
-    unknown = [name for name in columns if name not in known]
-    if unknown:
-        raise ConfigError(f"--merge: what a generated pair has in column {unknown[0]} of {table} is not known")
-    if list(second) != [DIRECT, REVERSE]:
-        raise ConfigError(f"--merge: {args.second} has no p(source|target); generate it with --reverse-scorer")
-    if _source_factors(args.second) > 1:
-        raise ConfigError(f"--merge: the words of {args.second} have factors, which lexicons do not know")
-    generated = read_generated(args.second)
-    lexicons = Lexicons(Lexicon(args.lex_f2e), Lexicon(args.lex_e2f))
-    check_direction(generated, lexicons)
-    with open_output(args.merge) as stream:
-        for content in merged_lines(table, generated, [known[name] for name in columns], lexicons):
-            stream.write(content)
-        if (record := new_sidecar(args.merge)) is not None:
-            Path(record).unlink(missing_ok=True)
-
-
 def _placed(path: str, place: str | None) -> str:
     """The path as seen from the folder ``place``, or from everywhere."""
     return os.path.abspath(path) if place is None else os.path.relpath(path, place)
@@ -228,26 +150,6 @@ def _with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) 
     if place is not None:
         remarks.append(f"paths are relative: start Moses in {place}")
     return ini, remarks
-
-
-def _added_columns(table: str, added: int | None) -> list[str]:
-    """The names of the added columns; WiringError when the record beside the table has another number."""
-    from smt_bridge.errors import FormatError, WiringError
-
-    if added is not None and added < 1:
-        raise ConfigError("--added must be at least 1")
-    record = Path(table + _SIDECAR)
-    if not record.is_file():
-        if added is None:
-            raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
-        return ["p"] * added
-    try:
-        names = [str(name) for name in read_json(str(record))["added"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(str(record), "is not a record of rescore-table; delete it and give --added N") from error
-    if added not in (None, len(names)):
-        raise WiringError(f"--added is {added}, but {record} says that {len(names)} were added ({', '.join(names)})")
-    return names
 
 
 def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> list[float]:

@@ -83,7 +83,7 @@ def test_the_bytes_depend_on_no_block_and_no_part(
 ) -> None:
     options = ["--table", str(table), "--reverse-scorer", str(models / "reverse"), *how]
     generate(models, tmp_path / "one", *options)
-    monkeypatch.setattr("smt_bridge.phrase_generation.SOURCES_AT_ONCE", 2)
+    monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", 2)
     command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", str(tmp_path / "three"), "--quiet"]
     for shards in (["--shards", "3"], ["--shards", "1-2"], []):
         assert main([*command, "--jobs", "1", *options, *shards]) == 0

@@ -1,0 +1,93 @@
+"""The source phrases that targets are generated for: those of a phrase table, or the n-grams of a text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, pairwise
+from typing import NamedTuple, TypeVar
+
+from isal.isal_zlib import crc32
+
+from nmt_core.files import read_lines
+from smt_bridge.fields import split_tokens
+from smt_bridge.formats.factors import look_factored
+from smt_bridge.formats.phrase_table import read_windows, split_window
+from smt_bridge.formats.source_groups import source_starts
+
+SOURCES_AT_ONCE = 1000
+_Item = TypeVar("_Item")
+
+
+class Source(NamedTuple):
+    """A source phrase, and the targets that a table has for it."""
+
+    phrase: bytes
+    targets: tuple[bytes, ...] = ()
+
+
+class Sources(NamedTuple):
+    """Consecutive sources of the input ``path``; ``first``, ``lines`` and ``crc`` say of which of its lines.
+
+    ``places`` are the lines where each begins, () for those of a text, where an n-gram may stand on many.
+    """
+
+    first: int
+    lines: int
+    crc: int
+    phrases: list[Source]
+    path: str = ""
+    places: Sequence[int] = ()
+
+
+def sources_of_table(path: str) -> Iterator[Sources]:
+    """The source phrases of a table with their targets. Raises FormatError."""
+    before = b""
+    for window in read_windows(path):
+        columns, lines = split_window(window), window.lines
+        starts = source_starts(window, columns.sources, before=before).tolist()
+        before = columns.sources[-1]
+        groups = list(pairwise([*starts, len(lines)]))
+        for part in _in_parts(groups):
+            begin, end = part[0][0], part[-1][1]
+            phrases = [
+                Source(columns.sources[first].strip(), tuple(target.strip() for target in columns.targets[first:last]))
+                for first, last in part
+            ]
+            places = [window.first + first for first, _ in part]
+            checked = crc32(b"\n".join(lines[begin:end]))
+            yield Sources(window.first + begin, end - begin, checked, phrases, path, places)
+
+
+def sources_of_text(
+    path: str, *, most_words: int, missing_from: str | None, factored: bool = False
+) -> Iterator[Sources]:
+    """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table.
+
+    Words with a bar, which Moses cannot read, are left out, unless it is between factors, which all words then have.
+    """
+    found: set[bytes] = set()
+    for line in read_lines(path):
+        words = split_tokens(line.removesuffix(b"\r"))
+        for length in range(1, most_words + 1):
+            found |= {b" ".join(words[place : place + length]) for place in range(len(words) - length + 1)}
+    if missing_from is not None:
+        for window in read_windows(missing_from):
+            found -= {source.strip() for source in split_window(window).sources}
+    first = 1
+    # as LC_ALL=C sort has the lines: what stands behind a phrase is a blank
+    factored = factored or look_factored(found)
+    readable = (phrase for phrase in found if is_writable(phrase.replace(b"|", b"") if factored else phrase))
+    for part in _in_parts(sorted(readable, key=lambda phrase: phrase + b" |||")):
+        yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part], path)
+        first += len(part)
+
+
+def _in_parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:
+    items = iter(items)
+    while part := list(islice(items, SOURCES_AT_ONCE)):
+        yield part
+
+
+def is_writable(phrase: bytes) -> bool:
+    """Whether Moses reads what is written: no bars, and no label such as [X] at the end."""
+    return b"|" not in phrase and not (phrase.endswith(b"]") and phrase.rsplit(b" ", 1)[-1].startswith(b"["))
