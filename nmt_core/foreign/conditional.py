@@ -268,7 +268,7 @@ def transitions(arrays: Arrays, name: str, *, first: int = 1) -> int:
     return number - first + 1
 
 
-def check_depth(path: str, name: str, told: int, found: int) -> None:
+def check_depth(path: str, name: str, given: int, found: int) -> None:
     """Raise InputError where settings tell of other transitions than the arrays are of."""
-    if told != found:
-        raise InputError(path, f"{name} is {told}, but the arrays are of {found}")
+    if given != found:
+        raise InputError(path, f"{name} is {given}, but the arrays are of {found}")

@@ -46,7 +46,7 @@ from nmt_core.models.rows import Memory, State
 
 
 class NematusConfig(Config):
-    """Sizes of Nematus unless told otherwise.
+    """Sizes of Nematus unless set otherwise.
 
     ``encoder_transitions`` and ``decoder_transitions`` are those of a step; two of a decoder are the conditional GRU.
     ``tied``: the word embeddings are the output matrix (Press and Wolf 2017); ``shared_embeddings``: source, target and

@@ -193,8 +193,8 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
         blocks = sources_of_table(args.table)
     else:
         most = args.max_phrase or 7
-        told = args.factor is not None
-        blocks = sources_of_text(args.sources, most_words=most, missing_from=args.missing_from, factored=told)
+        chosen = args.factor is not None
+        blocks = sources_of_text(args.sources, most_words=most, missing_from=args.missing_from, factored=chosen)
     for number, block in enumerate(blocks):
         looked_at = block.phrases[:_LOOKED_AT] if number == 0 else []
         if look_factored([target for source in looked_at for target in source.targets]):

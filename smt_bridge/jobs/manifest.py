@@ -48,7 +48,7 @@ class Input(NamedTuple, Generic[Item]):
     """Where the work comes from: ``read`` yields the shards' items in order, ``shard_of`` says which lines one is.
 
     ``share`` says how much of the input has been read; where it is not known, the input is read beforehand, too, so
-    that progress can be told.
+    that progress can be shown.
     """
 
     path: str

@@ -103,11 +103,11 @@ class Parts(NamedTuple):
 
     def _blocks(self, place: int) -> Iterator[memoryview]:
         """Its content, in one place that stays in the cache; each block is gone with the next."""
-        room = memoryview(bytearray(_BLOCK))
+        buffer = memoryview(bytearray(_BLOCK))
         try:
             with open(self._path(place), "rb", buffering=0) as part:
-                while size := part.readinto(room):
-                    yield room[:size]
+                while size := part.readinto(buffer):
+                    yield buffer[:size]
         except FileNotFoundError as error:
             raise Damaged(place) from error
 
