@@ -12,7 +12,7 @@ from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
-from smt_bridge.commands.list_options import FeatureSpec, add_nbest_arguments
+from smt_bridge.commands.list_options import add_feature_argument, add_nbest_arguments
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
 
@@ -76,14 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Models of source factors read all of the source",
     )
     parser.add_argument("--word-count", action="store_true", help="add the number of words")
-    parser.add_argument(
-        "--feature",
-        type=FeatureSpec,
-        action="append",
-        default=[],
-        metavar="NAME[:ARG]",
-        help="any feature by its name; may be repeated",
-    )
+    add_feature_argument(parser, help="any feature by its name; may be repeated")
     add_backoff_argument(parser)
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")

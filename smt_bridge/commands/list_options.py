@@ -41,3 +41,8 @@ class FeatureSpec(InputBehind):
     def file(self) -> InputFile | None:
         """The file, None where the feature takes none."""
         return None if self.partition(":")[0] in _WITHOUT_FILE else super().file
+
+
+def add_feature_argument(parser: argparse._ActionsContainer, *, help: str) -> None:
+    """Declare ``--feature``, which may be repeated."""
+    parser.add_argument("--feature", type=FeatureSpec, action="append", default=[], metavar="NAME[:ARG]", help=help)

@@ -16,7 +16,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.line_windows import windows_of_lines
-from smt_bridge.commands.list_options import FeatureSpec
+from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.parts import progress_bar
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
@@ -76,14 +76,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[=LM]",
         help="as `smt-bridge merge` has it; repeatable",
     )
-    add(
-        "--feature",
-        type=FeatureSpec,
-        action="append",
-        default=[],
-        metavar="NAME[:ARG]",
-        help="as `add-features` has it; repeatable",
-    )
+    add_feature_argument(made, help="as `add-features` has it; repeatable")
     add_scoring_arguments(parser)
 
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from nmt_core.errors import NmtError
-
 
 def detokenizer(language: str) -> Callable[[str], str]:
-    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes.
+    """Return a function that joins the words of a line as ``language`` is written and undoes Moses' escapes."""
+    from sacremoses import MosesDetokenizer
 
-    Raises NmtError when sacremoses is not installed.
-    """
-    try:
-        from sacremoses import MosesDetokenizer
-    except ImportError as error:
-        raise NmtError("--detokenize needs sacremoses: pip install sacremoses") from error
     moses = MosesDetokenizer(lang=language)
 
     @lru_cache(maxsize=1 << 16)
@@ -27,14 +20,9 @@ def detokenizer(language: str) -> Callable[[str], str]:
 
 
 def moses_tokenizer(language: str) -> Callable[[str], str]:
-    """Return a function that puts spaces between the words of plain text and escapes them as Moses does.
+    """Return a function that puts spaces between the words of plain text and escapes them as Moses does."""
+    from sacremoses import MosesTokenizer
 
-    Raises NmtError when sacremoses is not installed.
-    """
-    try:
-        from sacremoses import MosesTokenizer
-    except ImportError as error:
-        raise NmtError("words of plain text need sacremoses: pip install sacremoses") from error
     moses = MosesTokenizer(lang=language)
 
     def tokenize(line: str) -> str:
