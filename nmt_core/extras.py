@@ -13,6 +13,7 @@ _EXTRAS = {
     "prometheus_client": ("prometheus-client", "serve"),
     "ray": ("Ray", "ray"),
     "shtab": ("shtab", "completion"),
+    "sklearn": ("scikit-learn", "analysis"),
 }
 _BASE = {"numpy", "pydantic", "yaml", "isal", "backports", "sacrebleu", "sacremoses", "tqdm"}
 

@@ -156,7 +156,7 @@ def open_decoder(spec: str, search: SearchOptions, options: ScorerOptions) -> Lo
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import Translator
 
-    models = _load(spec, options._replace(threads=None))  # nobody else is at work
+    models = load_models(spec, options._replace(threads=None))  # nobody else is at work
     config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
     return LocalDecoder(Translator(models, config=config))
 
@@ -182,7 +182,7 @@ def open_generator(
         config = DecodingConfig.from_mapping(generation.request, origin="the search")
     else:
         config = SamplingConfig.from_mapping({**generation.request, "by_text": True}, origin="the samples")
-    models = _load(spec, options)
+    models = load_models(spec, options)
     preparation = shared_preparation(models)
     if preparation is not None and preparation.cuts("target"):
         config = config.lengthened(_PIECES)
@@ -190,7 +190,7 @@ def open_generator(
     return LocalGenerator(Translator(models, config=config)), scorer_of_form(models, local, "surface")
 
 
-def _load(spec: str, options: ScorerOptions) -> list[Any]:
+def load_models(spec: str, options: ScorerOptions) -> list[Any]:
     """The models of a local spec."""
     folders = model_folders(spec)
     import torch

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, make_maps
 
 if TYPE_CHECKING:
     from smt_bridge.report.study_page import Drawn
@@ -18,14 +19,16 @@ if TYPE_CHECKING:
 
 NAME = "analyse"
 HELP = "show what a model knows of a phrase table"
-_DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "claims.json")
+_DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "figure4.tsv", "figure5.tsv", "claims.json")
 _EXAMPLE = """examples:
   smt-bridge analyse nmt-table.gz --output analysis.html
   smt-bridge analyse nmt-table.gz --generator runs/encdec --output analysis.html --data analysis
+  smt-bridge analyse nmt-table.gz --vectors runs/encdec --zoom "for a while" --output analysis.html
 
 One page without scripts, after Cho et al. 2014, section 4.3: the targets that phi(target|source) and the model's
 p(target|source) like best for long frequent and long rare source phrases (Table 2), what the model proposes for them
-(Table 3, with --generator), all pairs by both scores (Figure 3), and the paper's claims as numbers with a sign test.
+(Table 3, with --generator), all pairs by both scores (Figure 3), maps of its vectors of words and phrases (Figures 4
+and 5, with --vectors; they need scikit-learn), and the paper's claims as numbers with a sign test.
 TABLE is what rescore-table wrote, sorted and with Moses' counts. --data writes the numbers as TSV and JSON."""
 
 
@@ -35,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("table", type=InputFile, metavar="TABLE", help="a table that rescore-table made, with its record")
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
-    add("--data", metavar="DIR", help="folder for table2.tsv, table3.tsv, figure3.tsv and claims.json")
+    add("--data", metavar="DIR", help="folder for table2.tsv, table3.tsv, figure3.tsv to figure5.tsv and claims.json")
     add("--generator", metavar="SPEC", help="model that proposes targets: DIR, DIR,DIR or grpc:HOST:PORT[/MODEL]")
     add("--samples", type=int, default=50, metavar="N", help="drawn from --generator for a source (50)")
     add("--proposals", type=int, default=5, metavar="N", help="of these the likeliest are shown (5)")
@@ -45,12 +48,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--phrases", type=int, default=12, metavar="N", help="source phrases shown, half of each kind (12)")
     add("--top", type=int, default=3, metavar="N", help="targets of each that are shown (3)")
     add("--seed", type=int, default=1, metavar="N", help="of the choice, and of what is drawn (1)")
+    add_map_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
     from nmt_core.files import check_files, open_output
     from smt_bridge.phrase_scoring import DIRECT
+    from smt_bridge.report.map_page import map_claims, map_files, map_sections
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.report.study_page import claims, data_files, study_page
     from smt_bridge.report.table_study import Pool, study
@@ -64,16 +69,20 @@ def run(args: argparse.Namespace) -> int:
     check_files(argparse.Namespace(**files))
     if args.generator is not None:
         check_specs([args.generator])  # before the table is looked at
+    check_maps(args)
     record = read_record(args.table)
     if DIRECT not in record["added"]:
         raise InputError(sidecar_path(args.table), f"names no column {DIRECT}")
     pool = Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
     found = study(args.table, column=record["scores_before"] + record["added"].index(DIRECT), pool=pool)
     drawn = [] if args.generator is None else _draw(args, found)
-    content = study_page(found, record, drawn, top=args.top, path=args.table)
+    maps = None if args.vectors is None else make_maps(args)
+    sections = [] if maps is None else map_sections(maps)
+    content = study_page(found, record, drawn, top=args.top, path=args.table, maps=sections)
     if args.data is not None:
-        measured = json.dumps(claims(found, drawn), indent=2, ensure_ascii=False) + "\n"
-        _write_data(args.data, {**data_files(found, drawn, top=args.top), "claims.json": measured})
+        measured = {**claims(found, drawn), **({} if maps is None else map_claims(maps))}
+        files = {**data_files(found, drawn, top=args.top), **({} if maps is None else map_files(maps))}
+        _write_data(args.data, {**files, "claims.json": json.dumps(measured, indent=2, ensure_ascii=False) + "\n"})
     with open_output(args.output) as stream:
         stream.write(content.encode("utf-8", "replace"))
     say(f"{NAME}: {args.output} has {len(content) >> 10} KiB")

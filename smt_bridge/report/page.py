@@ -25,6 +25,7 @@ svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .faint { fi
 svg .rule { stroke: var(--rule); } .first { fill: var(--first); } .second { fill: var(--second); }
 .good { fill: var(--good); } .bad { fill: var(--bad); } svg .line-first { stroke: var(--first); fill: none; stroke-width: 2; }
 svg .line-second { stroke: var(--second); fill: none; stroke-width: 2; } svg .whisker { stroke: var(--ink); }
+svg.map text { paint-order: stroke; stroke: var(--paper); stroke-width: 3px; } svg.map circle { opacity: .55; } svg.map .bad { opacity: 1; }
 details { border: 1px solid var(--rule); border-radius: 6px; margin: .5rem 0; padding: .5rem .8rem; }
 details[open] { background: var(--panel); } summary { cursor: pointer; }
 .gain { color: var(--good); font-weight: 600; } .loss { color: var(--bad); font-weight: 600; }
@@ -35,6 +36,7 @@ del { text-decoration: line-through; } .words span { border-radius: 3px; display
 .pair { display: grid; gap: .2rem .8rem; grid-template-columns: max-content 1fr; } .pair dt { color: var(--faint); }
 .pair dd { margin: 0; } .columns { display: flex; flex-wrap: wrap; gap: 1.5rem; }
 @media (max-width: 36rem) { .pair { grid-template-columns: 1fr; } body { padding: 1rem .7rem 3rem; } }
+@media (max-width: 36rem) { svg.map .major { font-size: 21px; } svg.map .minor { display: none; } }
 @media print { details { break-inside: avoid; } body { max-width: none; } }
 """
 

@@ -19,6 +19,7 @@ from smt_bridge.report.table_study import (
     differences,
     spearman_of_cells,
 )
+from smt_bridge.report.tsv import tsv
 
 _TIE = " ="
 _KINDS = ("frequent", "rare")
@@ -56,8 +57,16 @@ def claims(found: Study, drawn: Sequence[Drawn]) -> dict[str, Any]:
     return measured
 
 
-def study_page(found: Study, record: Mapping[str, Any], drawn: Sequence[Drawn], *, top: int, path: str) -> str:
-    """The whole page."""
+def study_page(
+    found: Study,
+    record: Mapping[str, Any],
+    drawn: Sequence[Drawn],
+    *,
+    top: int,
+    path: str,
+    maps: Sequence[str] = (),
+) -> str:
+    """The whole page; ``maps`` are sections of their own."""
     pool = found.pool
     seen = ", ".join(f"{found.pool_sources[kind]:,} {kind}" for kind in _KINDS)
     parts = [
@@ -78,6 +87,7 @@ def study_page(found: Study, record: Mapping[str, Any], drawn: Sequence[Drawn], 
             f" once, phi is 1 or a simple fraction. Darker is more pairs; what is below {LOWEST[0]:g} or {LOWEST[1]:g}"
             " lies in the border cells.",
         ),
+        *maps,
         section("Pairs that the model likes much better than the table", _outliers(found.model_likes)),
         section("Pairs that the table likes much better than the model", _outliers(found.table_likes)),
         section("What was looked at", pairs(_counted(found, record))),
@@ -101,18 +111,14 @@ def data_files(found: Study, drawn: Sequence[Drawn], *, top: int) -> dict[str, s
             middle = [LOWEST[axis] * (1 - (cell + 0.5) / CELLS) for axis, cell in enumerate((across, up))]
             number = str(int(found.histograms[place][across, up]))
             cells.append((_class_name(place), f"{middle[0]:.4f}", f"{middle[1]:.4f}", number))
-    files = {"table2.tsv": _tsv(rows), "figure3.tsv": _tsv(cells)}
+    files = {"table2.tsv": tsv(rows), "figure3.tsv": tsv(cells)}
     if drawn:
         proposed = [("source", "rank", "target", "ln_p", "in_table")]
         for one in drawn:
             for rank, (target, log_prob, known) in enumerate(one.targets, start=1):
                 proposed.append((one.source, str(rank), target, f"{log_prob:.6f}", str(int(known))))
-        files["table3.tsv"] = _tsv(proposed)
+        files["table3.tsv"] = tsv(proposed)
     return files
-
-
-def _tsv(rows: Sequence[Sequence[str]]) -> str:
-    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
 
 
 def _class_name(place: int) -> str:

@@ -12,7 +12,6 @@ Shapes: N lines of a window, S scores of a line, G sources.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import heapq
 import math
 from collections.abc import Iterator, Sequence
@@ -27,6 +26,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
 from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.report.phrase_sample import digest
 
 CELLS = 40
 LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the pictures
@@ -235,8 +235,7 @@ def _add_source(found: Study, source: Source, ranked: dict[str, list[tuple[int, 
         by_model = spearman([target.model for target in source.targets], counts)
         by_phi = spearman([target.phi for target in source.targets], counts)
         found.follows.append((by_model, by_phi))
-    digest = hashlib.blake2b(f"{pool.seed} {source.text}".encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    heapq.heappush(ranked[kind], (-int.from_bytes(digest, "big"), source))
+    heapq.heappush(ranked[kind], (-digest(pool.seed, source.text), source))
     if len(ranked[kind]) > pool.phrases // 2:
         heapq.heappop(ranked[kind])
 

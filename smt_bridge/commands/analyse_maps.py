@@ -1,0 +1,99 @@
+"""The maps of `smt-bridge analyse --vectors`: from the table's phrases and a model to what is drawn."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from nmt_core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from nmt_core.inference.neighbours import Vectors
+    from smt_bridge.encoders import PhraseEncoder
+    from smt_bridge.report.map_page import Maps, Measured
+    from smt_bridge.report.maps import Map
+    from smt_bridge.report.phrase_sample import Sample
+
+_WORDS = 2000  # of Figure 4
+_POINTS = 5000
+
+
+def add_map_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    add = parser.add_argument_group("maps of words and phrases").add_argument
+    add("--vectors", metavar="SPEC", help="model whose vectors are drawn: DIR or grpc:HOST:PORT[/MODEL]")
+    add("--points", type=int, metavar="N", help=f"source phrases drawn ({_POINTS}, or all that are long)")
+    add("--side", choices=("source", "target"), help="of the words that are drawn (source)")
+    add("--perplexity", type=float, metavar="P", help="of t-SNE (30, or a third of the points if that is less)")
+    add("--zoom", action="append", metavar="PHRASE", help="also draw what is near to this phrase; may be repeated")
+
+
+def check_maps(args: argparse.Namespace) -> None:
+    """Raise ConfigError for options that do not fit, and ModuleNotFoundError where the library is not installed."""
+    from smt_bridge.report.maps import library
+    from smt_bridge.scorers import check_specs
+
+    if args.vectors is None:
+        for name in ("points", "side", "perplexity", "zoom"):
+            if getattr(args, name) is not None:
+                raise ConfigError(f"--{name} is for maps: give a model with --vectors")
+        return
+    if args.points is not None and args.points < 1:
+        raise ConfigError("--points must be at least 1")
+    if not 0 <= args.seed < 1 << 32:
+        raise ConfigError("--seed must be from 0 to 4294967295 for maps")
+    check_specs([args.vectors])
+    library()
+
+
+def make_maps(args: argparse.Namespace) -> Maps:
+    """Both maps. Raises ConfigError for more points than there are, and for too few."""
+    from smt_bridge.encoders import open_encoder
+    from smt_bridge.report import maps
+    from smt_bridge.report.map_page import ZOOMED, Maps
+    from smt_bridge.report.phrase_sample import Sample
+
+    points = args.points or _POINTS
+    sample = Sample(args.table, minimum_words=args.minimum_words, points=points, seed=args.seed)
+    if args.points is not None and sample.available < args.points:
+        there = f"{args.table} has {sample.available:,} source phrases of {args.minimum_words} words or more"
+        raise ConfigError(f"--points {args.points}: {there}")
+    zoomed = [" ".join(phrase.split()) for phrase in args.zoom or ()]
+    texts = list(dict.fromkeys([*zoomed, *sample.phrases]))
+    perplexity = maps.check_points(len(texts), args.perplexity, "phrases")
+    encoder = open_encoder(args.vectors)
+    words = _map_of_words(args, encoder)
+    vectors_ND = encoder.phrases(texts)
+    phrases = maps.project(texts, vectors_ND, perplexity=perplexity, seed=args.seed)
+    zooms = [(phrase, maps.zoom(phrases, phrase, points=ZOOMED)) for phrase in dict.fromkeys(zoomed)]
+    made = f"t-SNE (Barnes-Hut, perplexity {perplexity:.4g}, seed {args.seed}, {maps.library()})"
+    return Maps(words, phrases, zooms, _measured(encoder, sample, texts, vectors_ND), f"{made} of {encoder.signature}.")
+
+
+def _map_of_words(args: argparse.Namespace, encoder: PhraseEncoder) -> Map | None:
+    from smt_bridge.report import maps
+
+    found = encoder.words(args.side or "source", _WORDS)
+    if found is None:
+        return None
+    perplexity = maps.check_points(len(found.words), args.perplexity, "words")
+    return maps.project(found.words, found.vectors, perplexity=perplexity, seed=args.seed)
+
+
+def _measured(encoder: PhraseEncoder, sample: Sample, texts: list[str], vectors_ND: Vectors) -> Measured:
+    import numpy as np
+
+    from smt_bridge.report import maps
+    from smt_bridge.report.map_page import Measured
+
+    pairs = sample.reordered()
+    told_apart = None
+    if pairs:
+        first, second = (encoder.phrases([pair[side] for pair in pairs]) for side in (0, 1))
+        told_apart = maps.share_told_apart(first, second, vectors_ND)
+    bags = None
+    if (known := encoder.words("source", 1 << 31)) is not None:
+        rows = dict(zip(known.words, known.vectors, strict=True))
+        nothing = np.zeros(known.vectors.shape[1], dtype=np.float32)
+        bags = maps.shares_of_neighbours(texts, maps.bags_of_words(texts, lambda word: rows.get(word, nothing)))
+    return Measured(maps.shares_of_neighbours(texts, vectors_ND), bags, told_apart, len(pairs))

@@ -1,0 +1,196 @@
+"""Maps: what is drawn, what is counted, and that labels do not cover one another."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from nmt_core.errors import ConfigError, NmtError, ServiceError
+from smt_bridge import encoders
+from smt_bridge.formats import phrase_table
+from smt_bridge.report import maps
+from smt_bridge.report.phrase_sample import Sample
+from smt_bridge.report.scatter import SIDE, scatter
+
+
+def table(folder: Path, phrases: list[str]) -> str:
+    (folder / "table").write_text("".join(f"{one} ||| x ||| 0.5\n{one} ||| y ||| 0.5\n" for one in sorted(phrases)))
+    return str(folder / "table")
+
+
+def test_principal_components_are_those_of_the_singular_values() -> None:
+    vectors = np.random.default_rng(1).normal(2.0, 1.0, (90, 60)).astype(np.float32)
+    centred = vectors.astype(float) - vectors.mean(axis=0, dtype=float)
+    _, _, directions = np.linalg.svd(centred, full_matrices=False)
+    expected = centred @ directions[:50].T
+    found = maps.principal_components(vectors)
+    assert found.shape == (90, 50)
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), rtol=0, atol=1e-4)
+    assert maps.principal_components(vectors[:, :7]).shape == (90, 7)
+
+
+def test_phrases_are_drawn_by_digest_whatever_the_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    phrases = [f"a b c {number}" for number in range(40)] + ["short", "also short"]
+    path = table(tmp_path, phrases)
+    drawn = Sample(path, minimum_words=4, points=10, seed=3)
+    assert drawn.available == 40
+    assert len(set(drawn.phrases)) == 10
+    assert drawn.reordered() == []
+    monkeypatch.setattr(phrase_table, "WINDOW", 3)
+    again = Sample(path, minimum_words=4, points=10, seed=3)
+    assert again.phrases == drawn.phrases
+    assert Sample(path, minimum_words=4, points=10, seed=4).phrases != drawn.phrases
+    assert Sample(path, minimum_words=4, points=5, seed=3).phrases == drawn.phrases[:5]
+
+
+def test_phrases_of_the_same_words_are_found(tmp_path: Path) -> None:
+    path = table(tmp_path, ["a b c d", "d c b a", "a c b d", "a a b c", "a b c c", "p q r s", "s p q r"])
+    pairs = Sample(path, minimum_words=4, points=2, seed=1).reordered()
+    assert sorted(pairs) == [("a b c d", "a c b d"), ("p q r s", "s p q r")]
+
+
+def test_shares_of_neighbours_are_counted() -> None:
+    texts = ["a x", "b x", "a c y", "b y"]
+    vectors = np.array([[1, 0.0], [1, 0.1], [-1, 0], [-1, 0.1]], dtype=np.float32)
+    # all four are neighbours of one another: of 12 pairs 4 share the last word, 4 the first, 6 the number of words
+    assert maps.shares_of_neighbours(texts, vectors) == pytest.approx((4 / 12, 4 / 12, 6 / 12))
+
+
+def test_neighbours_are_ten_and_never_the_point_itself() -> None:
+    angles = np.arange(40) * 0.05
+    texts = [f"w{number // 20} {number}" for number in range(40)]
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    found = maps.shares_of_neighbours(texts, vectors)
+    assert found.last_word == 0.0
+    assert 0.8 < found.first_word < 1.0
+    assert found.length == 1.0
+
+
+def test_phrases_in_another_order_are_told_apart_or_not() -> None:
+    others = np.random.default_rng(2).normal(0, 1, (60, 8)).astype(np.float32)
+    first = np.random.default_rng(3).normal(0, 1, (4, 8)).astype(np.float32)
+    assert maps.share_told_apart(first, first + 0.01, others) == 0.0
+    assert maps.share_told_apart(first, np.stack([first[0], *-first[1:]]), others) == 0.75
+
+
+def test_bags_know_no_order() -> None:
+    vectors = {"a": np.array([1, 2], np.float32), "b": np.array([0, 5], np.float32)}
+    bags = maps.bags_of_words(["a b a", "a a b", "b"], vectors.__getitem__)
+    assert bags.tolist() == [[2, 9], [2, 9], [0, 5]]
+
+
+@pytest.mark.parametrize(
+    ("points", "perplexity", "said"),
+    [
+        (4, None, "a map of phrases needs at least 5 of them; there are 4"),
+        (31, 11.0, "--perplexity 11 must be between 1 and 10, a third of the 31 phrases"),
+        (31, 0.5, "--perplexity 0.5 must be between 1 and 10"),
+        (31, float("nan"), "--perplexity nan must be between 1 and 10"),
+    ],
+)
+def test_points_and_perplexity_that_do_not_fit(points: int, perplexity: float | None, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        maps.check_points(points, perplexity, "phrases")
+    assert said in str(caught.value)
+
+
+def test_the_perplexity_is_that_of_the_paper_or_what_so_few_points_allow() -> None:
+    assert maps.check_points(5000, None, "phrases") == 30.0
+    assert maps.check_points(31, None, "phrases") == 10.0
+    assert maps.check_points(31, 7.5, "phrases") == 7.5
+
+
+def test_a_part_of_a_map_has_the_nearest_points() -> None:
+    places = np.array([[0.0, 0.0], [0.1, 0.0], [0.0, 0.3], [1.0, 1.0]])
+    part = maps.zoom(maps.Map(["a", "b", "c", "d"], places), "b", points=3)
+    assert part.texts == ["b", "a", "c"]
+    np.testing.assert_allclose(part.places_N2, [[1 / 3, 0], [0, 0], [0, 1]])
+
+
+def test_every_point_has_a_title_and_labels_do_not_cover_one_another() -> None:
+    generator = np.random.default_rng(5)
+    texts = [f"<word & {'x' * int(generator.integers(1, 60))}> {number}" for number in range(400)]
+    drawing = scatter(texts, generator.random((400, 2)), title="a map", marked=[texts[7]])
+    root = ElementTree.fromstring(drawing)
+    titles = [one.text for one in root.iter("title")]
+    assert sorted(titles) == sorted(texts)
+    assert [one.get("class") for one in root.iter("circle")].count("bad") == 1
+    labels = list(root.iter("text"))
+    assert 30 < len(labels) <= 60
+    assert [one.get("class") for one in labels].count("major") <= 20
+    assert labels[0].text is not None
+    assert texts[7].startswith(labels[0].text[:-1])
+    boxes = []
+    for one in labels:
+        size = 21 if one.get("class") == "major" else 12
+        width = len(one.text or "") * size * 0.56
+        left = float(one.get("x", "")) - (width if one.get("text-anchor") == "end" else 0.0)
+        middle = float(one.get("y", ""))
+        assert left >= 0
+        assert left + width <= SIDE + 1e-6
+        boxes.append((left, middle - 0.6 * size, left + width, middle + 0.6 * size))
+    for number, one in enumerate(boxes):
+        for other in boxes[:number]:
+            apart = one[2] <= other[0] or other[2] <= one[0] or one[3] <= other[1] or other[3] <= one[1]
+            assert apart or max(one[0] - other[2], other[0] - one[2], one[1] - other[3], other[1] - one[3]) > -0.2
+    assert not re.search(r"<script|href", drawing)
+
+
+def test_a_map_is_the_same_again() -> None:
+    pytest.importorskip("sklearn")
+    generator = np.random.default_rng(7)
+    clusters = np.repeat(np.eye(8)[:3] * 9, 30, axis=0)
+    vectors = (clusters + generator.normal(0, 1, (90, 8))).astype(np.float32)
+    texts = [str(number) for number in range(90)]
+    found = maps.project(texts, vectors, perplexity=10.0, seed=4)
+    assert found.places_N2.min() == 0.0
+    assert found.places_N2.max() == 1.0
+    assert np.array_equal(found.places_N2, maps.project(texts, vectors, perplexity=10.0, seed=4).places_N2)
+    distances = ((found.places_N2[:, None] - found.places_N2[None]) ** 2).sum(axis=2)
+    nearest = np.argsort(distances, axis=1)[:, 1:6]
+    assert (nearest // 30 == np.arange(90)[:, None] // 30).mean() > 0.95
+
+
+class Client:
+    """A server's client, whose vectors are lengths."""
+
+    model = "m"
+
+    def __init__(self, *, surface: str = "s", error: str = "") -> None:
+        self.surface, self.error, self.requests = surface, error, [0]
+
+    def models(self) -> list[SimpleNamespace]:
+        limits = SimpleNamespace(items=3)
+        return [SimpleNamespace(name="m", signature="s", surface_signature=self.surface, limits=limits)]
+
+    def encode(self, texts: list[str]) -> list[SimpleNamespace]:
+        self.requests.append(len(texts))
+        error = SimpleNamespace(message=self.error)
+        return [
+            SimpleNamespace(values=[len(text), 1.0], error=error, HasField=lambda name: bool(self.error))
+            for text in texts
+        ]
+
+
+def test_a_server_gives_vectors_of_phrases_alone() -> None:
+    client = Client()
+    remote = encoders.RemoteEncoder(client)
+    assert remote.phrases(["a", "bb", "ccc", "d"]).tolist() == [[1, 1], [2, 1], [3, 1], [1, 1]]
+    assert max(client.requests) == 3
+    assert remote.words("source", 5) is None
+    with pytest.raises(ConfigError, match="reads pieces of words"):
+        encoders.RemoteEncoder(Client(surface="other"))
+    with pytest.raises(ServiceError, match="too long"):
+        encoders.RemoteEncoder(Client(error="too long")).phrases(["a"])
+
+
+def test_an_ensemble_has_no_one_vector(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(NmtError, match="give one model"):
+        encoders.open_encoder(f"{tmp_path / 'a'},{tmp_path / 'b'}")
