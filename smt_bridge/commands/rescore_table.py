@@ -40,7 +40,8 @@ columns, in this order, behind the scores that are there (Moses takes the natura
   exp(unknown)       with --unknown-count: e to the number of target words unknown to the model
 
 Order and number of lines and all other fields stay byte for byte. Beside OUT.gz, OUT.gz.json records what was
-added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs.
+added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs. With Moses'
+programs on the PATH --binarise does that; sorted tables (LC_ALL=C sort) only.
 
 A command that was interrupted, by whatever, goes on when it is started again; OUT.gz.parts holds what is done.
 On a cluster several commands can share the work, and one without --shards puts the parts together:
@@ -69,6 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
+    parser.add_argument(
+        "--binarise",
+        choices=["compact", "probing", "ondisk"],
+        help="then also make FILE binary, by processPhraseTableMin, CreateProbingPT or CreateOnDiskPt of Moses",
+    )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     add_part_arguments(parser)
@@ -77,12 +83,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
+    from smt_bridge.decoder.binariser import binarise, check_binariser
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.phrase_scoring import Counts
     from smt_bridge.signature import new_sidecar
     from smt_bridge.tables import check_factors, write_record
 
     output = _output_of(args)
+    if args.binarise:
+        check_binariser(args.binarise, output)
+        if args.shards:
+            raise ConfigError("--binarise is for the command that puts the parts together, without --shards")
     record = new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input)
     first = next(windows)  # a wrong file is found before a model is loaded
@@ -108,6 +119,11 @@ def run(args: argparse.Namespace) -> int:
         pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, record=record, finish=finish)
     if pieces is not None and not args.quiet:
         _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
+    if args.binarise:
+        scores = first.scores + len(_columns(args))
+        path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
+        if not args.quiet:
+            _say(f"{path}: made of {output}, with {scores} scores")
     return 0
 
 
@@ -194,6 +210,17 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
             lines -= window.size
             if lines <= 0:
                 return
+
+
+def _factors_of(window: Window) -> tuple[int, int]:
+    """How many factors the first words of both sides have."""
+    from smt_bridge.formats.phrase_table import split_window
+
+    columns = split_window(window.beginning(1))
+    source, target = (
+        next(iter(text.split()), b"").count(b"|") + 1 for text in (columns.sources[0], columns.targets[0])
+    )
+    return source, target
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:

@@ -181,11 +181,9 @@ def _check_table(table: str, feature: Feature, added: int) -> None:
 
 def _new_path(table: str, feature: Feature) -> str:
     """What ``path=`` is to be: the table, or what its binariser makes of it."""
-    return _stem(table) + feature.facts.made_as if feature.facts.role == "binary" else table
+    from smt_bridge.decoder.binariser import stem_of
 
-
-def _stem(table: str) -> str:
-    return table.removesuffix(".gz")
+    return stem_of(table) + feature.facts.made_as if feature.facts.role == "binary" else table
 
 
 def _remarks(table: str, feature: Feature, weights: Sequence[float]) -> list[str]:
@@ -208,9 +206,7 @@ _BINARISED = ("PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk")
 
 def _binariser(kind: str, table: str, feature: Feature, scores: int) -> str:
     """The command that makes a table of that kind."""
-    from smt_bridge.formats.feature_kinds import kind_of
+    from smt_bridge.decoder.binariser import binarising_command
 
-    factors = [feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor")]
-    return kind_of(kind).made_by.format(
-        table=table, stem=_stem(table), scores=scores, source_factors=factors[0], target_factors=factors[1]
-    )
+    source, target = (feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor"))
+    return binarising_command(kind, table, scores=scores, factors=(source, target))

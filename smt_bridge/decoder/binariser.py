@@ -1,0 +1,101 @@
+"""Binarised phrase tables, made by Moses' own programs.
+
+Which program, its options and the name of what it makes stand in ``formats/feature_kinds``. The program writes under a
+name of its own; what it has made gets its final name when the program has ended well.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import tempfile
+
+from nmt_core.errors import ConfigError, NmtError
+from smt_bridge.formats.feature_kinds import kind_of
+
+BINARISERS = {"compact": "PhraseDictionaryCompact", "probing": "ProbingPT", "ondisk": "PhraseDictionaryOnDisk"}
+_UNFINISHED = ".binarising"
+_LAST = 2000  # characters of what the program says
+
+
+def binarising_command(
+    kind: str, table: str, *, scores: int, factors: tuple[int, int] = (1, 1), stem: str | None = None
+) -> str:
+    """The shell command that makes a table of that class of feature functions; names of files with blanks in quotes.
+
+    ``factors`` are those of source and target words; ``stem`` is what the result's name begins with.
+    """
+    return kind_of(kind).made_by.format(
+        table=shlex.quote(table),
+        stem=shlex.quote(stem_of(table) if stem is None else stem),
+        scores=scores,
+        source_factors=factors[0],
+        target_factors=factors[1],
+    )
+
+
+def stem_of(table: str) -> str:
+    """What the names of binarised tables begin with."""
+    return table.removesuffix(".gz")
+
+
+def check_binariser(name: str, table: str) -> None:
+    """Raise ConfigError where the program is not on the PATH, or cannot read what the table is called."""
+    program = binarising_command(BINARISERS[name], table, scores=1).split()[0]
+    if shutil.which(program) is None:
+        raise ConfigError(
+            f"--binarise {name} needs Moses' program {program}, which is not on the PATH; add the folder bin of Moses"
+            " to it, or leave --binarise out"
+        )
+    if table == "-" or table.endswith((".xz", ".zst")):
+        raise ConfigError("--binarise needs --output to be a file, plain or *.gz, which is what Moses' programs read")
+
+
+def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) -> str:
+    """Make the binarised table; its path. Raises NmtError, with what the program said last, where it fails."""
+    kind = BINARISERS[name]
+    facts, stem = kind_of(kind), stem_of(table)
+    ending = facts.made_as or facts.endings[0]
+    unfinished, path = stem + _UNFINISHED, stem + ending
+    _remove(unfinished + ending)
+    command = binarising_command(kind, table, scores=scores, factors=factors, stem=unfinished)
+    try:
+        with tempfile.TemporaryFile() as said:
+            code = subprocess.run(
+                shlex.split(command), stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+            ).returncode
+            said.seek(max(0, said.tell() - _LAST))
+            words = " ".join(said.read().decode("utf-8", "replace").split())
+        if code or not os.path.exists(unfinished + ending):
+            by_hand = binarising_command(kind, table, scores=scores, factors=factors)
+            raise NmtError(
+                f"{table}: is complete, but {command.split()[0]} failed (exit code {code}:"
+                f" {words[-300:] or 'it said nothing'}); by hand: {by_hand}"
+            )
+        _put(unfinished + ending, path)
+    except OSError as error:
+        raise NmtError(f"{path}: cannot be made ({error.strerror}); {table} is complete") from error
+    finally:
+        _remove(unfinished + ending)
+    return path
+
+
+def _put(new: str, path: str) -> None:
+    """Give what was made its name, in place of an older one; a folder with something in it is not replaced at once."""
+    if os.path.isdir(path):
+        older = path + _UNFINISHED
+        _remove(older)
+        os.rename(path, older)
+        os.rename(new, path)
+        _remove(older)
+    else:
+        os.replace(new, path)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path) and not os.path.islink(path):
+        shutil.rmtree(path)
+    elif os.path.lexists(path):
+        os.unlink(path)

@@ -1,0 +1,124 @@
+"""`rescore-table --binarise`: Moses' program is asked for what it needs, and a failure leaves nothing half made."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import NmtError
+from smt_bridge.commands.main import main
+from smt_bridge.decoder.binariser import binarise, binarising_command
+from smt_bridge.formats.feature_kinds import binarised_kind
+from tests.fakes import LengthPairScorer
+
+TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
+PROGRAMS = {
+    "processPhraseTableMin": 'echo made > "$4.minphr"',
+    "CreateProbingPT": (
+        'mkdir "$4"; for f in TargetColl.dat TargetVocab.dat Alignments.dat probing_hash.dat source_vocabids config;'
+        ' do touch "$4/$f"; done'
+    ),
+    "CreateOnDiskPt": 'mkdir "$7"; for f in Misc Source TargetColl TargetInd Vocab; do touch "$7/$f.dat"; done',
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a table, and programs that write their arguments down and what a binary table has."""
+    monkeypatch.chdir(tmp_path)
+    Path("table").write_bytes(TABLE)
+    os.mkdir("bin")
+    for name, made in PROGRAMS.items():
+        program = Path("bin") / name
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/asked\n{made}\n')
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
+    monkeypatch.setattr("smt_bridge.scorers.open_scorer", lambda spec, options: LengthPairScorer(float(spec)))
+    return tmp_path
+
+
+def rescore(*more: str) -> int:
+    return main(["rescore-table", "table", "--scorer", "0.5", "--jobs", "1", "--output", "new table.gz", *more])
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "kind", "asked"),
+    [
+        (
+            "compact",
+            "new table.minphr",
+            "PhraseDictionaryCompact",
+            "processPhraseTableMin -in new table.gz -out new table.binarising -nscores 3",
+        ),
+        (
+            "probing",
+            "new table.probing",
+            "ProbingPT",
+            "CreateProbingPT --input-pt new table.gz --output-dir new table.binarising.probing --num-scores 3",
+        ),
+        (
+            "ondisk",
+            "new table.ondisk",
+            "PhraseDictionaryOnDisk",
+            "CreateOnDiskPt 1 1 3 20 2 new table.gz new table.binarising.ondisk",
+        ),
+    ],
+)
+def test_the_table_is_made_with_the_right_number_of_scores(
+    folder: Path, name: str, made: str, kind: str, asked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for _ in range(2):  # an older one is replaced
+        assert rescore("--binarise", name) == 0
+        assert "made of new table.gz, with 3 scores" in capsys.readouterr().err
+        assert binarised_kind(made) == kind
+    assert Path("asked").read_text().splitlines() == [asked, asked]
+    assert sorted(path.name for path in folder.glob("new*")) == sorted(["new table.gz", "new table.gz.json", made])
+
+
+def test_factors_are_counted(folder: Path) -> None:
+    Path("table").write_bytes(b"a|X|b ||| x|Y ||| 1 2 ||| 0-0\n")
+    assert rescore("--binarise", "ondisk", "--factor", "0", "--quiet") == 0
+    assert Path("asked").read_text().startswith("CreateOnDiskPt 3 2 3 20 2 ")
+
+
+def test_a_missing_program_is_said_before_the_work(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    os.unlink("bin/CreateProbingPT")
+    assert rescore("--binarise", "probing") == 2
+    errors = capsys.readouterr().err
+    assert "needs Moses' program CreateProbingPT, which is not on the PATH" in errors and errors.count("\n") == 1
+    assert not Path("new table.gz").exists()
+
+
+def test_options_that_do_not_go_together_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rescore("--binarise", "probing", "--shards", "1-2") == 2
+    assert "without --shards" in capsys.readouterr().err
+    for output in ("-", "table.xz"):
+        command = ["rescore-table", "table", "--scorer", "0.5", "--output", output, "--binarise", "compact"]
+        assert main(command) == 2
+        assert "--binarise needs --output to be a file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("harm", ["echo no room >&2; exit 3", "exit 0", 'mkdir "$4"; touch "$4/config"; kill -9 $$'])
+def test_a_failure_leaves_the_older_table_and_the_text(
+    folder: Path, harm: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rescore("--binarise", "probing", "--quiet") == 0
+    Path("new table.probing/config").write_text("older")
+    Path("bin/CreateProbingPT").write_text(f"#!/bin/sh\n{harm}\n")
+    assert rescore("--binarise", "probing", "--quiet") == 2
+    errors = capsys.readouterr().err
+    assert "new table.gz: is complete, but CreateProbingPT failed" in errors and errors.count("\n") == 1
+    assert (
+        "by hand: CreateProbingPT --input-pt 'new table.gz' --output-dir 'new table'.probing --num-scores 3" in errors
+    )
+    assert Path("new table.probing/config").read_text() == "older"
+    assert not list(folder.glob("*.binarising*")) and Path("new table.gz").exists()
+
+
+def test_the_command_is_one_that_a_shell_takes() -> None:
+    found = binarising_command("PhraseDictionaryCompact", "a b.gz", scores=5)
+    assert found == "processPhraseTableMin -in 'a b.gz' -out 'a b' -nscores 5"
+    with pytest.raises(NmtError, match=r"a b\.minphr: cannot be made \(No such file"):
+        binarise("compact", "a b.gz", scores=5, factors=(1, 1))
