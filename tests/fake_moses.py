@@ -9,11 +9,14 @@ Every word is turned round; the list has that, and the words in the opposite ord
 ``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
 
 ``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none,
-``shifted`` counts sentences from 1.
+``shifted`` counts sentences from 1, ``weighted`` takes the weights of its ini: its list are the best of all orders of
+the words of a short sentence, with three features; ``DIE-AT=N`` after it kills the process at sentence N, unless the
+file ``died`` is there, which it then makes.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -36,7 +39,13 @@ def main() -> int:
                 act(word)
             if behaviour == "garbage":
                 nbest.write(b"no list at all\n")
-            content = "".join(entry(number + (behaviour == "shifted"), words)).encode("utf-8", "surrogateescape")
+            if behaviour.startswith("weighted"):
+                act_at(number, behaviour)
+                size = int(sys.argv[place + 2])
+                lines = weighted(number, words, options["-f"], size)
+            else:
+                lines = entry(number + (behaviour == "shifted"), words)
+            content = "".join(lines).encode("utf-8", "surrogateescape")
             if "SPLIT" in words:
                 for begin in range(0, len(content), 7):
                     nbest.write(content[begin : begin + 7])
@@ -63,6 +72,36 @@ def act(word: str) -> None:
         with open(word[5:], "w") as stream:
             stream.write(str(child))
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def act_at(number: int, behaviour: str) -> None:
+    """Die once, at that sentence."""
+    if behaviour.endswith(f"DIE-AT={number}") and not os.path.exists("died"):
+        open("died", "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def weighted(number: int, words: list[str], ini: str, size: int) -> list[str]:
+    """The best orders of the words: words in their order, words in alphabetical order, words that stay in place."""
+    weights = {}
+    with open(ini) as stream:
+        for line in stream:
+            if "= " in line:
+                name, _, values = line.partition("#")[0].partition("= ")
+                weights[name] = [float(value) for value in values.split()]
+    found = []
+    for order in itertools.permutations(range(len(words))):
+        text = [words[place] for place in order]
+        features = {
+            "LM0": [sum(a <= b for a, b in itertools.pairwise(text)) - len(words)],
+            "Distortion0": [-sum(abs(a - b) for a, b in enumerate(order))],
+            "TM0": [-sum(a > b for a, b in itertools.pairwise(order)), -len(words)],
+        }
+        used = {name: (weights[name][0], weights[name][-1]) for name in features}  # of TM0 a middle one is not shown
+        total = sum(w * v for name, row in features.items() for w, v in zip(used[name], row, strict=False))
+        shown = " ".join(f"{name}= {' '.join(map(str, row))}" for name, row in features.items())
+        found.append((-total, " ".join(text), shown))
+    return [f"{number} ||| {text}  ||| {shown} ||| {-cost}\n" for cost, text, shown in sorted(found)[:size]]
 
 
 def entry(number: int, words: list[str]) -> list[str]:

@@ -22,6 +22,7 @@ from smt_bridge.commands import (
     serve,
     translate,
     tune,
+    tune_loop,
     wire,
 )
 
@@ -34,6 +35,7 @@ COMMANDS: tuple[ModuleType, ...] = (
     merge,
     add_features,
     tune,
+    tune_loop,
     rerank,
     translate,
     serve,

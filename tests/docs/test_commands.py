@@ -15,6 +15,7 @@ from tests.docs.commands import PAGES, PROGRAMS, ROOT, Command, blocks, commands
 
 OTHERS = {
     "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
+    "binarisers of Moses": {"--num-scores"},
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
     "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},

@@ -153,6 +153,7 @@ def _records(folder: str) -> list[Target]:
     from nmt_core.training.first_model import with_start_settings
     from smt_bridge.jobs.manifest import check_same, read_manifest
     from smt_bridge.signature import read_sidecar
+    from smt_bridge.tuning.loop_folder import read_rounds
 
     def manifest(path: str) -> None:
         found = read_manifest(path)
@@ -168,6 +169,12 @@ def _records(folder: str) -> list[Target]:
 
     keys = "folder: model: type: rnnsearch hidden: data: source: target: training: seed: &a *a null .inf .nan 0o7"
     return [
+        _of_file(
+            folder,
+            "state.json",
+            lambda _: read_rounds(folder, {}),
+            tokens='"rounds" "weights" "new" null NaN 1e999 [1]',
+        ),
         _of_file(folder, "manifest.json", manifest, tokens='"format" "shards" "description"'),
         _of_file(
             folder, "sidecar.json", read_sidecar, tokens='"columns" "scores_before" "signatures" "added" "nmt:x|a:b"'

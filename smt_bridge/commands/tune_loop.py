@@ -1,0 +1,199 @@
+"""`smt-bridge tune-loop`: tuned weights of a Moses system, by decoding its development set round after round."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, OutputFile
+from nmt_core.messages import say
+
+if TYPE_CHECKING:
+    from smt_bridge.decoder.tuning_loop import Loop, Settled
+    from smt_bridge.tuning.loop_folder import Round
+
+NAME = "tune-loop"
+HELP = "tune a Moses system: decode its development set, tune, decode again, until the weights settle"
+_EXAMPLE = """example:
+  smt-bridge tune-loop moses.ini --source dev.tok.en --reference dev.tok.fr --working-dir tuning --output tuned.ini
+  smt-bridge tune-loop nmt.ini --source dev.tok.en --reference dev.tok.fr --tuner mira --moses-threads 8 \\
+      --working-dir tuning-nmt --output tuned.ini
+
+In place of mert-moses.pl, with the tuners of `smt-bridge tune`. The program `moses` must be on the PATH (or --moses
+PROGRAM); it runs in the current folder, where the paths of moses.ini must be right. The weights of the round whose own
+translations score best are written into moses.ini, in which nothing else changes.
+
+A loop that was interrupted, by whatever, goes on when it is started again; --working-dir has its lists and weights."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLE
+    add = parser.add_argument
+    add("ini", type=InputFile, metavar="MOSES.INI", help="the system, with start weights")
+    add("--source", type=InputFile, required=True, metavar="FILE", help="the development set as the system reads it")
+    add(
+        "--reference",
+        type=InputFile,
+        action="append",
+        required=True,
+        metavar="FILE",
+        help="its translation; repeatable",
+    )
+    add("--working-dir", required=True, metavar="DIR", help="lists and weights of all rounds; a new folder")
+    add("--output", type=OutputFile, required=True, metavar="FILE", help="the moses.ini to write")
+    add("--restart", action="store_true", help="begin anew in --working-dir")
+    add("--max-rounds", type=int, default=25, metavar="N", help="most rounds (25)")
+    add("--settled", type=float, default=1e-5, metavar="X", help="end where no weight changes by more (0.00001)")
+    add("--quiet", action="store_true", help="tell the result alone")
+    moses = parser.add_argument_group("the decoder")
+    add = moses.add_argument
+    add("--moses", default="moses", metavar="PROGRAM", help="the program (moses)")
+    add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
+    add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
+    add("--moses-options", default="", metavar="TEXT", help="further options, such as '-search-algorithm 1'")
+    add("--nbest", type=int, default=100, metavar="N", help="hypotheses a sentence and round (100)")
+    add("--nbest-factor", type=int, default=100, metavar="N", help="its -n-best-factor (100)")
+    tuner = parser.add_argument_group("the tuner, as in `smt-bridge tune`")
+    add = tuner.add_argument
+    add("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
+    add("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
+    add("--runs", type=int, default=3, metavar="N", help="seeds in every round (3)")
+    add("--seed", type=int, default=1, metavar="N", help="the first of them (1)")
+    add("--restarts", type=int, default=20, metavar="N", help="starting points of a MERT run (20)")
+    add("--tokenize", metavar="NAME", help="sacrebleu's tokeniser (none; with --detokenize 13a)")
+    add("--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the loop, write the ini, say what it reached."""
+    from nmt_core.files import open_output
+    from smt_bridge.decoder.tuning_loop import run_loop
+    from smt_bridge.formats.tuned_ini import with_weights
+    from smt_bridge.tuning.loop_folder import held
+
+    _check(args)
+    loop = _loop(args)
+    with held(args.working_dir, restart=args.restart):
+        settled = run_loop(loop)
+        _say_result(settled, args)
+        with open_output(args.output) as stream:
+            stream.write(with_weights(loop.ini, settled.weights).content)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    from smt_bridge.metrics.bleu import TOKENIZERS
+
+    if "-" in (args.ini, args.source, *args.reference, args.working_dir):
+        raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")
+    if args.max_rounds < 1 or args.runs < 1 or args.seed < 0 or args.restarts < 0:
+        raise ConfigError("--max-rounds and --runs must be at least 1, --seed and --restarts at least 0")
+    if args.nbest < 2 or args.nbest_factor < 1 or args.moses_threads < 1:
+        raise ConfigError("--nbest must be at least 2, --nbest-factor and --moses-threads at least 1")
+    if not 0.0 <= args.settled < 1.0 or not 0.0 < args.moses_timeout < 1e9:
+        raise ConfigError("--settled must be from 0 to below 1, --moses-timeout a number of seconds above 0")
+    if args.tokenize and args.tokenize not in TOKENIZERS:
+        raise ConfigError(f"--tokenize knows {', '.join(TOKENIZERS)}, not '{args.tokenize}'")
+
+
+def _loop(args: argparse.Namespace) -> Loop:
+    from nmt_core.files import read_lines
+    from smt_bridge.decoder.moses_child import MosesOptions
+    from smt_bridge.decoder.tuning_loop import Loop
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.moses_ini import read_ini
+    from smt_bridge.metrics.metric import METRICS
+    from smt_bridge.tuning.pool import list_statistics
+    from smt_bridge.tuning.tune import TuningOptions
+
+    ini, metric = read_ini(args.ini), METRICS[args.metric]
+    if ini.is_before_2013:
+        raise FormatError(args.ini, "names its tables in [ttable-file], as before 2013; give one with [feature]")
+    sentences = list(read_lines(args.source))
+    if not any(line.strip() for line in sentences):
+        raise FormatError(args.source, "has no sentences; expected the development set")
+    statistics = list_statistics(
+        args.reference,
+        len(sentences),
+        path=args.source,
+        tokenize=args.tokenize,
+        language=args.detokenize,
+        metric=metric,
+    )
+    return Loop(
+        ini=ini,
+        moses=MosesOptions(
+            program=args.moses,
+            nbest=args.nbest,
+            threads=args.moses_threads,
+            factor=args.nbest_factor,
+            timeout=args.moses_timeout,
+            more=tuple(shlex.split(args.moses_options)),
+        ),
+        sentences=sentences,
+        statistics=statistics,
+        metric=metric,
+        tuner=args.tuner,
+        tuning=TuningOptions(seed=args.seed, runs=args.runs, restarts=args.restarts),
+        folder=args.working_dir,
+        description=_description(args),
+        most_rounds=args.max_rounds,
+        settled=args.settled,
+        tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
+        progress=lambda number, done: _say_progress(number, done, len(sentences), args),
+    )
+
+
+_OPTIONS = ("moses_options", "nbest", "nbest_factor", "tuner", "metric", "runs", "seed", "restarts", "tokenize")
+
+
+def _description(args: argparse.Namespace) -> dict[str, Any]:
+    """What the rounds depend on: the content of files, and options."""
+    from nmt_core.files import read_blocks
+
+    def content(path: str) -> str:
+        digest = hashlib.sha256()
+        for block in read_blocks(path):
+            digest.update(block)
+        return digest.hexdigest()
+
+    files = {"MOSES.INI": content(args.ini), "--source": content(args.source)}
+    options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in (*_OPTIONS, "detokenize")}
+    return {**files, "--reference": [content(path) for path in args.reference], **options}
+
+
+def _say_progress(number: int, done: int, sentences: int, args: argparse.Namespace) -> None:
+    if not args.quiet:
+        _say(f"round {number}: {done} of {sentences} sentences decoded")
+
+
+def _say_round(number: int, found: Round, given_up: int, args: argparse.Namespace) -> None:
+    if given_up:
+        _say(f"warning: round {number}: Moses failed at {given_up} sentences, which have no list in this round")
+    if args.quiet:
+        return
+    tuned = "" if found.tuned_score is None else f"; tuned to {_shown(found.tuned_score, args)} on all lists"
+    spread = f" (deviation of the runs {found.deviation:.2f})" if found.deviation else ""
+    known = f"{found.new} new hypotheses, {found.hypotheses} in all"
+    _say(f"round {number}: {_shown(found.score, args)}, {known}{tuned}{spread}")
+
+
+def _say_result(settled: Settled, args: argparse.Namespace) -> None:
+    first, best = settled.rounds[0].score, settled.rounds[settled.best - 1].score
+    _say(
+        f"ended after {len(settled.rounds)} rounds ({settled.why}): weights of round {settled.best}, "
+        f"{_shown(best, args)}; at the start {_shown(first, args)}"
+    )
+
+
+def _shown(score: float, args: argparse.Namespace) -> str:
+    name, sign = {"bleu": ("BLEU", 1), "chrf": ("chrF2", 1), "ter": ("TER", -1)}[args.metric]
+    return f"{name} {sign * score:.2f}"
+
+
+def _say(text: str) -> None:
+    say(f"{NAME}: {text}")

@@ -1,0 +1,61 @@
+"""The development set, decoded again and again by Moses with other weights: one n-best list a round.
+
+A round is decoded some sentences at a time, each part in a file of its own until all are there: what was decoded before
+an interruption is not decoded again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from nmt_core.files import open_output, open_replacement
+from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
+
+_PART = 100  # sentences
+
+
+class Decoded(NamedTuple):
+    """The list of a round, and how many sentences Moses failed at."""
+
+    path: str
+    given_up: int
+
+
+def decode(
+    options: MosesOptions, sentences: Sequence[bytes], folder: str, name: str, tell: Callable[[int], None]
+) -> Decoded:
+    """Write ``FOLDER/NAME.nbest.gz``, unless it is there; ``tell`` is told the sentences that are done.
+
+    Raises MosesFailed.
+    """
+    path = os.path.join(folder, f"{name}.nbest.gz")
+    if os.path.exists(path):
+        return Decoded(path, 0)
+    firsts = range(0, len(sentences), _PART)
+    parts = [os.path.join(folder, f"{name}.{first:08d}.gz") for first in firsts]
+    given_up = 0
+    with contextlib.ExitStack() as stack:
+        process: MosesProcess | None = None
+        for first, part in zip(firsts, parts, strict=True):
+            if not os.path.exists(part):
+                process = process or stack.enter_context(MosesProcess(options))
+                _write(part, first, process.translate(sentences[first : first + _PART]))
+            tell(min(first + _PART, len(sentences)))
+        given_up = 0 if process is None else process.given_up
+    with open_replacement(path) as whole:
+        for part in parts:
+            with open(part, "rb") as stream:
+                whole.write(stream.read())
+    for part in parts:
+        os.unlink(part)
+    return Decoded(path, given_up)
+
+
+def _write(path: str, first: int, lists: Sequence[Sequence[bytes] | None]) -> None:
+    with open_output(path) as stream:
+        for sentence, lines in enumerate(lists, start=first):
+            stream.writelines(b"%d ||| %b\n" % (sentence, line) for line in lines or ())

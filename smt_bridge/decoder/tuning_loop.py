@@ -1,0 +1,173 @@
+"""Tuning in rounds: decode the development set, put the lists of all rounds together, tune, decode again (Och 2003).
+
+A round decodes with the weights of the one before. The loop has settled when a list has no hypothesis that was not
+known before, or when no weight changes by more than ``settled`` (weights with L1 norm 1). Its result are the weights
+whose own translations score best, not those that score best on the lists that they were tuned on.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nmt_core.files import open_output
+from smt_bridge.decoder.development import decode
+from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.errors import WiringError
+from smt_bridge.formats.moses_ini import MosesIni
+from smt_bridge.formats.nbest import NbestEntry, NbestList, read_entries, runs_of_sentence
+from smt_bridge.formats.nbest_order import join_lists
+from smt_bridge.formats.tuned_ini import with_weights
+from smt_bridge.formats.weights import read_weights
+from smt_bridge.metrics.bleu import Counts
+from smt_bridge.metrics.metric import Metric
+from smt_bridge.tuning.loop_folder import Round, Weights, read_rounds, write_rounds
+from smt_bridge.tuning.pool import NbestPool, pool_from_lists
+from smt_bridge.tuning.tune import TuningOptions, tune
+
+
+class Loop(NamedTuple):
+    """What is tuned, and how. ``statistics`` gives the counts of a list's hypotheses for ``metric``.
+
+    ``description`` has all that the result depends on; ``tell`` is told of each round, ``progress`` the number of the
+    round and the sentences that are decoded.
+    """
+
+    ini: MosesIni
+    moses: MosesOptions
+    sentences: Sequence[bytes]
+    statistics: Callable[[NbestList], Counts]
+    metric: Metric
+    tuner: str
+    tuning: TuningOptions
+    folder: str
+    description: Mapping[str, Any]
+    most_rounds: int
+    settled: float
+    tell: Callable[[int, Round, int], None]
+    progress: Callable[[int, int], None]
+
+
+class Settled(NamedTuple):
+    """The rounds, the number of the best one, and why the loop ended."""
+
+    rounds: Sequence[Round]
+    best: int
+    why: str
+
+    @property
+    def weights(self) -> Weights:
+        """The weights whose translations score best."""
+        return self.rounds[self.best - 1].weights
+
+
+def run_loop(loop: Loop) -> Settled:
+    """Go on behind the last complete round. Raises WiringError, MosesFailed, FormatError."""
+    rounds = read_rounds(loop.folder, loop.description)
+    known = _Known()
+    for number in range(1, len(rounds) + 1):
+        known.add(_entries(loop, number))
+    while not (why := _why_ended(loop, rounds)):
+        rounds.append(_round(loop, len(rounds) + 1, rounds[-1].tuned if rounds else None, known))
+        write_rounds(loop.folder, loop.description, rounds)
+    best = max(range(len(rounds)), key=lambda place: (rounds[place].score, place))
+    return Settled(rounds, best + 1, why)
+
+
+def _why_ended(loop: Loop, rounds: Sequence[Round]) -> str:
+    """Why there is nothing more to do, or nothing."""
+    if not rounds:
+        return ""
+    last = rounds[-1]
+    if last.new == 0:
+        return "no new hypotheses"
+    if last.tuned is None or len(rounds) >= loop.most_rounds:
+        return f"{len(rounds)} rounds, as many as are allowed"
+    if _change(last.weights, last.tuned) <= loop.settled:
+        return f"no weight changed by more than {loop.settled:g}"
+    return ""
+
+
+def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> Round:
+    """Decode with these weights (None: those of the ini), and tune on what is known then."""
+    name = f"round{number}"
+    ini = loop.ini if weights is None else with_weights(loop.ini, weights)
+    path = os.path.join(loop.folder, f"{name}.ini")
+    with open_output(path) as stream:
+        stream.write(ini.content)
+    options = loop.moses._replace(ini=path)
+    decoded = decode(options, loop.sentences, loop.folder, name, lambda done: loop.progress(number, done))
+    entries = list(_entries(loop, number))
+    new = known.add(entries)
+    pool = known.pool(loop)
+    used = _used(loop, weights, pool)
+    score = _score_of_first(loop, entries)
+    found = Round(used, score, pool.entries, new)
+    if new and number < loop.most_rounds:
+        seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
+        report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
+        found = found._replace(tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
+    loop.tell(number, found, decoded.given_up)
+    return found
+
+
+def _used(loop: Loop, weights: Weights | None, pool: NbestPool) -> Weights:
+    """The weights of the features in the lists."""
+    names = Counter(column.name for column in pool.columns)
+    sparse = next((name for name in names if "_" in name), None)
+    if sparse is not None:
+        raise WiringError(f"{loop.ini.path}: its lists have sparse features ({sparse}), which the loop does not tune")
+    if weights is None:
+        weights = read_weights(loop.ini.path)
+        with_weights(loop.ini, {name: [0.0] * times for name, times in names.items()})  # refused before tuning
+    missing = [name for name in names if name not in weights]
+    if missing:
+        raise WiringError(f"{loop.ini.path}: has no weights of {missing[0]}, which its n-best lists show")
+    return {name: list(weights[name]) for name in names}
+
+
+def _entries(loop: Loop, number: int) -> Iterable[NbestEntry]:
+    return read_entries(os.path.join(loop.folder, f"round{number}.nbest.gz"), dialect="moses")
+
+
+def _score_of_first(loop: Loop, entries: Iterable[NbestEntry]) -> float:
+    """The metric of the first hypothesis of every list."""
+    counts = [
+        loop.statistics(NbestList(part.sentence, part.entries[:1]))[0] for part in runs_of_sentence(iter(entries))
+    ]
+    return float(loop.metric.score(sum(counts[1:], start=counts[0])))
+
+
+class _Known:
+    """The hypotheses of all rounds, each once."""
+
+    def __init__(self) -> None:
+        self._lists: dict[int, dict[object, NbestEntry]] = {}
+
+    def add(self, entries: Iterable[NbestEntry]) -> int:
+        """Add those of a round; how many were not known before."""
+        before = sum(map(len, self._lists.values()))
+        for entry in entries:
+            features = tuple((name, tuple(values)) for name, values in entry.features.items())
+            self._lists.setdefault(entry.sentence, {}).setdefault((entry.text, features), entry)
+        return sum(map(len, self._lists.values())) - before
+
+    def pool(self, loop: Loop) -> NbestPool:
+        """All of them."""
+        lists = join_lists(NbestList(sentence, list(found.values())) for sentence, found in self._lists.items())
+        return pool_from_lists(lists, loop.statistics, path=loop.folder, metric=loop.metric)
+
+
+def _change(before: Weights, after: Weights) -> float:
+    """The largest change of a weight, both with L1 norm 1."""
+    one, other = _unit(before), _unit(after)
+    return max((abs(one.get(key, 0.0) - other.get(key, 0.0)) for key in one.keys() | other.keys()), default=0.0)
+
+
+def _unit(weights: Weights) -> dict[tuple[str, int], float]:
+    flat = {(name, place): value for name, values in weights.items() for place, value in enumerate(values)}
+    norm = math.fsum(map(abs, flat.values())) or 1.0
+    return {key: value / norm for key, value in flat.items()}

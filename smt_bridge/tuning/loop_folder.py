@@ -1,0 +1,123 @@
+"""The working folder of a tuning loop: what it is of, its rounds, and one program at a time.
+
+``state.json`` is written when a round is complete, so that a loop that ended anywhere goes on behind its last round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from nmt_core.errors import ConfigError, NmtError
+from nmt_core.files import open_output
+from nmt_core.small_files import read_json
+from smt_bridge.errors import FormatError
+
+STATE = "state.json"
+_LOCK = "lock"
+_OURS = re.compile(r"round[0-9]+\.(?:ini|nbest\.gz|[0-9]{8}\.gz)|state\.json")
+_FORMAT = 1
+
+Weights = Mapping[str, Sequence[float]]
+
+
+class Round(NamedTuple):
+    """A round: the weights it decoded with, what its translations score, and the weights that tuning found then.
+
+    ``hypotheses`` are all that were known then, ``new`` those of this round. ``tuned`` is None in the last round.
+    """
+
+    weights: Weights
+    score: float
+    hypotheses: int
+    new: int
+    tuned: Weights | None = None
+    tuned_score: float | None = None
+    deviation: float | None = None
+
+
+@contextlib.contextmanager
+def held(folder: str, *, restart: bool) -> Iterator[None]:
+    """Make the folder, and hold it; with ``restart`` what a loop left in it goes.
+
+    Raises ConfigError where another program works there, or where other files are in it, NmtError where it cannot be
+    made.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        others = [name for name in os.listdir(folder) if name != _LOCK and not _OURS.fullmatch(name.lstrip("."))]
+        if not os.path.exists(os.path.join(folder, _LOCK)) and os.listdir(folder):
+            raise ConfigError(f"{folder}: has {sorted(others or [STATE])[0]}; choose a new folder as --working-dir")
+        lock = os.open(os.path.join(folder, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ConfigError(f"{folder}: another program tunes there now; wait for it, or stop it") from error
+        if restart:
+            for name in sorted(os.listdir(folder), key=lambda name: name == STATE):
+                if _OURS.fullmatch(name):
+                    os.unlink(os.path.join(folder, name))
+        yield
+    finally:
+        os.close(lock)
+
+
+def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:
+    """The rounds that are complete. Raises ConfigError where they are of other files or options, FormatError."""
+    path = os.path.join(folder, STATE)
+    if not os.path.exists(path):
+        return []
+    content = read_json(path, remedy="begin anew with --restart")
+    try:
+        if content["format"] != _FORMAT:
+            raise ConfigError(f"{path}: is of another version of the program; begin anew with --restart")
+        before = dict(content["description"])
+        rounds = [_round(**one) for one in content["rounds"]]
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
+        raise FormatError(path, "is not the state of a tuning loop; begin anew with --restart") from error
+    for name, value in description.items():
+        if before.get(name) != value:
+            problem = f"was begun with another {name}"
+            raise ConfigError(f"{folder}: {problem}; use the same again, another --working-dir, or --restart")
+    return rounds
+
+
+def _round(
+    weights: Any,
+    score: Any,
+    hypotheses: Any,
+    new: Any,
+    tuned: Any = None,
+    tuned_score: Any = None,
+    deviation: Any = None,
+) -> Round:
+    """A round as it was written; raises what its values raise where they are of another kind."""
+    used, found = _weights(weights), None if tuned is None else _weights(tuned)
+    scores = [None if value is None else _finite(value) for value in (tuned_score, deviation)]
+    return Round(used, _finite(score), int(hypotheses), int(new), found, *scores)
+
+
+def _weights(values: Any) -> Weights:
+    return {str(name): [_finite(value) for value in row] for name, row in values.items()}
+
+
+def _finite(value: Any) -> float:
+    if not math.isfinite(value):
+        raise ValueError("no number")
+    return float(value)
+
+
+def write_rounds(folder: str, description: Mapping[str, Any], rounds: Sequence[Round]) -> None:
+    """Have them outlive what comes."""
+    content = {"format": _FORMAT, "description": description, "rounds": [one._asdict() for one in rounds]}
+    with open_output(os.path.join(folder, STATE)) as stream:
+        stream.write(json.dumps(content, indent=1).encode() + b"\n")
