@@ -16,11 +16,11 @@ SIZES = {
 ORDERS = {"l2r": "left-to-right", "r2l": "right-to-left"}
 
 
-def make_models(place: Path, *, preset: str = "rnnsearch", seed: int = 1) -> dict[str, str]:
-    """Two model folders in ``place``, by their names in ``ORDERS``."""
+def make_models(place: Path, *more: str, preset: str = "rnnsearch", seed: int = 1) -> dict[str, str]:
+    """Two model folders in ``place``, by their names in ``ORDERS``; ``more`` are settings."""
     (place / "words").write_text("\n".join(["</s>", "<unk>", *WORDS]) + "\n")
     arguments = ["--source-vocab", str(place / "words"), "--target-vocab", str(place / "words"), "--seed", str(seed)]
-    overrides = ["hidden=12", *SIZES[preset]]
+    overrides = ["hidden=12", *SIZES[preset], *more]
     for name, order in ORDERS.items():
         settings = [*(f"model.{override}" for override in overrides), f"target_order={order}"]
         given = [argument for setting in settings for argument in ("--set", setting)]

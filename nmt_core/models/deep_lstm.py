@@ -49,8 +49,9 @@ class LuongConfig(SourceFactorsConfig):
     """Sizes and settings of Luong et al. 2015b, section 4.1, unless set otherwise.
 
     ``attention`` is the score (None: no attention), ``window`` the part of the source it is of, with ``radius``
-    positions to either side. ``places`` are those that ``attention: location`` has scores for. ``output_bias`` adds a
-    bias for every target word.
+    positions to either side. ``places`` are those that ``attention: location`` has scores for. ``aligns`` says whether
+    the attention of a step is of the word then ``written``, or of the one just ``read`` (Luong's thesis, 4.3.3).
+    ``output_bias`` adds a bias for every target word.
     """
 
     type: str
@@ -63,6 +64,7 @@ class LuongConfig(SourceFactorsConfig):
     radius: int = Field(default=10, ge=1)
     places: int = Field(default=50, ge=1)
     feeding: bool = False
+    aligns: Aligns = "written"
     output_bias: bool = False
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
     initialisation: Initialisation = "uniform"
@@ -76,6 +78,8 @@ class LuongConfig(SourceFactorsConfig):
             )
         if self.window != "global" and self.attention in (None, "location"):
             raise ValueError(f"window: {self.window} goes with attention by content; give attention: general, or dot")
+        if self.aligns == "read" and self.attention in (None, "location"):
+            raise ValueError("aligns: read goes with attention by content; give attention: general, dot or concat")
         return self
 
     def new_readout(self) -> AttentionalReadout | None:
@@ -163,8 +167,8 @@ class DeepLSTM(TranslationModel):
 
     @property
     def aligns(self) -> Aligns:
-        """Attention by content is of the word that has been read, that by location of the word written."""
-        return "written" if self.config.attention in (None, "location") else "read"
+        """As its settings say."""
+        return self.config.aligns
 
     def embeddings(self) -> Iterator[tuple[Side, WordEmbedding]]:
         """Those of both sides."""

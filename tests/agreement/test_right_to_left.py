@@ -98,7 +98,7 @@ def test_the_score_command_has_numbers_and_points_in_the_order_of_the_text(
 
 def test_attention_of_what_was_read_stays_with_its_words(tmp_path: Path) -> None:
     """Here the row behind a word's own is the word's; a model with another attention has it in its own row."""
-    folders = make_models(tmp_path, preset="luong2015-global-general-feed")
+    folders = make_models(tmp_path, "aligns=read", preset="luong2015-global-general-feed")
     pairs = [pair for pair in some_pairs(20) if pair.target]
     found, expected = (
         open_pair_scorer([folders[name]]).score(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.data.layout import Layout
+from nmt_core.errors import ConfigError
 from nmt_core.inference.alignment import AlignedPair, hard_alignment_line
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import ModelPairScorer
@@ -261,12 +262,26 @@ class CopyingByPosition(DeepLSTM):
 
 
 def copying(**settings: object) -> LoadedModel:
-    config = DeepLSTMConfig(**{**SMALL, "attention": "dot", "window": "local-m", **settings})
+    config = DeepLSTMConfig(**{**SMALL, "attention": "dot", "window": "local-m", "aligns": "read", **settings})
     model = CopyingByPosition(config, 7, 7)
     initialise(model, "uniform", seed=1)
     with torch.no_grad():
         model.output.weight.copy_(torch.eye(7, 5))
     return loaded_of(model.eval().requires_grad_(False))
+
+
+@pytest.mark.parametrize("score", ["dot", "general", "concat", "location"])
+def test_attention_is_of_the_word_written_unless_the_settings_say_otherwise(score: str) -> None:
+    """So it agrees with word alignments (docs/results.md, Luong's models on Multi30k)."""
+    assert made(attention=score).aligns == "written"
+    if score != "location":
+        assert made(attention=score, aligns="read").aligns == "read"
+
+
+@pytest.mark.parametrize("score", [None, "location"])
+def test_attention_that_does_not_see_words_is_of_none_that_was_read(score: str | None) -> None:
+    with pytest.raises(ConfigError, match="aligns: read goes with attention by content"):
+        DeepLSTMConfig.from_mapping({"attention": score, "aligns": "read"}, origin="x.yaml")
 
 
 def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
@@ -298,7 +313,8 @@ def test_the_server_follows_the_rows_of_the_model_too() -> None:
 
 
 def test_an_ensemble_has_the_attention_of_those_that_align_as_its_first() -> None:
-    read, written, none = loaded_of(made(attention="dot")), loaded_of(made(attention="location")), loaded_of(made())
+    read, written = loaded_of(made(attention="dot", aligns="read")), loaded_of(made(attention="location"))
+    none = loaded_of(made())
     pair = SentencePair("a b c", "c a")
     for members, alone in (([none, read, written], read), ([written, none, read], written)):
         (score,), (its,) = (ModelPairScorer(models).score([pair], attention=True) for models in (members, [alone]))

@@ -54,9 +54,13 @@ def test_the_loss_is_the_cross_entropy_of_attention() -> None:
     assert "alignment" not in plain.sums
 
 
-@pytest.mark.parametrize(("score", "later"), [("general", 1), ("location", 0)])
-def test_attention_of_the_word_read_is_taught_where_that_word_has_been_read(score: str, later: int) -> None:
-    config = DeepLSTMConfig(**SIZES, depth=1, attention=score, places=4, init_range=0.7, dropout=0.0)
+@pytest.mark.parametrize(
+    ("score", "aligns", "later"), [("general", "read", 1), ("general", "written", 0), ("location", "written", 0)]
+)
+def test_attention_of_the_word_read_is_taught_where_that_word_has_been_read(
+    score: str, aligns: str, later: int
+) -> None:
+    config = DeepLSTMConfig(**SIZES, depth=1, attention=score, aligns=aligns, places=4, init_range=0.7, dropout=0.0)
     guided = new_model(config, len(WORDS), len(WORDS), seed=1).double().requires_grad_(True)
     batch = make_batch(encode_corpus(PAIRS, WORDS.encode, WORDS.encode), [0, 1])
     attention = guided.known_targets(batch).attention_BTS.detach().numpy()
