@@ -16,6 +16,7 @@ from nmt_core.foreign.arrays import Arrays
 from nmt_core.foreign.conditional import ConditionalReader, check_depth, marian_name, transitions
 from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, size_setting
 from nmt_core.foreign.vocabularies import Rows, ordered, read_words
+from nmt_core.layers.transition_gru import Normalisation
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.safe_yaml import YamlProblem, parse_yaml
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
@@ -94,18 +95,19 @@ def _config(arrays: Arrays, settings: Mapping[str, Any], path: str, *, own: bool
     check_depth(path, "enc-cell-depth", size_setting(settings, path, "enc-cell-depth", 1), encoder)
     check_depth(path, "dec-cell-base-depth", size_setting(settings, path, "dec-cell-base-depth", 2), decoder)
     tied = bool(settings.get("tied-embeddings") or settings.get("tied-embeddings-all"))
-    return NematusConfig(
-        embedding=embedding,
-        hidden=hidden,
-        encoder_transitions=encoder,
-        decoder_transitions=decoder,
-        normalisation=_normalisation(settings, path),
-        tied=tied and not _is_shared(settings),
-        shared_embeddings=tied and _is_shared(settings),
-    )
+    mapping = {
+        "embedding": embedding,
+        "hidden": hidden,
+        "encoder_transitions": encoder,
+        "decoder_transitions": decoder,
+        "normalisation": _normalisation(settings, path),
+        "tied": tied and not _is_shared(settings),
+        "shared_embeddings": tied and _is_shared(settings),
+    }
+    return NematusConfig.from_mapping(mapping, origin=arrays.path)
 
 
-def _normalisation(settings: Mapping[str, Any], path: str) -> Any:
+def _normalisation(settings: Mapping[str, Any], path: str) -> Normalisation:
     if not settings.get("layer-normalization"):
         return "none"
     cells = [settings.get(name, "gru") == "gru-nematus" for name in ("enc-cell", "dec-cell")]

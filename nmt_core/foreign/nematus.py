@@ -73,15 +73,16 @@ def _config(arrays: Arrays, settings: Mapping[str, Any], path: str, *, scaled: b
     check_depth(path, _DECODER, size_setting(settings, path, _DECODER, 2), decoder)
     shared = bool(settings.get("tie_encoder_decoder_embeddings"))
     tied = bool(settings.get("tie_decoder_embeddings")) and not scaled
-    return NematusConfig(
-        embedding=embedding,
-        hidden=hidden,
-        encoder_transitions=encoder,
-        decoder_transitions=decoder,
-        normalisation="parts" if settings.get("layer_normalisation") else "none",
-        tied=tied and not shared,
-        shared_embeddings=tied and shared,
-    )
+    mapping = {
+        "embedding": embedding,
+        "hidden": hidden,
+        "encoder_transitions": encoder,
+        "decoder_transitions": decoder,
+        "normalisation": "parts" if settings.get("layer_normalisation") else "none",
+        "tied": tied and not shared,
+        "shared_embeddings": tied and shared,
+    }
+    return NematusConfig.from_mapping(mapping, origin=arrays.path)
 
 
 _ENCODER, _DECODER = "enc_recurrence_transition_depth", "dec_base_recurrence_transition_depth"

@@ -163,3 +163,11 @@ def test_what_is_not_as_expected_is_named_and_nothing_written(
     errors = capsys.readouterr().err
     assert message in errors and errors.count("\n") == 1
     assert not (tmp_path / "model").exists()
+
+
+def test_more_transitions_than_a_model_may_have_are_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert Checkpoint(tmp_path, Kind(encoder=101)).run() == 2
+    errors = capsys.readouterr().err
+    assert "model.npz" in errors and "encoder_transitions" in errors and errors.count("\n") == 1
