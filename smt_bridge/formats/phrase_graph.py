@@ -48,6 +48,11 @@ class PhraseGraph(NamedTuple):
         """The target words of an arc."""
         return self.phrases[self.phrases_E[arc]]
 
+    @property
+    def longest_phrase(self) -> int:
+        """The words of the longest phrase."""
+        return max(map(len, self.phrases), default=0)
+
     def with_arcs(self, kept: Ints) -> PhraseGraph:
         """The same nodes with the arcs of these places, which ascend."""
         sparse = {new: self.sparse[old] for new, old in enumerate(kept.tolist()) if old in self.sparse}

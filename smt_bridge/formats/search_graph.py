@@ -19,6 +19,7 @@ from smt_bridge.formats.hypergraph import HEADER, SENTENCE, format_hypergraph, r
 from smt_bridge.formats.phrase_graph import PhraseGraph
 
 _NUMBERED = re.compile(r"([0-9]{1,15})(?:\.[A-Za-z0-9.]+)?")
+_MOST_WORDS = 500  # of a phrase; what works word by word takes the square of it
 _EXPECTED = (
     "expected a search graph as `moses -output-search-graph-hypergraph true gz DIR` or `-output-search-graph-extended"
     " FILE` writes it; those of chart decoders, word graphs and SLF lattices cannot be read"
@@ -60,8 +61,13 @@ def _read(path: str, features: GraphFeatures, sentence: int) -> Iterator[PhraseG
         raise FormatError(path, f"is empty; {_EXPECTED}")
     blocks = itertools.chain([first], blocks)
     if first.startswith((HEADER, SENTENCE)):
-        yield from read_hypergraphs(blocks, features, path=path, first=sentence)
+        graphs = read_hypergraphs(blocks, features, path=path, first=sentence)
     elif BEGINNING.match(first):
-        yield from read_extended_graphs(blocks, features, path=path)
+        graphs = read_extended_graphs(blocks, features, path=path)
     else:
         raise FormatError(path, _EXPECTED, line=1)
+    for graph in graphs:
+        if graph.longest_phrase > _MOST_WORDS:
+            problem = f"sentence {graph.sentence} has a phrase of {graph.longest_phrase:,} words; is the file damaged?"
+            raise FormatError(path, problem, line=graph.line)
+        yield graph

@@ -11,10 +11,14 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.errors import FormatError
+from smt_bridge.formats.graph_features import read_graph_features
 from smt_bridge.formats.nbest_check import sampled_pair
 from smt_bridge.formats.nbest_moses import parse_entry
 from smt_bridge.formats.phrase_table import cut_at_sources, read_windows, split_window
+from smt_bridge.formats.search_graph import read_graphs
 from smt_bridge.formats.weights import read_weights
+from smt_bridge.graphs.best_strings import best_strings
+from tests.small_graphs import random_graph, write_ini
 
 SIZE = 300_000
 
@@ -82,3 +86,22 @@ def test_weights(tmp_path: Path) -> None:
 
 def test_a_label_may_follow_a_semicolon() -> None:
     assert parse_entry(b"0 ||| a ||| A=1; B=2; ||| 0", path="list", number=1).features == {"A": (1.0,), "B": (2.0,)}
+
+
+@pytest.mark.parametrize("middle", [b'" out="', b"|", b"a=", b" ", b'"', b"[0] ", b"1", b"a ", b"core=("])
+def test_search_graphs(tmp_path: Path, middle: bytes) -> None:
+    features = read_graph_features(write_ini(tmp_path))
+
+    def read(line: bytes) -> None:
+        (tmp_path / "graph").write_bytes(line)
+        for graph in read_graphs(str(tmp_path / "graph"), features):
+            best_strings(graph, features.scores(graph), 2)
+
+    made = random_graph(1)
+    extended, hypergraph = made.extended().encode(), made.hypergraph().encode()
+    quickly(read, extended.replace(b"wort|", b"wort|" + middle * SIZE, 1))
+    quickly(read, extended.replace(b'" out=', middle * SIZE + b'" out=', 1))
+    quickly(read, extended.replace(b"0 hyp", middle * SIZE + b"0 hyp", 1))
+    quickly(read, hypergraph.replace(b"[0] ", b"[0] " + middle * SIZE, 1))
+    quickly(read, hypergraph.replace(b" LM0=", middle * SIZE + b" LM0=", 1))
+    quickly(read, hypergraph.replace(b"# node 1", b"# node 1" + middle * SIZE, 1))

@@ -116,6 +116,16 @@ def test_sparse_features_and_other_forms_of_numbers(tmp_path: Path, features: Gr
     assert list(extended.sparse.values()) == [{"PP_a~b": 2.0, "PP_c": 4.0}]
 
 
+def test_bytes_that_are_not_utf8_pass_through(tmp_path: Path, features: GraphFeatures) -> None:
+    made = random_graph(3)
+    arcs = tuple(arc._replace(words="x") for arc in made.arcs)
+    for text in (made._replace(arcs=arcs).hypergraph(), made._replace(arcs=arcs).extended()):
+        odd = text.encode().replace(b"] x  |||", b"] \xe9\x85\xa0  |||").replace(b'|x"', b'|\xe9\x85\xa0"')
+        (graph,) = read(tmp_path, features, odd)
+        assert set(graph.phrases) <= {(), (b"\xe9\x85\xa0",)}
+        assert b"\xe9\x85\xa0" in format_graph(graph)
+
+
 def test_words_may_look_like_anything(tmp_path: Path, features: GraphFeatures) -> None:
     made = random_graph(3)
     arcs = tuple(arc._replace(words="[3] a=b \xa0 # |x") if arc.words else arc for arc in made.arcs)
@@ -159,6 +169,7 @@ CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a 
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", EXTENDED), "graphs:2: .*-output-search-graph-extended"),
         (EXTENDED.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
         (re.sub(r"core=\([^,]*", "core=(1e", EXTENDED, count=1), "graphs:2: '1e' is not a score"),
+        (EXTENDED.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),
         (EXTENDED + EXTENDED.replace("0 hyp", "1 hyp") + EXTENDED, "sentence 0 comes after 1"),
     ],
 )
