@@ -16,4 +16,5 @@ class ArrayPairScorer(ModelPairScorer):
 
     def attention_of(self, weights_LS: Weights, aligns: Aligns) -> Any:
         """In the order of the text, apart from what the others of the batch have."""
-        return np.array(self.order.attention(weights_LS, aligns), dtype=np.float32)  # type: ignore[arg-type]
+        rows: Any = weights_LS  # an array is a sequence of them
+        return np.array(self.order.attention(rows, aligns), dtype=np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import threading
 from collections.abc import Callable
 from typing import TypeVar
@@ -16,22 +17,17 @@ async def in_own_thread(function: Callable[[], _Result], *, name: str) -> _Resul
     loop = asyncio.get_running_loop()
     future: asyncio.Future[_Result] = loop.create_future()
 
-    def settle(result: _Result | None, error: BaseException | None) -> None:
-        if future.done():
-            return
-        if error is not None:
-            future.set_exception(error)
-        else:
-            future.set_result(result)  # type: ignore[arg-type]  # there is one where there is no error
+    def arrive(settle: Callable[[], None]) -> None:
+        if not future.done():
+            settle()
 
     def run() -> None:
-        result, problem = None, None
         try:
-            result = function()
+            settle = functools.partial(future.set_result, function())
         except BaseException as error:  # belongs to the caller
-            problem = error
+            settle = functools.partial(future.set_exception, error)
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, result, problem)
+            loop.call_soon_threadsafe(arrive, settle)
 
     threading.Thread(target=run, name=name, daemon=True).start()
     return await future

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import functools
 import json
 import time
+import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from nmt_core.serving.shares import Account
 
 SERVICE = "nmt_core.v1.NmtService"
+_LOGGED = ("method", "peer", "request_id", "user", "model", "items", "requests", "code", "reason")
 
 
 @dataclass
@@ -20,7 +23,7 @@ class Call:
 
     method: str
     peer: str
-    request_id: str
+    given_id: str
     begin: float = field(default_factory=time.monotonic)
     client: str = ""
     user: str = ""
@@ -30,11 +33,15 @@ class Call:
     code: str = "OK"
     reason: str = ""
 
+    @functools.cached_property
+    def request_id(self) -> str:
+        """The caller's, or a new one."""
+        return self.given_id or uuid.uuid4().hex
+
     def to_json(self, seconds: float) -> str:
         """One line; no text of a request is in it."""
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
-        left_out = ("begin", "client")
-        facts = {name: value for name, value in vars(self).items() if name not in left_out and value not in ("", 0)}
+        facts = {name: value for name in _LOGGED if (value := getattr(self, name)) not in ("", 0)}
         return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
 
 

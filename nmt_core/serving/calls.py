@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import grpc
 from google.protobuf.message import DecodeError
 
+from nmt_core.serving.aside import Aside
 from nmt_core.serving.body import Bodies
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
 from nmt_core.serving.clients import Client, address_of, check_token, identify
@@ -53,7 +52,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
-        self._parser = ThreadPoolExecutor(max_workers=1, thread_name_prefix="parse")
+        self._parser = Aside("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
         if self.watchers.metrics is not None:
@@ -113,8 +112,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         """The message; a large one beside the event loop."""
         if len(content) <= _SMALL:
             return self._parse(handler, method, content)
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._parser, self._parse, handler, method, content)
+        return await self._parser.call(self._parse, handler, method, content)
 
     def _parse(self, handler: Any, method: str, content: bytes) -> Any:
         if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):
@@ -228,6 +226,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
 
 def _request_id(metadata: Mapping[str, Any]) -> str:
+    """The caller's own, if it is one."""
     given = metadata.get("x-request-id", "")
     ours = isinstance(given, str) and 0 < len(given) <= _LONGEST_REQUEST_ID and given.isprintable()
-    return given if ours else uuid.uuid4().hex
+    return given if ours else ""

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-import numpy as np
-
 from nmt_core.inference.search_config import DecodingConfig
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
@@ -54,22 +52,26 @@ def translation_cost(
     if not sources:
         return Cost(0, 0, 0)
     config = config.lengthened(model.tokens_of_a_word)
-    words, texts = np.array(sources, dtype=np.int64).T
-    lengths = np.maximum(
-        (config.max_length_ratio * words).astype(np.int64) + config.max_length_extra, config.min_length
-    )
-    weights = (lengths + 1) * (words + 1)
-    one = lengths * (2 * model.word_bytes + 2 * _TAG + _DOUBLE) + texts + _TAG * words + _ITEM
-    if answered:
-        one = one + weights * _FLOAT + lengths * _POINT
-    answer = int((one * config.nbest).sum()) + _ITEM * len(sources)
-    history = config.beam * ((lengths + 1) * 32 + (weights * _FLOAT if kept or answered else 0))
-    positions = config.beam * (words + 1)
-    share = min(1.0, max(model.together, int(positions.max())) / float(positions.sum()))  # the others wait
-    search = max(int(history.max()), int(share * float(history.sum())))
-    looked_at = min(min(config.beam, _RUN) * (int(words.max()) + 1), max(_POSITIONS, int(words.max()) + 1))
+    beam, attends = config.beam, kept or answered
+    a_word = 2 * model.word_bytes + 2 * _TAG + _DOUBLE + (_POINT if answered else 0)
+    answer = 0.0
+    steps = history = longest_history = positions = most_words = 0
+    for words, text in sources:
+        length = config.length_limit(words)
+        weights = (length + 1) * (words + 1) * _FLOAT
+        answer += length * a_word + text + _TAG * words + _ITEM + (weights if answered else 0)
+        kept_here = (length + 1) * 32 + (weights if attends else 0)
+        history += kept_here
+        longest_history = max(longest_history, kept_here)
+        positions += words + 1
+        most_words = max(most_words, words)
+        steps += length + 1
+    size = int(answer * config.nbest) + _ITEM * len(sources)
+    share = min(1.0, max(model.together, beam * (most_words + 1)) / (beam * positions))  # the others wait
+    search = max(beam * longest_history, int(share * beam * history))
+    looked_at = min(min(beam, _RUN) * (most_words + 1), max(_POSITIONS, most_words + 1))
     energies = looked_at * model.attention_units * _FLOAT
-    return Cost(answer, _COPIES * answer + search + energies, int(config.beam * (lengths + 1).sum()))
+    return Cost(size, _COPIES * size + search + energies, beam * steps)
 
 
 def score_cost(pairs: Iterable[tuple[int, int]], *, per_word: bool, attention: bool) -> Cost:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
@@ -50,16 +51,20 @@ def searched_as(config: DecodingConfig | SamplingConfig) -> DecodingConfig:
 
 
 def _search(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> DecodingConfig:
-    given = _given(request, (*_BOTH, *_SEARCH), limits)
-    settings = {**defaults.to_mapping(), **given}
-    if "beam" not in given:
-        settings["beam"] = max(settings["beam"], settings["nbest"])
-    config = _checked(DecodingConfig, settings)
+    config = _search_with(defaults, tuple(_given(request, (*_BOTH, *_SEARCH), limits).items()))
     if config.beam > limits.beam:
         raise invalid("beam", f"a beam of {config.beam}; at most {limits.beam}")
     if config.nbest > config.beam:
         raise invalid("nbest", f"{config.nbest} best translations need a beam of at least {config.nbest}")
     return config
+
+
+@functools.lru_cache(maxsize=1024)  # nearly all requests have the options of others
+def _search_with(defaults: DecodingConfig, given: tuple[tuple[str, Any], ...]) -> DecodingConfig:
+    settings = {**defaults.to_mapping(), **dict(given)}
+    if "beam" not in dict(given):
+        settings["beam"] = max(settings["beam"], settings["nbest"])
+    return _checked(DecodingConfig, settings)
 
 
 def _sampling(request: pb.TranslateRequest, defaults: DecodingConfig, limits: Limits) -> SamplingConfig:

@@ -20,16 +20,15 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 import itertools
 import logging
 import threading
 import time
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
 
 from nmt_core.serving.intake import Intake, Observer
-from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Lane, Line
+from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Key, Lane, Line, deliver
 from nmt_core.serving.refusal import busy, internal, unavailable
 from nmt_core.serving.work import Answer, Entry, Work
 
@@ -41,7 +40,7 @@ _FAILURES, _WITHIN = 5, 60.0  # of the thread, in seconds, until it stays down
 _log = logging.getLogger(__name__)
 
 
-class Engine:
+class Engine(Generic[Key]):
     """The thread of one device. ``open_work(key)`` makes the work of a key, in the thread.
 
     ``capacity`` bounds the tokens that wait in each lane, so that bulk jobs never fill the queue for
@@ -51,7 +50,7 @@ class Engine:
 
     def __init__(
         self,
-        open_work: Callable[[Hashable], Work],
+        open_work: Callable[[Key], Work],
         *,
         device: str = "cpu",
         capacity: int = 2_000_000,
@@ -62,7 +61,7 @@ class Engine:
         self._open_work, self.device, self.capacity, self._delay = open_work, device, capacity, delay
         self._client_capacity = capacity if client_capacity is None else client_capacity
         self._observer = observer
-        self._lanes = {name: Lane(share) for name, share in SHARES.items()}
+        self._lanes: dict[str, Lane[Key]] = {name: Lane(share) for name, share in SHARES.items()}
         self._calls: collections.deque[Callable[[], None]] = collections.deque()
         self._changed = threading.Condition()
         self._intake = Intake(device, self._changed, observer)
@@ -70,6 +69,7 @@ class Engine:
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
         self._thread: threading.Thread | None = None
         self._turn_began: float | None = None
+        self._filling: Line[Key] | None = None  # whose batch the thread waits to be fuller, having nothing else to do
         self._failures: collections.deque[float] = collections.deque(maxlen=_FAILURES)
         self.down = False
 
@@ -92,7 +92,7 @@ class Engine:
 
     async def submit(
         self,
-        key: Hashable,
+        key: Key,
         items: Sequence[Any],
         *,
         tokens: Sequence[int],
@@ -105,23 +105,12 @@ class Engine:
         ``deadline`` is in seconds of ``time.monotonic``. Raises Refusal when the queue is full, the
         engine is closed, or the deadline passed before the work began.
         """
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[list[Any]] = loop.create_future()
-
-        def arrive(answers: list[Any]) -> None:
-            if not future.done():
-                future.set_result(answers)
-
-        def deliver(answers: list[Any]) -> None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
-                loop.call_soon_threadsafe(arrive, answers)
-
         if not items:
             return []
-        job = Job(client, items, tokens, deadline, deliver)
+        job = Job(client, items, tokens, deadline, asyncio.get_running_loop().create_future())
         self._put(key, job, self._lanes[lane])
         try:
-            answers = await future
+            answers = await job.future
         except asyncio.CancelledError:
             self._abandon(key, job, self._lanes[lane])
             raise
@@ -129,7 +118,7 @@ class Engine:
             raise answers[0]
         return answers
 
-    def forget(self, unwanted: Callable[[Hashable], bool]) -> None:
+    def forget(self, unwanted: Callable[[Key], bool]) -> None:
         """Let go of the idle works of keys that nobody will use again."""
         with self._changed:
             for lane in self._lanes.values():
@@ -167,7 +156,7 @@ class Engine:
 
     # ---- called by the event loop
 
-    def _put(self, key: Hashable, job: Job, lane: Lane) -> None:
+    def _put(self, key: Key, job: Job, lane: Lane[Key]) -> None:
         cost = sum(job.tokens)
         with self._changed:
             if self._closed:
@@ -178,11 +167,15 @@ class Engine:
             busy_lanes = self._busy_lanes()
             if lane not in busy_lanes:  # no credit for time spent idle
                 lane.used = max([lane.used, *(other.used for other in busy_lanes)])
-            lane.lines.setdefault(key, Line(key)).waiting.put(job.client, job)
+            line = lane.lines.get(key)
+            if line is None:
+                line = lane.lines[key] = Line(key)
+            line.waiting.put(job.client, job)
             lane.count(job.client, cost)
-            self._wake()
+            if line is not self._filling or self._pause(line) <= 0:
+                self._wake()
 
-    def _check_room(self, lane: Lane, client: str, cost: int) -> None:
+    def _check_room(self, lane: Lane[Key], client: str, cost: int) -> None:
         """Raises Refusal for a full queue."""
         waiting, mine = lane.waiting_tokens, lane.of_client[client]
         if not ((waiting and waiting + cost > self.capacity) or (mine and mine + cost > self._client_capacity)):
@@ -191,7 +184,7 @@ class Engine:
         what = f"{waiting} tokens wait" if waiting + cost > self.capacity else f"{mine} tokens of this client wait"
         raise busy(f"the queue is full ({what}); try again later", reason="QUEUE_FULL", retry_after=seconds)
 
-    def _busy_lanes(self) -> list[Lane]:
+    def _busy_lanes(self) -> list[Lane[Key]]:
         return [lane for lane in self._lanes.values() if not lane.idle]
 
     def _wake(self) -> None:
@@ -200,7 +193,7 @@ class Engine:
             self._thread.start()
         self._changed.notify_all()
 
-    def _abandon(self, key: Hashable, job: Job, lane: Lane) -> None:
+    def _abandon(self, key: Key, job: Job, lane: Lane[Key]) -> None:
         """Take a job whose caller has gone out of the queue; the thread takes it out of the running work."""
         with self._changed:
             job.gone = True
@@ -235,8 +228,10 @@ class Engine:
             }
             self._lanes = {name: Lane(share) for name, share in SHARES.items()}
             self._turn_began = None
-        for job in jobs.values():
+        failed = [job for job in jobs.values() if job.missing]
+        for job in failed:
             job.fail(internal())
+        deliver(failed)
 
     def _loop(self) -> None:
         while True:
@@ -255,9 +250,10 @@ class Engine:
             if chosen is not None:
                 self._turn(*chosen)
 
-    def _choose(self) -> tuple[tuple[Lane, Line] | None, float | None]:
+    def _choose(self) -> tuple[tuple[Lane[Key], Line[Key]] | None, float | None]:
         """The lane and line whose turn it is, or None and how long to wait for a fuller batch."""
         pauses = []
+        self._filling, paused = None, None
         for lane in sorted(self._busy_lanes(), key=lambda lane: lane.used):
             for line in list(lane.lines.values()):
                 if line.idle:
@@ -266,9 +262,12 @@ class Engine:
                 if pause <= 0:
                     return (lane, line), None
                 pauses.append(pause)
+                paused = line
+        if len(pauses) == 1:
+            self._filling = paused
         return None, min(pauses, default=None)
 
-    def _pause(self, line: Line) -> float:
+    def _pause(self, line: Line[Key]) -> float:
         """For how long the next batch of a line may wait for more, or its work for what is done elsewhere."""
         if line.running and line.work is not None and line.work.waits and not _is_wanted(line, line.work):
             return line.work.waits
@@ -280,7 +279,7 @@ class Engine:
             return 0.0
         return line.waiting.first().since + self._delay - time.monotonic()
 
-    def _turn(self, lane: Lane, line: Line) -> None:
+    def _turn(self, lane: Lane[Key], line: Line[Key]) -> None:
         begin = time.monotonic()
         try:
             if line.work is None:
@@ -307,7 +306,7 @@ class Engine:
         if tokens and line.work is not None and self._observer is not None:
             self._observer.turned(self.device, line.work.kind, tokens=tokens, room=room, seconds=seconds)
 
-    def _let_go(self, line: Line, work: Work) -> None:
+    def _let_go(self, line: Line[Key], work: Work) -> None:
         """Free what callers who have gone have in the running work."""
         gone = [entry for entry in line.running.values() if entry.owner.gone]
         if gone:
@@ -317,7 +316,7 @@ class Engine:
                     del line.running[id(entry)]
             self._note_cancelled(len(gone))
 
-    def _admit(self, lane: Lane, line: Line, work: Work, now: float) -> int:
+    def _admit(self, lane: Lane[Key], line: Line[Key], work: Work, now: float) -> int:
         """Move waiting items into the work; the room there was for all that is in it now."""
         while line.suspects and line.suspects[0].owner.gone:
             line.suspects.popleft()
@@ -335,7 +334,7 @@ class Engine:
             work.admit(entries)
         return before + room
 
-    def _recover(self, lane: Lane, line: Line, error: Exception) -> list[Answer]:
+    def _recover(self, lane: Lane[Key], line: Line[Key], error: Exception) -> list[Answer]:
         """After a failed turn: begin anew, with what was running one by one; what fails alone has failed."""
         with self._changed:
             running, line.running, line.work = list(line.running.values()), {}, None
@@ -354,12 +353,13 @@ class Engine:
     def _deliver(self, answers: Sequence[Answer]) -> None:
         for entry, value in answers:
             entry.owner.answer(entry.place, value)
+        deliver({id(entry.owner): entry.owner for entry, _ in answers if not entry.owner.missing}.values())
 
     def _note_cancelled(self, items: int) -> None:
         if self._observer is not None and items:
             self._observer.cancelled(self.device, items)
 
 
-def _is_wanted(line: Line, work: Work) -> bool:
+def _is_wanted(line: Line[Any], work: Work) -> bool:
     """Whether something can enter or leave the work of a line."""
     return bool(line.waiting and work.room(_SHORT_TURN) > 0) or any(one.owner.gone for one in line.running.values())

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
-from nmt_core.serving.lanes import Job, Lane, Line
+from nmt_core.serving.lanes import Job, Lane, Line, deliver
 from nmt_core.serving.refusal import expired
 from nmt_core.serving.work import Entry
 
@@ -48,7 +48,7 @@ class Intake:
     def __init__(self, device: str, changed: threading.Condition, observer: Observer | None) -> None:
         self._device, self._changed, self._observer = device, changed, observer
 
-    def take(self, lane: Lane, line: Line, room: int, now: float) -> list[Entry]:
+    def take(self, lane: Lane[Any], line: Line[Any], room: int, now: float) -> list[Entry]:
         """Items of the jobs that wait, clients in turns, as many as fit; one at least if nothing is running.
 
         Of a client that has nothing running one item has the work's spare room.
@@ -60,12 +60,13 @@ class Intake:
         with self._changed:
             newcomers = self._take_newcomers(lane, line, now) if line.waiting and line.running else []
         for job in taken.late:
-            job.deliver([expired()])
+            job.fail(expired())
             if self._observer is not None:
                 self._observer.expired(self._device)
+        deliver(taken.late)
         return taken.entries + newcomers
 
-    def _take_some(self, lane: Lane, line: Line, taken: _Taken, now: float) -> bool:
+    def _take_some(self, lane: Lane[Any], line: Line[Any], taken: _Taken, now: float) -> bool:
         """Some of them; whether there may be more."""
         for _ in range(_AT_A_TIME):
             if not line.waiting:
@@ -83,7 +84,7 @@ class Intake:
             taken.room -= cost
         return True
 
-    def _take_newcomers(self, lane: Lane, line: Line, now: float) -> list[Entry]:
+    def _take_newcomers(self, lane: Lane[Any], line: Line[Any], now: float) -> list[Entry]:
         """One item of every client that has none running, as far as the work's spare room goes."""
         assert line.work is not None
         room = line.work.spare
@@ -98,7 +99,7 @@ class Intake:
                 entries.append(self._take_one(lane, line, job, now))
         return entries
 
-    def _take_one(self, lane: Lane, line: Line, job: Job, now: float) -> Entry:
+    def _take_one(self, lane: Lane[Any], line: Line[Any], job: Job, now: float) -> Entry:
         """The next item of a waiting job."""
         if job.taken == 0 and self._observer is not None:
             self._observer.began(self._device, now - job.since)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import collections
+import contextlib
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from nmt_core.serving.fair_queue import FairQueue
 from nmt_core.serving.work import Entry, Work
@@ -16,19 +18,22 @@ SHARES = {"interactive": 8.0, "long": 2.0, "bulk": 1.0}
 
 RECENTLY = 2.0  # seconds
 
+Key = TypeVar("Key", bound=Hashable)
+"""Names work: that of equal keys is done together."""
+
 
 @dataclass(eq=False)
 class Job:
     """Items of one caller: those before ``taken`` were admitted, ``missing`` have no answer yet.
 
-    ``deliver`` hands the answers over; it is called once, by whoever has the last of them.
+    ``future`` is what the caller waits for; whoever has the last of the answers hands them over (``deliver``).
     """
 
     client: str
     items: Sequence[Any]
     tokens: Sequence[int]
     deadline: float | None
-    deliver: Callable[[list[Any]], None]
+    future: asyncio.Future[list[Any]]
     since: float = field(default_factory=time.monotonic)
     taken: int = 0
     gone: bool = False
@@ -49,20 +54,34 @@ class Job:
         """The answer to one item."""
         self.answers[place] = value
         self.missing -= 1
-        if not self.missing and not self.gone:
-            self.deliver(self.answers)
 
     def fail(self, error: Exception) -> None:
         """The same error for all that has no answer."""
-        if self.missing and not self.gone:
-            self.missing = 0
-            self.deliver([error if answer is None else answer for answer in self.answers])
+        self.missing = 0
+        self.answers = [error if answer is None else answer for answer in self.answers]
 
 
-class Line:
+def deliver(jobs: Iterable[Job]) -> None:
+    """Hand the answers of jobs to their callers: each event loop is woken once. Called by the thread of a device."""
+    of_loop: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+    for job in jobs:
+        if not job.gone:
+            of_loop.setdefault(job.future.get_loop(), []).append(job)
+    for loop, some in of_loop.items():
+        with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            loop.call_soon_threadsafe(_arrive, some)
+
+
+def _arrive(jobs: Iterable[Job]) -> None:
+    for job in jobs:
+        if not job.future.done():
+            job.future.set_result(job.answers)
+
+
+class Line(Generic[Key]):
     """The jobs of one key in one lane, and the work they are admitted to."""
 
-    def __init__(self, key: Hashable) -> None:
+    def __init__(self, key: Key) -> None:
         self.key = key
         self.work: Work | None = None
         self.waiting: FairQueue[Job] = FairQueue()
@@ -80,14 +99,14 @@ class Line:
         yield from (entry.owner for entry in (*self.running.values(), *self.suspects))
 
 
-class Lane:
+class Lane(Generic[Key]):
     """The lines of one priority, in the order of their turns, and the device time they have used."""
 
     def __init__(self, share: float) -> None:
         self.share, self.used, self.last = share, 0.0, -RECENTLY
         self.waiting_tokens = 0
         self.of_client: collections.Counter[str] = collections.Counter()  # tokens that wait
-        self.lines: collections.OrderedDict[Hashable, Line] = collections.OrderedDict()
+        self.lines: collections.OrderedDict[Key, Line[Key]] = collections.OrderedDict()
 
     @property
     def idle(self) -> bool:

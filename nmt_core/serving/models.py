@@ -10,7 +10,7 @@ import contextlib
 import dataclasses
 import functools
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -75,6 +75,9 @@ class Sampling(NamedTuple):
     attention: bool = False
 
 
+Key = Scoring | Encoding | Decoding | Sampling
+"""What work an engine is asked for, of which model."""
+
 Sampler = Callable[[Sequence[str]], Sequence["Sequence[Translation]"]]
 """Draws the samples of every sentence."""
 
@@ -117,7 +120,7 @@ class ServedModel:
     kind: ModelKind = "neural"
     loaded: Sequence[LoadedModel] = ()
 
-    def work(self, key: Hashable) -> Work:
+    def work(self, key: Key) -> Work:
         """The work of a key."""
         match key:
             case Scoring(_, per_word, attention):

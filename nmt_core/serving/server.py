@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import logging
-import sys
 import time
 from dataclasses import dataclass
 
@@ -25,7 +24,6 @@ from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
-_SWITCH = 0.001  # seconds for which another thread may hold Python before the event loop has its turn
 _WATCHDOG = 0.5  # seconds
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
 _log = logging.getLogger(__name__)
@@ -77,7 +75,6 @@ class NmtServer:
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
-        sys.setswitchinterval(_SWITCH)
         gc.freeze()  # what was imported stays: searching it for garbage takes a tenth of a second each time
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())

@@ -11,8 +11,7 @@ import functools
 import itertools
 import logging
 import time
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from google.rpc import code_pb2
@@ -21,6 +20,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.interfaces import PairScore
 from nmt_core.serving import answers, convert
+from nmt_core.serving.aside import Aside
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge, current_client, messages_size, note
 from nmt_core.serving.checks import check_cost, check_items, sample_problem, source_problem, text_problem
@@ -28,7 +28,7 @@ from nmt_core.serving.cost import Cost, translation_cost
 from nmt_core.serving.decoding_options import decoding_config, searched_as
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import Decoding, Encoding, Sampling, Scoring, ServedModel
+from nmt_core.serving.models import Decoding, Encoding, Key, Sampling, Scoring, ServedModel
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
 from nmt_core.serving.refusal import Refusal, internal, not_supported, unavailable
@@ -65,13 +65,13 @@ class _Place(NamedTuple):
 
     name: str
     model: ServedModel
-    engine: Engine
+    engine: Engine[Key]
 
 
 class _Ask(NamedTuple):
     """What work is wanted, how urgently, and by when (seconds of ``time.monotonic``)."""
 
-    key: Hashable
+    key: Key
     lane: str
     deadline: float | None
 
@@ -97,14 +97,14 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._models: dict[str, dict[str, ServedModel]] = {}
         self._metrics = metrics
         self.engines = {
-            device: Engine(lambda key: key.model.work(key), device=device, observer=metrics, **queue)  # type: ignore[attr-defined]
+            device: Engine[Key](lambda key: key.model.work(key), device=device, observer=metrics, **queue)
             for device in devices
         }
         if metrics is not None:
             metrics.watch_memory(self.memory)
             for device, engine in self.engines.items():
                 metrics.watch(device, engine)
-        self._text_thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="text")
+        self._text = Aside("text")
         self._processors: dict[ServedModel, Any] = {}
         self._streams: set[Stream] = set()
 
@@ -119,7 +119,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         present = {model for models in self._models.values() for model in models.values()}
         self._processors = {}
         for engine in self.engines.values():
-            engine.forget(lambda key: key.model not in present)  # type: ignore[attr-defined]
+            engine.forget(lambda key: key.model not in present)
 
     async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
         begin = time.monotonic()
@@ -150,7 +150,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         """Finish what was accepted, in that time."""
         for engine in self.engines.values():
             await engine.close(timeout)
-        self._text_thread.shutdown(wait=False)
+        self._text.close()
 
     # ---- methods
 
@@ -229,7 +229,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         words = await self._aside(_words, texts)
         sizes = [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
         answered = request.with_attention and place.model.attends
-        self._accept(translation_cost(sizes, size, place.model.proportions, answered=answered, kept=attention))
+        count = functools.partial(translation_cost, answered=answered, kept=attention)
+        self._accept(await self._aside(count, sizes, size, place.model.proportions))
         key, items = _work(place, config, attention, texts)
         ask = self._ask(key, request.priority, len(texts), deadline)
         found = await self._do(place, ask, items, [(count + 2) * size.beam for count in words])
@@ -309,7 +310,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
                 found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
         return found
 
-    def _ask(self, key: Hashable, priority: int, items: int, deadline: float | None) -> _Ask:
+    def _ask(self, key: Key, priority: int, items: int, deadline: float | None) -> _Ask:
         few = priority == pb.PRIORITY_UNSPECIFIED and items <= INTERACTIVE_ITEMS
         return _Ask(key, "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk", deadline)
 
@@ -336,28 +337,26 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         if place.model.processor is None:
             raise not_supported(f"the model {place.name!r} takes tokenised text only")
         if place.model not in self._processors:
-            loop = asyncio.get_running_loop()
             try:
-                self._processors[place.model] = await loop.run_in_executor(self._text_thread, place.model.processor)
+                self._processors[place.model] = await self._text.call(place.model.processor)
             except ConfigError as error:
                 raise not_supported(str(error)) from error
         return self._processors[place.model]
 
     async def _in_text_thread(self, change: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:
         """Change every item; others may come in between."""
-        loop = asyncio.get_running_loop()
         changed: list[_Result] = []
         for start in range(0, len(items), _TEXTS_AT_A_TIME):
             part = items[start : start + _TEXTS_AT_A_TIME]
-            changed += await loop.run_in_executor(self._text_thread, list, map(change, part))
+            changed += await self._text.call(_list, map(change, part))
         return changed
 
     async def _listed(self, reader: Any, items: Iterable[_Item]) -> list[_Item]:
         """All of them; of a large request, and of text that is cut, beside the event loop."""
         if reader is None and messages_size() <= _SMALL:
             return list(items)
-        loop, found, rest = asyncio.get_running_loop(), list[_Item](), iter(items)
-        while part := await loop.run_in_executor(self._text_thread, list, itertools.islice(rest, _TEXTS_AT_A_TIME)):
+        found, rest = list[_Item](), iter(items)
+        while part := await self._text.call(_list, itertools.islice(rest, _TEXTS_AT_A_TIME)):
             found += part
         return found
 
@@ -365,7 +364,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         """Call a function; for a large request or answer beside the event loop: others are answered meanwhile."""
         if messages_size() <= _SMALL:
             return function(*arguments)
-        return await asyncio.get_running_loop().run_in_executor(self._text_thread, function, *arguments)
+        return await self._text.call(function, *arguments)
 
     def _replaced(self, place: _Place, nbest: Sequence[Translation]) -> list[str]:
         """The texts without <unk>, which are counted."""
@@ -438,13 +437,17 @@ def _rerank_answer(request: pb.RerankRequest, scores: Sequence[PairScore | Refus
     return answers.rerank_answer(ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
 
 
+def _list(items: Iterable[_Item]) -> list[_Item]:
+    return list(items)
+
+
 def _words(texts: Sequence[str | Refusal]) -> list[int]:
     return [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
 
 
 def _work(
     place: _Place, config: DecodingConfig | SamplingConfig, attention: bool, texts: Sequence[str | Refusal]
-) -> tuple[Hashable, list[Any]]:
+) -> tuple[Key, list[Any]]:
     """What is done with the texts, and each as an item of it, or why it is none."""
     if isinstance(config, DecodingConfig):
         items = [text if isinstance(text, Refusal) else SearchItem(text, config) for text in texts]

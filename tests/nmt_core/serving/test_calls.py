@@ -1,0 +1,54 @@
+"""What the server spends on each call: wake-ups of threads, turns that they take, ids."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+
+import pytest
+
+from nmt_core.serving.aside import Aside
+from nmt_core.serving.call import Call
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.work import BatchWork
+
+
+def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
+    call = Call("Score", "ipv4:127.0.0.1:1", "")
+    assert len(call.request_id) == 32
+    assert call.request_id == call.request_id
+    assert Call("Score", "", "mine").request_id == "mine"
+
+
+def test_threads_take_turns_more_often_while_one_of_them_works_aside() -> None:
+    async def scenario() -> list[float]:
+        one, two = Aside("one"), Aside("two")
+        during = await asyncio.gather(one.call(sys.getswitchinterval), two.call(sys.getswitchinterval))
+        with pytest.raises(ZeroDivisionError):
+            await one.call(divmod, 1, 0)
+        for aside in (one, two):
+            aside.close()
+        return [*during, sys.getswitchinterval()]
+
+    assert asyncio.run(scenario()) == pytest.approx([0.001, 0.001, 0.005])
+
+
+def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
+    woken, chosen = [], []
+
+    async def scenario() -> None:
+        engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
+        await engine.submit("x", [0], tokens=[1])  # the thread runs
+        choose, wake = engine._choose, loop.call_soon_threadsafe
+        monkeypatch.setattr(engine, "_choose", lambda: (chosen.append(1), choose())[1])
+        monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
+        asked = []
+        for number in range(30):
+            asked.append(asyncio.create_task(engine.submit("x", [number], tokens=[1])))
+            await asyncio.sleep(0.005)
+        assert await asyncio.gather(*asked) == [[number] for number in range(30)]
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert len(woken) == 1
+    assert len(chosen) < 10  # and not after each of the jobs
