@@ -6,7 +6,6 @@ import argparse
 import collections
 import contextlib
 import itertools
-import os
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
@@ -104,7 +103,6 @@ def run(args: argparse.Namespace) -> int:
     scheme = CopyScheme(args.scheme)
     source, target = Vocabulary.load(args.source_vocabulary), Vocabulary.load(args.target_vocabulary)
     source, target = with_tokens(source, scheme.source_tokens), with_tokens(target, scheme.target_tokens)
-    os.makedirs(os.path.dirname(args.output[0]) or ".", exist_ok=True)
     with contextlib.ExitStack() as stack:
         names = [_Named(stack.enter_context(readable_again(path)), path) for path in files]
         copying = _with_links(scheme, source, target, names)

@@ -19,7 +19,14 @@ from nmt_core.files.lines import (
     write_lines,
 )
 from nmt_core.files.reading import ShareRead, open_input
-from nmt_core.files.writing import DISK_FULL, is_written_through, open_output, open_replacement, remove_leftovers
+from nmt_core.files.writing import (
+    DISK_FULL,
+    is_written_through,
+    made_folder_of,
+    open_output,
+    open_replacement,
+    remove_leftovers,
+)
 
 __all__ = [
     "DISK_FULL",
@@ -30,6 +37,7 @@ __all__ = [
     "ShareRead",
     "check_files",
     "is_written_through",
+    "made_folder_of",
     "open_input",
     "open_output",
     "open_replacement",

@@ -1,4 +1,4 @@
-"""Which options name files that are read and files that are written, and that no file is both."""
+"""Which options name files that are read and files that are written: no file is both, and outputs can be made."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from nmt_core.errors import ConfigError
+from nmt_core.files.writing import check_output
 
 
 class InputFile(str):
@@ -40,7 +41,10 @@ class OutputFile(str):
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Raise ConfigError where an output is an input, by whatever name, or two outputs are one file."""
+    """Raise ConfigError where an output is an input, by whatever name, or two outputs are one file.
+
+    Raises NmtError where an output could not be made.
+    """
     inputs = {_identity(path, 0): path for _, path in _of_type(args, InputFile)}
     outputs: dict[object, str] = {}
     for name, path in _of_type(args, OutputFile):
@@ -54,6 +58,8 @@ def check_files(args: argparse.Namespace) -> None:
         if identity in outputs:
             raise ConfigError(f"{_shown(name, path)} is also {outputs[identity]}; give each output a name of its own")
         outputs[identity] = _shown(name, path)
+    for _, path in _of_type(args, OutputFile):
+        check_output(path)
 
 
 def _of_type(args: argparse.Namespace, kind: type[str]) -> Iterator[tuple[str, str]]:

@@ -1,7 +1,8 @@
 """What becomes of a file that is written; the one policy for every output of every command.
 
 ========================== ===================================================================================
-a new name                 appears when it is complete, with the rights that the umask leaves
+a new name                 appears when it is complete, with the rights that the umask leaves; folders on the way that
+                           are not there are made, and go again where nothing comes of it
 an ordinary file           is replaced when the new content is complete, with its rights and, where we may, its owner
 a symbolic link            stays; the file that it leads to is made or replaced
 a device, a FIFO           is written to as it is, also ``/dev/stdout`` and ``/dev/fd/3``
@@ -43,14 +44,58 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     Raises NmtError where the output cannot be made or the disk is full.
     """
     if path == "-":
-        if sys.stdout is None:
-            raise NmtError("standard output: is closed; give a file, or let the shell open it")
+        check_output(path)
         with _full_disk_reported("standard output", ""):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         return
-    with open_replacement(path) as raw, packed(raw, path) as stream:
+    with made_folder_of(path), open_replacement(path) as raw, packed(raw, path) as stream:
         yield stream
+
+
+def check_output(path: str) -> None:
+    """Raise NmtError where an output could not be made, so that it is known before the work and not behind it."""
+    if path == "-":
+        if sys.stdout is None:
+            raise NmtError("standard output: is closed; give a file, or let the shell open it")
+        return
+    if is_written_through(path):
+        return
+    with _refusal_reported(path):
+        _state_of(path)
+        folder = _missing_folders(path)[-1]
+        if not os.path.isdir(folder):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(folder, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+
+@contextlib.contextmanager
+def made_folder_of(path: str) -> Iterator[None]:
+    """Make the folder of a file that is to be made in the block; folders made here that stay empty go again.
+
+    Raises NmtError where it cannot be made.
+    """
+    with _refusal_reported(path):
+        *missing, _ = _missing_folders(path)
+    try:
+        with _refusal_reported(path):
+            for folder in reversed(missing):
+                with contextlib.suppress(FileExistsError):  # made by another program meanwhile
+                    os.mkdir(folder)
+        yield
+    finally:
+        for folder in missing:
+            with contextlib.suppress(OSError):  # it is not empty, as it should be
+                os.rmdir(folder)
+
+
+def _missing_folders(path: str) -> list[str]:
+    """The folders of a file that are not there, the innermost first, and behind them the first that is."""
+    found = [os.path.dirname(os.path.realpath(path))]
+    while not os.path.lexists(found[-1]):
+        found.append(os.path.dirname(found[-1]))
+    return found
 
 
 @contextlib.contextmanager
@@ -158,6 +203,8 @@ def _remove_unless_locked(path: str) -> None:
 
 def _state_of(path: str) -> os.stat_result | None:
     """The file that will be replaced. Raises NmtError for one that must not be."""
+    if not os.path.basename(path):
+        raise NmtError(f"{path or repr(path)}: cannot be written (expected the name of a file)")
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -1,7 +1,8 @@
 """The folder ``OUT.parts``: for one job at a time, and never one that is somebody else's.
 
 The file ``lock`` in it says that the folder is ours and is locked by every program that works there, shared where
-several do parts, alone for one that puts them together or begins anew. It is the last that goes.
+several do parts, alone for one that puts them together or begins anew. It is the last that goes. A job of which no
+part is finished is none: there is nothing to go on with, whatever has changed since it was begun.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from nmt_core.errors import ConfigError, NmtError
 MANIFEST = "manifest.json"
 _LOCK = "lock"
 _MARK = b"hybridmt: parts of a job; they go when it is complete\n"
+_OUTPUT = re.compile(r"[0-9]{6,}(?:\.gz|\.xz|\.zst)?")
 _OURS = re.compile(r"[0-9]{6,}(?:\.json|\.gz|\.xz|\.zst)?|manifest\.json|\..*\.hybridmt\.tmp")
 
 
@@ -25,13 +27,14 @@ _OURS = re.compile(r"[0-9]{6,}(?:\.json|\.gz|\.xz|\.zst)?|manifest\.json|\..*\.h
 def held_folder(path: str, *, restart: bool, alone: bool) -> Iterator[None]:
     """Make the folder where there is none, and hold it, ``alone`` or with others; with ``restart`` it is emptied.
 
-    Raises ConfigError where another program holds it and where it is not ours, NmtError where it cannot be made.
+    It goes with a program that ends by an error before anything is finished there. Raises ConfigError where another
+    program holds it and where it is not ours, NmtError where it cannot be made.
     """
     with contextlib.ExitStack() as stack:
         try:
             lock = _locked(path, alone=alone or restart)
             stack.callback(os.close, lock)
-            if restart:
+            if restart or (alone and not _has_output(path)):
                 _remove_parts(path)
             if os.fstat(lock).st_size == 0:
                 os.pwrite(lock, _MARK, 0)
@@ -39,7 +42,19 @@ def held_folder(path: str, *, restart: bool, alone: bool) -> Iterator[None]:
                 fcntl.flock(lock, fcntl.LOCK_SH)
         except OSError as error:
             raise NmtError(f"{path}: cannot be written ({error.strerror})") from error
-        yield
+        try:
+            yield
+        except BaseException:
+            with contextlib.suppress(OSError):  # another program works there, or the folder is gone
+                _remove_unless_begun(path, lock)
+            raise
+
+
+def _remove_unless_begun(path: str, lock: int) -> None:
+    """Remove the folder where nothing is finished in it. Raises BlockingIOError where others hold it, too."""
+    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    if not _has_output(path):
+        remove_folder(path)
 
 
 def remove_folder(path: str) -> None:
@@ -86,6 +101,11 @@ def _is_ours(path: str) -> bool:
         content = json.load(manifest)
         return isinstance(content, dict) and {"format", "description", "shards"} <= content.keys()
     return False
+
+
+def _has_output(path: str) -> bool:
+    """Whether a part is finished."""
+    return any(map(_OUTPUT.fullmatch, os.listdir(path)))
 
 
 def _remove_parts(path: str) -> None:

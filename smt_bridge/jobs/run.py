@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmt_core.errors import InputError, NmtError
-from nmt_core.files import open_replacement, remove_leftovers, suffix_of
+from nmt_core.files import made_folder_of, open_replacement, remove_leftovers, suffix_of
 from smt_bridge.jobs.folder import MANIFEST, held_folder, remove_folder
 from smt_bridge.jobs.manifest import (
     ANEW,
@@ -84,7 +84,8 @@ def run_job(
     job without it. ``finish`` writes down what was done, before the parts go. Raises ConfigError when the job was
     begun with another description, and while another program is at it.
     """
-    with held_folder(job.parts.folder, restart=restart, alone=shards is None):
+    alone = shards is None
+    with made_folder_of(job.output), held_folder(job.parts.folder, restart=restart, alone=alone):
         before = _states(job.files)
         manifest = _begin(job, workers, planned=shards is not None or job.source.share is None)
         if shards is not None:

@@ -33,6 +33,7 @@ from nmt_core.files import (
 )
 from nmt_core.files.compression import zstd
 from nmt_core.files.lines import LINE_LIMIT
+from nmt_core.files.writing import check_output
 
 
 def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
@@ -81,11 +82,44 @@ def test_parallel_files_must_have_as_many_lines(tmp_path: Path) -> None:
         list(read_parallel_lines([str(tmp_path / "a"), str(tmp_path / "b")]))
 
 
-def test_a_missing_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
+def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         list(read_lines(str(tmp_path / "none")))
-    with pytest.raises(NmtError, match="cannot be written"), open_output(str(tmp_path / "no" / "folder")):
-        pass
+    path = tmp_path / "a" / "b" / "out"
+    with contextlib.suppress(RuntimeError), open_output(str(path)):
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+    with open_output(str(path)) as stream:
+        stream.write(b"here")
+    assert path.read_bytes() == b"here"
+
+
+@pytest.mark.parametrize("name", ["file/out", "file/a/b/out", "folder", "file/../file/out"])
+def test_an_output_that_cannot_be_made_is_told_before_and_while_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    (tmp_path / "folder").mkdir()
+    path = str(tmp_path / name)
+    for call in (check_output, lambda path: open_output(path).__enter__()):
+        with pytest.raises(NmtError, match=rf"{name}: cannot be written \((Not|Is) a directory\)"):
+            call(path)
+    assert sorted(os.listdir(tmp_path)) == ["file", "folder"]
+
+
+@pytest.mark.parametrize("name", ["", "new/", "new/folder/"])
+def test_an_output_is_called_by_the_name_of_a_file(tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty name would be the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for call in (check_output, lambda path: open_output(path).__enter__()):
+        with pytest.raises(NmtError, match="expected the name of a file"):
+            call(name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_that_may_not_be_written_to_is_told_before(tmp_path: Path) -> None:
+    (tmp_path / "closed").mkdir(mode=0o555)
+    with pytest.raises(NmtError, match=r"cannot be written \(Permission denied\)"):
+        check_output(str(tmp_path / "closed" / "new" / "out"))
 
 
 @pytest.mark.parametrize("name", ["out", "out.gz", "out.xz", "out.zst"])

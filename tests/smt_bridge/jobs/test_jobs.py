@@ -363,6 +363,46 @@ def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("shards", [None, "1-2"])
+def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
+    job: Job[Lines], tmp_path: Path, shards: str | None
+) -> None:
+    job = Job(**{**vars(job), "output": str(tmp_path / "new" / "folder" / "out")})
+    before = (tmp_path / "in").read_bytes()
+    (tmp_path / "in").write_bytes(before.replace(b"line 1", b"poison"))
+    with pytest.raises(BridgeError, match="poison"):
+        finish(job, shards=shards)
+    assert sorted(os.listdir(tmp_path)) == ["in"]
+    (tmp_path / "in").write_bytes(before)
+    assert finish(job, version="2") is not None
+    assert (tmp_path / "new" / "folder" / "out").read_bytes() == EXPECTED
+
+
+def test_a_job_that_fails_later_keeps_what_is_finished(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
+    with pytest.raises(BridgeError, match="poison"):
+        finish(job)
+    assert sorted(os.listdir(tmp_path / "out.parts")) == [
+        "000001", "000001.json", "000002", "000002.json", "lock", "manifest.json"
+    ]  # fmt: skip
+
+
+def test_a_job_that_was_killed_before_anything_is_finished_begins_anew(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="1")
+    for name in ("000001", "000001.json"):
+        (tmp_path / "out.parts" / name).unlink()
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 4", b"line x"))
+    assert finish(job, version="2") is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 4", b"LINE X")
+
+
+def test_who_fails_takes_nothing_from_those_who_do_other_parts(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 1", b"poison"))
+    with held_folder(job.parts.folder, restart=False, alone=False), pytest.raises(BridgeError, match="poison"):
+        finish(job, shards="1")
+    assert sorted(os.listdir(tmp_path / "out.parts")) == ["lock", "manifest.json"]
+
+
 def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
     with pytest.raises(BridgeError, match="a worker process died"):
