@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.ngram_binary import MAGIC, check_binary
 from nmt_core.whole_numbers import whole_number
 
 _HEAD = 1 << 16
@@ -59,9 +60,12 @@ def _bytes(word: str) -> bytes:
 
 
 def _check_counts(path: str) -> None:
-    """Raise InputError for an ARPA file that announces numbers of n-grams which KenLM would end the program at."""
+    """Raise InputError for a file that announces numbers of n-grams which KenLM would end the program at."""
     with open(path, "rb") as stream:
         head = stream.read(_HEAD)
+        if head.startswith(MAGIC):
+            check_binary(path, stream)
+            return
         size = stream.seek(0, os.SEEK_END)
     if head.startswith(_GZIP):
         size *= _MOST_PACKED
@@ -85,7 +89,7 @@ def _load(path: str) -> Any:
     settings = kenlm.Config()
     settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE
     try:
-        return kenlm.Model(path, settings)
+        return kenlm.Model(os.fsencode(path), settings)
     except (OSError, RuntimeError, UnicodeDecodeError) as error:  # its messages hold pieces of the file
         problem = " ".join(str(error).split())
         raise InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})") from error

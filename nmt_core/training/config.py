@@ -54,7 +54,7 @@ class TrainingConfig(Config):
     """
 
     optimizer: Literal["adadelta", "adam", "sgd"] = "adadelta"
-    learning_rate: float = Field(default=1.0, gt=0)
+    learning_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "inverse-sqrt", "exponential", "halving"] = "constant"
     warmup: int = Field(default=0, ge=0)
     decay_after: float = Field(default=0.0, ge=0)
@@ -88,7 +88,7 @@ class TrainingConfig(Config):
     keep_every: int | None = Field(default=None, ge=1)
     save_every: float = Field(default=10.0, gt=0)
     precision: Literal["float32", "tf32", "bfloat16"] = "float32"
-    seed: int = 1
+    seed: int = Field(default=1, ge=0, le=2**63 - 1)
     start_from: str | None = None
     keep_zeros: bool = False
     mask_of: str | None = None

@@ -119,17 +119,13 @@ class Ranks:
 
 def check_divisible(microbatches: int, processes: int) -> None:
     """Raise ConfigError where so many processes cannot add up microbatches in the order that one would."""
-    able = [size for size in range(1, microbatches + 1) if _can_share(microbatches, size)]
+    shares = (1 << power for power in range(microbatches.bit_length()))
+    able = sorted({1, *(microbatches // share for share in shares if microbatches % share == 0)})
     if processes not in able:
         raise ConfigError(
             f"training.microbatches {microbatches} cannot be shared by {processes} processes; "
             f"take {' or '.join(map(str, able))}, or other microbatches"
         )
-
-
-def _can_share(microbatches: int, processes: int) -> bool:
-    each, rest = divmod(microbatches, processes)
-    return processes == 1 or (not rest and each & (each - 1) == 0)
 
 
 @contextlib.contextmanager

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
+from nmt_core.small_files import read_json
 from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
 
@@ -62,13 +62,7 @@ def write_recipe(path: str, recipe: Recipe) -> None:
 
 def read_recipe(path: str) -> Recipe:
     """Read a file of ``write_recipe``; raises InputError for any other."""
-    try:
-        content = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
-    except (ValueError, RecursionError) as error:
-        raise InputError(path, "is not JSON; expected a recipe of `smt-bridge tune --recipe`") from error
-    return recipe_of(content, path)
+    return recipe_of(read_json(path, remedy="expected a recipe of `smt-bridge tune --recipe`"), path)
 
 
 def recipe_of(content: Any, path: str) -> Recipe:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from nmt_core.errors import InputError
 from nmt_core.files import open_input, read_lines
+from nmt_core.ngram_binary import check_binary
 from smt_bridge.doctor.findings import Finding, error, warning
 
 _MAGIC = b"mmap lm http://kheafield.com/code format version"
@@ -48,6 +49,12 @@ def _examine_binary(path: str, head: bytes) -> Iterator[Finding]:
     if version != _VERSION:
         problem = f"is a KenLM binary of format version {version}, where KenLM reads {_VERSION}"
         yield error(path, problem, "build it again from the ARPA file with build_binary")
+        return
+    try:
+        with open(path, "rb") as stream:
+            check_binary(path, stream)
+    except InputError as damaged:
+        yield error(str(damaged), "KenLM cannot read it", "make or copy it again")
 
 
 def _examine_end(path: str) -> Iterator[Finding]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 import resource
@@ -18,9 +19,11 @@ import yaml
 from safetensors.torch import load_file, save_file
 
 from nmt_core.commands.main import main
-from nmt_core.errors import ModelError
+from nmt_core.errors import ConfigError, ModelError
 from nmt_core.messages import show
+from nmt_core.models import carried_lexicon
 from nmt_core.models.checkpoint import load_model
+from tests.annotated_models import LEXICON, make_annotated
 
 _MIB = 1 << 20
 
@@ -209,6 +212,49 @@ def test_a_hostile_folder_is_one_line(folder: Path, harm: str) -> None:
     do, expected = HARMS[harm]
     do(folder)
     assert any(words in _refused(folder) for words in expected.split("|"))
+
+
+def _lexicon(content: bytes) -> Callable[[Path], None]:
+    """A lexicon whose hash is that of the settings."""
+
+    def harm(folder: Path) -> None:
+        old, new = (hashlib.sha256(one).hexdigest() for one in ((folder / "lexicon.gz").read_bytes(), content))
+        _settings(lambda text: text.replace(old, new))(folder)
+        _write(folder / "lexicon.gz", content)
+
+    return harm
+
+
+def _endless_lexicon(folder: Path) -> None:
+    with (folder / "lexicon.gz").open("r+b") as stream:
+        stream.truncate(1 << 40)
+
+
+LEXICONS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "gigabytes of lines": (_lexicon(gzip.compress(b"a b 0.5\n" * (4 * _MIB), 1) * 64), "unpacks to more"),
+    "gigabytes of a few lines": (_lexicon(gzip.compress(b"a" * (8 * _MIB) + b" b 0.5\n", 1) * 256), "unpacks to more"),
+    "a terabyte": (_endless_lexicon, "has more than"),
+    "a pipe": (_pipe("lexicon.gz"), "is a pipe; expected an ordinary file"),
+    "without end": (_link("lexicon.gz", "/dev/zero"), "is a device"),
+    "one cut off": (_lexicon(gzip.compress(b"a b 0.5\n")[:-9]), "ends too early"),
+    "no lexicon": (_lexicon(gzip.compress(b"a b c\n")), "expected 'word word probability'"),
+    "another lexicon": (_packed("lexicon.gz", gzip.compress(b"a b 0.5\n")), "is not as it was saved"),
+}
+
+
+@pytest.mark.parametrize("harm", LEXICONS)
+def test_a_hostile_lexicon_is_one_line(tmp_path: Path, harm: str) -> None:
+    folder = Path(make_annotated(tmp_path, "m", "posunk")[0])
+    load_model(str(folder))
+    do, expected = LEXICONS[harm]
+    do(folder)
+    assert expected in _refused(folder)
+
+
+def test_a_lexicon_that_could_not_be_loaded_is_not_saved(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried_lexicon, "_MOST_BYTES", 10)
+    with pytest.raises(ConfigError, match=r"a model carries 10; keep the likeliest"):
+        carried_lexicon.CarriedLexicon.of(LEXICON)
 
 
 def test_a_model_larger_than_the_memory_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

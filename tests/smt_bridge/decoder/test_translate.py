@@ -131,6 +131,11 @@ def test_a_recipe_of_another_model_is_refused(folder: Path, moses: str, capsys: 
     assert "tuned with another model" in capsys.readouterr().err
 
 
+def test_a_recipe_has_an_end(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert translate(moses, "--recipe", "/dev/zero", "--input", "dev") == 2
+    assert "/dev/zero: has more than" in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("content", "problem"),
     [
