@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from nmt_core.errors import ConfigError
+from nmt_core.native.kernels import name_kernels
 
 DTYPES = {
     "float32": torch.float32,
@@ -48,11 +49,15 @@ def allow_tf32(device: torch.device) -> None:
 
 
 def name_arithmetic(parameter: torch.Tensor) -> str:
-    """What the last digits depend on beside the precision: device, version of torch and, on a CPU, its instructions."""
+    """What the last digits depend on beside the precision: device, version of torch, on a CPU its instructions.
+
+    Where there are compiled kernels for such parameters, they are named, too.
+    """
     if parameter.is_cuda:
         kind = torch.cuda.get_device_name(parameter.device).replace(" ", "_")
         return f"device:cuda|gpu:{kind}|torch:{torch.__version__}"
-    return f"device:{parameter.device.type}|cpu:{torch.backends.cpu.get_cpu_capability()}|torch:{torch.__version__}"
+    instructions = f"cpu:{torch.backends.cpu.get_cpu_capability()}{name_kernels(parameter)}"
+    return f"device:{parameter.device.type}|{instructions}|torch:{torch.__version__}"
 
 
 def name_precision(parameter: torch.Tensor) -> str:

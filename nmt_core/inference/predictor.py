@@ -17,12 +17,13 @@ from torch import Tensor
 from nmt_core.data.batching import Padded
 from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
-from nmt_core.inference.selection import block_maxima
+from nmt_core.inference.selection import BLOCK, block_maxima
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rows import Rows
+from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
@@ -128,8 +129,7 @@ class ModelPredictor:
             previous_N = torch.where(previous_N < 0, previous_N, self._words_C[previous_N])
         step = self.model.step(previous_N, state, memory, layout)
         scores_NV = self._logits(step.readout_NL)
-        tops_NG = block_maxima(scores_NV)
-        return Advance(scores_NV, tops_NG, log_normalizer(scores_NV, tops_NG), step.state, step.attention_NS)
+        return Advance(scores_NV, *_tops_and_normalizer(scores_NV), step.state, step.attention_NS)
 
     def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
@@ -224,6 +224,14 @@ class Ensemble:
         for step in steps[1:]:
             total_NV += step.scores_NV
         return total_NV.div_(len(steps)), normalizer_N
+
+
+def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
+    """``block_maxima`` and ``log_normalizer``."""
+    if kernels.apply_to(scores_NV):
+        return kernels.normalize(scores_NV, BLOCK)
+    tops_NG = block_maxima(scores_NV)
+    return tops_NG, log_normalizer(scores_NV, tops_NG)
 
 
 def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from nmt_core.data.batching import whole_positions
 from nmt_core.data.layout import Layout
 from nmt_core.layers.initialisation import FirstValues, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
+from nmt_core.native import kernels
 
 Product = Callable[[Tensor], Tensor]
 Energies = Callable[[Tensor], Tensor]
@@ -77,6 +78,10 @@ class Attention(nn.Module, abc.ABC):
     def energies(self, query_BKA: Tensor, keys_BSA: Tensor, *, scratch: bool = False) -> Tensor:
         """Scores before the softmax, (B, K, S); ``scratch``: keys may be overwritten."""
 
+    def energy_vector(self) -> Tensor | None:
+        """The vector v (A,) where scores are v . tanh(query + key), for which there are kernels; else None."""
+        return None
+
     def energies_in(self, keys_BSA: Tensor) -> Energies:
         """``energies`` of the same keys at every step of a loop."""
         return lambda query_BKA: self.energies(query_BKA, keys_BSA)
@@ -119,6 +124,10 @@ class AdditiveAttention(Attention):
     def queries(self) -> Product:
         """W_a s."""
         return SharedMatrix(self.query.weight)
+
+    def energy_vector(self) -> Tensor:
+        """V."""
+        return self.energy
 
     def energies(self, query_BKA: Tensor, keys_BSA: Tensor, *, scratch: bool = False) -> Tensor:
         """V . tanh(query + key)."""
@@ -175,6 +184,9 @@ class AttentionContext:
 
     def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
         """Attend from N states to the annotations of their B sentences; without ``layout``, N = B * K."""
+        energy_A = None if focus is not None else self.attention.energy_vector()
+        if energy_A is not None and kernels.apply_to(query_NH, self.keys_BSA, self.values_BSX, energy_A):
+            return self._attend_with_kernels(query_NH, layout, energy_A)
         if layout is not None:
             return self._attend_by_runs(query_NH, layout, focus)
         sentences = len(self.keys_BSA)
@@ -184,6 +196,23 @@ class AttentionContext:
         weights_NS = _weights(energies_BKS.flatten(0, 1), focus)
         context_BKX = self.blend(weights_NS.view(energies_BKS.shape))
         return Attended(context_BKX.flatten(0, 1), weights_NS)
+
+    def _attend_with_kernels(self, query_NH: Tensor, layout: Layout | None, energy_A: Tensor) -> Attended:
+        """The same of additive attention, compiled; weights are in float32 where there is a layout, as without it."""
+        sentences, positions = self.keys_BSA.shape[:2]
+        if self.padding_BS is None:
+            widths_B = torch.full((sentences,), positions)
+        else:
+            widths_B = positions - self.padding_BS.sum(dim=1)
+        if layout is None:
+            sentences_N = torch.arange(sentences).repeat_interleave(query_NH.shape[0] // sentences)
+        else:
+            sentences_N = layout.sentences_N
+        query_NA = self.query(query_NH)
+        context_NX, weights_NS = kernels.attend(
+            query_NA, self.keys_BSA, self.values_BSX, energy_A, sentences_N, widths_B
+        )
+        return Attended(context_NX, weights_NS.to(query_NH.dtype) if layout is None else weights_NS)
 
     def _attend_by_runs(self, query_NH: Tensor, layout: Layout, focus: Focus | None) -> Attended:
         """The same where sentences have different numbers of states, some rows at a time."""

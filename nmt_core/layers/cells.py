@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from nmt_core.layers.initialisation import FirstValues
 from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.native import kernels
 
 Product = Callable[[Tensor], Tensor]
 Recurrence = Callable[[Tensor, Tensor, Tensor | None], Tensor]
@@ -125,6 +126,8 @@ class GRU(Cell):
         gates, candidate = self.products(kept_NH)
 
         def step(word_N3H: Tensor, state_NH: Tensor, context_N3H: Tensor | None) -> Tensor:
+            if kernels.apply_to(word_N3H, state_NH):
+                return kernels.gated_step(word_N3H, context_N3H, state_NH, gates, candidate)
             inputs_N3H = word_N3H if context_N3H is None else word_N3H + context_N3H
             candidate_NH, gates_N2H = inputs_N3H.split((self.hidden, 2 * self.hidden), dim=1)
             update_NH, reset_NH = (gates_N2H + gates(state_NH)).sigmoid_().chunk(2, dim=1)

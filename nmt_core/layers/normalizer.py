@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.data.sizes import filled
+from nmt_core.native import kernels
 
 Normalizer = Callable[[Tensor], Tensor]
 """Readouts (N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
@@ -61,12 +62,19 @@ class BlockNormalizer:
         inputs_ND[:, -1] = -shift_N
         total_N = torch.zeros(len(inputs_ND), dtype=self._dtype)
         for block_VJ in blocks:
-            part_NV = torch.mm(inputs_ND, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
-            at_once = max(1, _AT_ONCE // len(block_VJ))
-            for sum_N, some_NV in zip(total_N.split(at_once), part_NV.split(at_once), strict=True):
-                sum_N += some_NV.to(self._dtype).exp_().sum(dim=1)
+            _add_exponentials(torch.mm(inputs_ND, block_VJ.t(), out=logits_NV[:, : len(block_VJ)]), total_N)
         normalizer_N = total_N.log_().add_(shift_N)[:rows]
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
             normalizer_N[unsafe_N] = self._simply(inputs_ND[:rows][unsafe_N, :-3])
         return normalizer_N
+
+
+def _add_exponentials(logits_NV: Tensor, total_N: Tensor) -> None:
+    """Add the sums over V of exp(logit), which stays in the cache."""
+    if kernels.apply_to(logits_NV):
+        kernels.add_exponentials(logits_NV, total_N)
+        return
+    at_once = max(1, _AT_ONCE // logits_NV.shape[1])
+    for sum_N, some_NV in zip(total_N.split(at_once), logits_NV.split(at_once), strict=True):
+        sum_N += some_NV.to(total_N.dtype).exp_().sum(dim=1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.layers.initialisation import Linear
+from nmt_core.native import kernels
 
 
 class Readout(nn.Module, abc.ABC):
@@ -55,6 +56,9 @@ class MaxoutReadout(Readout):
     def join(self, state: Tensor, word_part: Tensor | None, context_part: Tensor | None) -> Tensor:
         """From s, V_o E y and C_o c (..., 2L) -> (..., L); unit k is the larger of entries 2k and 2k + 1."""
         pairs = self.state(state)
-        for part in (word_part, context_part):
-            pairs = pairs if part is None else pairs + part
+        parts = [part for part in (word_part, context_part) if part is not None]
+        if pairs.dim() == 2 and kernels.apply_to(pairs, *parts):
+            return kernels.maxout([pairs, *parts])
+        for part in parts:
+            pairs = pairs + part
         return torch.maximum(pairs[..., 0::2], pairs[..., 1::2])

@@ -102,5 +102,5 @@ def check_signatures(recipe: Recipe, found: Mapping[str, str]) -> None:
 
 def _identity(signature: str) -> list[str]:
     """What of a signature has to be the same: the version of the software and the machine may differ."""
-    loose = ("version:", "device:", "torch:", "cpu:")
+    loose = ("version:", "device:", "torch:", "cpu:", "kernels:")
     return [part for part in signature.split("|") if not part.startswith(loose)]

@@ -1,0 +1,1 @@
+"""Compiled inner loops for CPUs; the package works without them."""

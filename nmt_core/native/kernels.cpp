@@ -1,0 +1,399 @@
+// Inner loops of bfloat16 models on a CPU. Nothing here knows of PyTorch: callers pass pointers whose types, shapes and
+// lifetimes they have checked (kernels.py). Every number is computed in float32 and rounded once; each row by itself and in
+// one order, so that it does not depend on what else is computed.
+
+#include <immintrin.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace {
+
+constexpr int LANES = 16;
+typedef uint16_t Bf16;
+typedef float Floats __attribute__((vector_size(64)));
+typedef uint32_t Bits __attribute__((vector_size(64)));
+typedef uint16_t Halves __attribute__((vector_size(32)));
+
+struct Look {
+    const Bf16 *queries, *keys, *values, *energy;
+    const int64_t *sentences, *widths;
+    int64_t rows, positions, units, size;
+    Bf16 *context;
+    float *weights, *room;
+};
+
+struct Step {
+    const Bf16 *words, *contexts, *states;
+    int64_t rows, units, word_stride, context_stride;
+};
+
+struct Pieces {
+    const Bf16 *from[3];
+    int64_t strides[3], rows, units;
+};
+
+inline int64_t filled_up(int64_t units) { return (units + LANES - 1) / LANES * LANES; }
+
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
+
+static inline Floats load(const float *from) {
+    Floats all;
+    std::memcpy(&all, from, sizeof all);
+    return all;
+}
+
+static inline void store(float *to, Floats all) { std::memcpy(to, &all, sizeof all); }
+
+static inline Floats widen(const Bf16 *from) {
+    Halves narrow;
+    std::memcpy(&narrow, from, sizeof narrow);
+    return (Floats)(__builtin_convertvector(narrow, Bits) << 16);
+}
+
+static inline void narrow(Bf16 *to, Floats all) {  // to the nearest, ties to even; what is no number stays none
+    Bits bits = (Bits)all;
+    Bits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+    Bits chosen = all == all ? rounded : (Bits){} + 0x7fc0u;
+    Halves halves = __builtin_convertvector(chosen, Halves);
+    std::memcpy(to, &halves, sizeof halves);
+}
+
+static inline Floats widen_some(const Bf16 *from, int64_t many) {
+    Bf16 padded[LANES] = {};
+    std::memcpy(padded, from, many * sizeof(Bf16));
+    return widen(padded);
+}
+
+static inline void narrow_some(Bf16 *to, Floats all, int64_t many) {
+    Bf16 padded[LANES];
+    narrow(padded, all);
+    std::memcpy(to, padded, many * sizeof(Bf16));
+}
+
+// of a row's end, filled up with -inf
+static inline Floats widen_ending(const Bf16 *from, int64_t many) {
+    Bf16 padded[LANES];
+    for (int lane = 0; lane < LANES; lane++) padded[lane] = 0xff80;
+    std::memcpy(padded, from, many * sizeof(Bf16));
+    return widen(padded);
+}
+
+// what is no number is larger than any
+static inline Floats larger(Floats left, Floats right) { return (right > left) | (right != right) ? right : left; }
+
+static inline float largest_of(Floats all) {
+    float lanes[LANES];
+    store(lanes, all);
+    float most = lanes[0];
+    for (int lane = 1; lane < LANES; lane++) most = lanes[lane] > most || lanes[lane] != lanes[lane] ? lanes[lane] : most;
+    return most;
+}
+
+static inline float sum_of(Floats all) {
+    float lanes[LANES];
+    store(lanes, all);
+    for (int width = LANES / 2; width; width /= 2)
+        for (int lane = 0; lane < width; lane++) lanes[lane] += lanes[lane + width];
+    return lanes[0];
+}
+
+// no smaller and no larger than the bounds; what is no number stays none
+static inline Floats between(Floats x, float least, float most) {
+    return (Floats)_mm512_min_ps(_mm512_set1_ps(most), _mm512_max_ps(_mm512_set1_ps(least), (__m512)x));
+}
+
+// exp to 1e-7 of itself; 0 below -104, infinity above 88.7
+static inline Floats exp_of(Floats x) {
+    Floats inside = between(x, -110.0f, 100.0f);
+    Floats whole = (Floats)_mm512_roundscale_ps((__m512)(inside * 1.44269504088896341f), 0);
+    Floats rest = inside - whole * 0.693359375f;
+    rest = rest + whole * 2.12194440e-4f;
+    Floats sum = rest * 1.9875691500e-4f + 1.3981999507e-3f;
+    sum = sum * rest + 8.3334519073e-3f;
+    sum = sum * rest + 4.1665795894e-2f;
+    sum = sum * rest + 1.6666665459e-1f;
+    sum = sum * rest + 5.0000001201e-1f;
+    sum = sum * (rest * rest) + rest + 1.0f;
+    return (Floats)_mm512_scalef_ps((__m512)sum, (__m512)whole);
+}
+
+struct Fraction {
+    Floats over, under;
+};
+
+// tanh as a quotient of polynomials, to 4e-7 of itself (the coefficients are those of Eigen's ptanh)
+static inline Fraction tanh_fraction(Floats x) {
+    x = between(x, -7.90531110763549805f, 7.90531110763549805f);
+    Floats square = x * x;
+    Floats over = square * -2.76076847742355e-16f + 2.00018790482477e-13f;
+    over = over * square + -8.60467152213735e-11f;
+    over = over * square + 5.12229709037114e-08f;
+    over = over * square + 1.48572235717979e-05f;
+    over = over * square + 6.37261928875436e-04f;
+    over = over * square + 4.89352455891786e-03f;
+    Floats under = square * 1.19825839466702e-06f + 1.18534705686654e-04f;
+    under = under * square + 2.26843463243900e-03f;
+    under = under * square + 4.89352518554385e-03f;
+    return {over * x, under};
+}
+
+static inline Floats tanh_of(Floats x) {
+    Fraction found = tanh_fraction(x);
+    return found.over / found.under;
+}
+
+static inline Floats sigmoid_of(Floats x) { return tanh_of(x * 0.5f) * 0.5f + 0.5f; }
+
+// totals[row] += the sum of exp(logit) over the columns
+static void add_exponentials(const Bf16 *logits, int64_t rows, int64_t columns, int64_t stride, float *totals) {
+    for (int64_t row = 0; row < rows; row++) {
+        const Bf16 *here = logits + row * stride;
+        Floats first = {}, second = {}, third = {}, fourth = {};
+        int64_t column = 0;
+        for (; column + 4 * LANES <= columns; column += 4 * LANES) {
+            first += exp_of(widen(here + column));
+            second += exp_of(widen(here + column + LANES));
+            third += exp_of(widen(here + column + 2 * LANES));
+            fourth += exp_of(widen(here + column + 3 * LANES));
+        }
+        for (; column + LANES <= columns; column += LANES) first += exp_of(widen(here + column));
+        if (column < columns) second += exp_of(widen_ending(here + column, columns - column));
+        totals[row] += sum_of((first + second) + (third + fourth));
+    }
+}
+
+// v . tanh(query + key); query and v have room for whole vectors, in v with zeros behind the last unit. Two quotients are
+// one: a / b + c / d = (a d + c b) / (b d).
+static inline float energy_of(const float *query, const Bf16 *key, const float *v, int64_t units) {
+    Floats sum = {};
+    int64_t unit = 0;
+    for (; unit + 2 * LANES <= units; unit += 2 * LANES) {
+        Fraction first = tanh_fraction(load(query + unit) + widen(key + unit));
+        Fraction second = tanh_fraction(load(query + unit + LANES) + widen(key + unit + LANES));
+        Floats over = load(v + unit) * first.over * second.under + load(v + unit + LANES) * second.over * first.under;
+        sum += over / (first.under * second.under);
+    }
+    for (; unit < units; unit += LANES) {
+        int64_t many = units - unit < LANES ? units - unit : LANES;
+        sum += load(v + unit) * tanh_of(load(query + unit) + widen_some(key + unit, many));
+    }
+    return sum_of(sum);
+}
+
+static void softmax(float *weights, int64_t positions) {
+    float most = weights[0];
+    for (int64_t place = 1; place < positions; place++) most = weights[place] > most ? weights[place] : most;
+    float total = 0.0f;
+    for (int64_t place = 0; place < positions; place += LANES) {
+        int64_t many = positions - place < LANES ? positions - place : LANES;
+        float lanes[LANES] = {};
+        std::memcpy(lanes, weights + place, many * sizeof(float));
+        store(lanes, exp_of(load(lanes) - most));
+        for (int64_t lane = 0; lane < many; lane++) total += lanes[lane];
+        std::memcpy(weights + place, lanes, many * sizeof(float));
+    }
+    for (int64_t place = 0; place < positions; place++) weights[place] /= total;
+}
+
+// sums of the values weighted, for rows of one sentence
+template <int ROWS>
+static inline void blend(const Bf16 *values, const float *weights, int64_t stride, int64_t positions, int64_t size,
+                         Bf16 *context) {
+    int64_t x = 0;
+    for (; x + 2 * LANES <= size; x += 2 * LANES) {
+        Floats sums[ROWS][2] = {};
+        for (int64_t place = 0; place < positions; place++) {
+            Floats first = widen(values + place * size + x), second = widen(values + place * size + x + LANES);
+            for (int row = 0; row < ROWS; row++) {
+                sums[row][0] += first * weights[row * stride + place];
+                sums[row][1] += second * weights[row * stride + place];
+            }
+        }
+        for (int row = 0; row < ROWS; row++) {
+            narrow(context + row * size + x, sums[row][0]);
+            narrow(context + row * size + x + LANES, sums[row][1]);
+        }
+    }
+    for (; x < size; x += LANES) {
+        int64_t many = size - x < LANES ? size - x : LANES;
+        for (int row = 0; row < ROWS; row++) {
+            Floats sum = {};
+            for (int64_t place = 0; place < positions; place++)
+                sum += widen_some(values + place * size + x, many) * weights[row * stride + place];
+            narrow_some(context + row * size + x, sum, many);
+        }
+    }
+}
+
+static void attend(const Look &look) {
+    float *v = look.room, *query = look.room + filled_up(look.units);
+    for (int64_t unit = 0; unit < look.units; unit += LANES) {
+        int64_t many = look.units - unit < LANES ? look.units - unit : LANES;
+        store(v + unit, widen_some(look.energy + unit, many));
+    }
+    for (int64_t row = 0; row < look.rows; row++) {
+        int64_t sentence = look.sentences[row], width = look.widths[sentence];
+        const Bf16 *keys = look.keys + sentence * look.positions * look.units;
+        for (int64_t unit = 0; unit < look.units; unit += LANES) {
+            int64_t many = look.units - unit < LANES ? look.units - unit : LANES;
+            store(query + unit, widen_some(look.queries + row * look.units + unit, many));
+        }
+        float *weights = look.weights + row * look.positions;
+        for (int64_t place = 0; place < width; place++)
+            weights[place] = energy_of(query, keys + place * look.units, v, look.units);
+        softmax(weights, width);
+        std::memset(weights + width, 0, (look.positions - width) * sizeof(float));
+    }
+    for (int64_t row = 0; row < look.rows;) {
+        int64_t sentence = look.sentences[row], width = look.widths[sentence];
+        const Bf16 *values = look.values + sentence * look.positions * look.size;
+        const float *weights = look.weights + row * look.positions;
+        Bf16 *context = look.context + row * look.size;
+        int64_t alike = 1;
+        while (alike < 4 && row + alike < look.rows && look.sentences[row + alike] == sentence) alike++;
+        if (alike == 4) blend<4>(values, weights, look.positions, width, look.size, context);
+        else blend<1>(values, weights, look.positions, width, look.size, context);
+        row += alike == 4 ? 4 : 1;
+    }
+}
+
+static inline Floats part(const Bf16 *from, int64_t many) {
+    return many == LANES ? widen(from) : widen_some(from, many);
+}
+
+static inline void put(Bf16 *to, Floats all, int64_t many) {
+    if (many == LANES) narrow(to, all);
+    else narrow_some(to, all, many);
+}
+
+// z = sigmoid(x_z + c_z + U_z h) in `updates`, r h with r = sigmoid(x_r + c_r + U_r h) in `kept`
+static void gates(const Step &step, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
+    int64_t units = step.units;
+    for (int64_t row = 0; row < step.rows; row++) {
+        const Bf16 *word = step.words + row * step.word_stride + units, *state = step.states + row * units;
+        const Bf16 *context = step.contexts ? step.contexts + row * step.context_stride + units : nullptr;
+        const Bf16 *gate = product + row * 2 * units;
+        for (int64_t unit = 0; unit < units; unit += LANES) {
+            int64_t many = units - unit < LANES ? units - unit : LANES;
+            Floats update = part(word + unit, many), reset = part(word + units + unit, many);
+            if (context) {
+                update += part(context + unit, many);
+                reset += part(context + units + unit, many);
+            }
+            update += part(gate + unit, many);
+            reset += part(gate + units + unit, many);
+            put(updates + row * units + unit, sigmoid_of(update), many);
+            put(kept + row * units + unit, sigmoid_of(reset) * part(state + unit, many), many);
+        }
+    }
+}
+
+// (1 - z) h + z tanh(x + c + U (r h))
+static void candidate(const Step &step, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
+    int64_t units = step.units;
+    for (int64_t row = 0; row < step.rows; row++) {
+        const Bf16 *word = step.words + row * step.word_stride, *state = step.states + row * units;
+        const Bf16 *context = step.contexts ? step.contexts + row * step.context_stride : nullptr;
+        for (int64_t unit = 0; unit < units; unit += LANES) {
+            int64_t many = units - unit < LANES ? units - unit : LANES;
+            Floats sum = part(word + unit, many);
+            if (context) sum += part(context + unit, many);
+            sum += part(product + row * units + unit, many);
+            Floats before = part(state + unit, many), update = part(updates + row * units + unit, many);
+            put(next + row * units + unit, before + update * (tanh_of(sum) - before), many);
+        }
+    }
+}
+
+// Unit k is the larger of numbers 2k and 2k + 1 of the sum.
+static void maxout(const Pieces &pieces, Bf16 *read) {
+    for (int64_t row = 0; row < pieces.rows; row++)
+        for (int64_t unit = 0; unit < pieces.units; unit += LANES) {
+            int64_t many = pieces.units - unit < LANES ? pieces.units - unit : LANES;
+            Floats even = {}, odd = {};
+            for (int piece = 0; piece < 3; piece++) {
+                if (!pieces.from[piece]) continue;
+                Bits pairs = {};
+                const Bf16 *from = pieces.from[piece] + row * pieces.strides[piece] + 2 * unit;
+                std::memcpy(&pairs, from, 2 * many * sizeof(Bf16));
+                even += (Floats)(pairs << 16);
+                odd += (Floats)(pairs & 0xffff0000u);
+            }
+            put(read + row * pieces.units + unit, larger(even, odd), many);
+        }
+}
+
+// The largest score of every `block` columns, of all of them (the shift), and the sum of exp(score - shift).
+static void normalize(const Bf16 *scores, int64_t rows, int64_t columns, int64_t stride, int64_t block,
+                      Bf16 *tops, float *shifts, float *totals) {
+    int64_t blocks = (columns + block - 1) / block;
+    for (int64_t row = 0; row < rows; row++) {
+        const Bf16 *here = scores + row * stride;
+        Floats most = (Floats){} - INFINITY;
+        for (int64_t number = 0; number < blocks; number++) {
+            int64_t first = number * block, last = first + block < columns ? first + block : columns;
+            Floats top = (Floats){} - INFINITY;
+            for (int64_t column = first; column + LANES <= last; column += LANES) top = larger(top, widen(here + column));
+            if (int64_t rest = (last - first) % LANES) top = larger(top, widen_ending(here + last - rest, rest));
+            Floats all = (Floats){} + largest_of(top);
+            Bf16 lanes[LANES];
+            narrow(lanes, all);
+            tops[row * blocks + number] = lanes[0];
+            most = larger(most, all);
+        }
+        Floats shift = most, first = {}, second = {}, third = {}, fourth = {};
+        int64_t column = 0;
+        for (; column + 4 * LANES <= columns; column += 4 * LANES) {
+            first += exp_of(widen(here + column) - shift);
+            second += exp_of(widen(here + column + LANES) - shift);
+            third += exp_of(widen(here + column + 2 * LANES) - shift);
+            fourth += exp_of(widen(here + column + 3 * LANES) - shift);
+        }
+        for (; column + LANES <= columns; column += LANES) first += exp_of(widen(here + column) - shift);
+        if (column < columns) second += exp_of(widen_ending(here + column, columns - column) - shift);
+        float lanes[LANES];
+        store(lanes, shift);
+        shifts[row] = lanes[0];
+        totals[row] = sum_of((first + second) + (third + fourth));
+    }
+}
+
+#pragma GCC pop_options
+
+}  // namespace
+
+extern "C" {
+
+// the source that this was made of
+int hybridmt_source() { return SOURCE_CRC; }
+
+// whether this processor has the instructions
+int hybridmt_supported() {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("fma");
+}
+
+void hybridmt_add_exponentials(const Bf16 *logits, int64_t rows, int64_t columns, int64_t stride, float *totals) {
+    add_exponentials(logits, rows, columns, stride, totals);
+}
+
+void hybridmt_normalize(const Bf16 *scores, int64_t rows, int64_t columns, int64_t stride, int64_t block,
+                        Bf16 *tops, float *shifts, float *totals) {
+    normalize(scores, rows, columns, stride, block, tops, shifts, totals);
+}
+
+void hybridmt_attend(const Look *look) { attend(*look); }
+
+void hybridmt_gates(const Step *step, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
+    gates(*step, product, updates, kept);
+}
+
+void hybridmt_candidate(const Step *step, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
+    candidate(*step, product, updates, next);
+}
+
+void hybridmt_maxout(const Pieces *pieces, Bf16 *read) { maxout(*pieces, read); }
+}

@@ -1,0 +1,87 @@
+"""The compiled kernels: found, checked and declared. Where there are none, PyTorch does the same.
+
+They need AVX-512. ``HYBRIDMT_KERNELS=none`` leaves them out.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+from collections.abc import Mapping
+from ctypes import POINTER, Structure, c_int64, c_void_p
+from pathlib import Path
+from typing import Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.native.build import LIBRARY, source_crc
+
+CHOICE = "HYBRIDMT_KERNELS"
+VERSION = 1  # of the numbers they give, for signatures
+
+
+class Look(Structure):
+    """As in kernels.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("queries", "keys", "values", "energy", "sentences", "widths")),
+        *((name, c_int64) for name in ("rows", "positions", "units", "size")),
+        *((name, c_void_p) for name in ("context", "weights", "room")),
+    )
+
+
+class Step(Structure):
+    """As in kernels.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("words", "contexts", "states")),
+        *((name, c_int64) for name in ("rows", "units", "word_stride", "context_stride")),
+    )
+
+
+class Pieces(Structure):
+    """As in kernels.cpp."""
+
+    _fields_ = (("pieces", c_void_p * 3), ("strides", c_int64 * 3), ("rows", c_int64), ("units", c_int64))
+
+
+_ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
+    "add_exponentials": (c_void_p, c_int64, c_int64, c_int64, c_void_p),
+    "normalize": (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
+    "attend": (POINTER(Look),),
+    "gates": (POINTER(Step), c_void_p, c_void_p, c_void_p),
+    "candidate": (POINTER(Step), c_void_p, c_void_p, c_void_p),
+    "maxout": (POINTER(Pieces), c_void_p),
+}
+
+
+class Library:
+    """Its functions."""
+
+    def __init__(self, functions: ctypes.CDLL) -> None:
+        self._functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}
+        for name, arguments in _ARGUMENTS.items():
+            self._functions[name].argtypes, self._functions[name].restype = arguments, None
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call one of them; Python's lock is free meanwhile."""
+        self._functions[name](*arguments)
+
+
+@functools.cache
+def load(path: Path = LIBRARY) -> Library | None:
+    """The library, where one was compiled of this source and runs here. Raises ConfigError for an unknown choice."""
+    choice = os.environ.get(CHOICE, "")
+    if choice not in ("", "none"):
+        raise ConfigError(f"{CHOICE}={choice}: expected none, or nothing")
+    functions = None if choice == "none" else _of_this_source(path)
+    return None if functions is None or not functions.hybridmt_supported() else Library(functions)
+
+
+def _of_this_source(path: Path) -> ctypes.CDLL | None:
+    try:
+        functions = ctypes.CDLL(str(path))
+        same = functions.hybridmt_source() == source_crc()
+    except (OSError, AttributeError):
+        return None
+    return functions if same else None

@@ -1,0 +1,68 @@
+"""The library is used where it was made of this source and this processor has the instructions."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nmt_core.errors import ConfigError
+from nmt_core.native import build, library
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> Iterator[None]:
+    library.load.cache_clear()
+    yield
+    library.load.cache_clear()
+
+
+@pytest.fixture
+def path(compiled: ctypes.CDLL) -> Path:
+    return Path(compiled._name)
+
+
+def test_it_is_loaded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(library.CHOICE, raising=False)
+    found = library.load(path)
+    assert (found is not None) == (ctypes.CDLL(str(path)).hybridmt_supported() > 0)
+
+
+def test_it_can_be_left_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.CHOICE, "none")
+    assert library.load(path) is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\x7fELF"])
+def test_without_one_pytorch_does_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    monkeypatch.delenv(library.CHOICE, raising=False)
+    if content is not None:
+        (tmp_path / "libkernels.so").write_bytes(content)
+    assert library.load(tmp_path / "libkernels.so") is None
+
+
+def test_one_of_another_source_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(library.CHOICE, raising=False)
+    monkeypatch.setattr(library, "source_crc", lambda: build.source_crc() ^ 1)
+    assert library.load(path) is None
+
+
+def test_an_unknown_choice_is_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(library.CHOICE, "sse")
+    with pytest.raises(ConfigError, match=f"{library.CHOICE}=sse: expected none"):
+        library.load(path)
+
+
+def test_what_is_in_the_way_of_compiling_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if platform.machine() != "x86_64":
+        pytest.skip("they are written for another processor")
+    for compiler, problem in (("no-such-compiler", "there is no no-such-compiler"), (shutil.which("false"), "fails")):
+        monkeypatch.setenv("CXX", str(compiler))
+        assert problem in build.build(tmp_path / "libkernels.so")
+    assert not list(tmp_path.iterdir())
