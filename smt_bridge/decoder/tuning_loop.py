@@ -67,6 +67,10 @@ class Settled(NamedTuple):
 def run_loop(loop: Loop) -> Settled:
     """Go on behind the last complete round. Raises WiringError, MosesFailed, FormatError."""
     rounds = read_rounds(loop.folder, loop.description)
+    if not rounds:
+        write_rounds(loop.folder, loop.description, rounds)  # before any list, so that lists are of this description
+    elif rounds[-1].new and rounds[-1].tuned is None and len(rounds) < loop.most_rounds:
+        rounds.pop()  # it was the last of fewer rounds; its lists are there, and are tuned on now
     known = _Known()
     for number in range(1, len(rounds) + 1):
         known.add(_entries(loop, number))
@@ -134,11 +138,17 @@ def _entries(loop: Loop, number: int) -> Iterable[NbestEntry]:
 
 
 def _score_of_first(loop: Loop, entries: Iterable[NbestEntry]) -> float:
-    """The metric of the first hypothesis of every list."""
+    """The metric of the first hypotheses; a sentence without a list has an empty translation, as in any other round."""
+    firsts = {part.sentence: part.entries[0] for part in runs_of_sentence(iter(entries))}
     counts = [
-        loop.statistics(NbestList(part.sentence, part.entries[:1]))[0] for part in runs_of_sentence(iter(entries))
+        loop.statistics(NbestList(number, [firsts.get(number, _nothing(number))]))[0]
+        for number in range(len(loop.sentences))
     ]
     return float(loop.metric.score(sum(counts[1:], start=counts[0])))
+
+
+def _nothing(sentence: int) -> NbestEntry:
+    return NbestEntry(sentence, b"", {}, None, 0, (), -1, -1)
 
 
 class _Known:

@@ -174,6 +174,42 @@ def test_other_files_or_options_are_refused(moses: str, capsys: pytest.CaptureFi
     assert main(arguments(moses, "--restart", "--quiet")) == 0
 
 
+def test_what_was_decoded_of_another_source_is_not_taken(
+    moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Interrupted in the first round, before any round was complete."""
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning_loop, "tune", interrupted)
+        assert main(arguments(moses, "--quiet")) == 130
+    Path("dev.in").write_text("b a d\n" * len(SOURCE))
+    capsys.readouterr()
+    assert main(arguments(moses, "--quiet")) == 2
+    assert "was begun with another --source" in capsys.readouterr().err
+
+
+def test_more_rounds_go_on_behind_those_that_were_allowed(moses: str) -> None:
+    assert main(arguments(moses, "--quiet")) == 0
+    expected, rounds = Path("tuned.ini").read_bytes(), state()["rounds"]
+    for allowed in (["--max-rounds", "1", "--restart"], ["--max-rounds", "2"], []):
+        assert main(arguments(moses, "--quiet", *allowed)) == 0
+    assert (Path("tuned.ini").read_bytes(), state()["rounds"]) == (expected, rounds)
+
+
+@pytest.mark.parametrize("metric", ["bleu", "chrf", "ter"])
+def test_a_sentence_without_a_list_counts_as_an_empty_translation(moses: str, metric: str) -> None:
+    """Otherwise the round in which Moses failed at the hardest sentences would score best."""
+    for name in ("dev.in", "dev.ref"):
+        with open(name, "a") as stream:
+            stream.write("DIE of it\n")
+    assert main(arguments(moses, "--quiet", "--metric", metric)) == 0
+    best = max(one["score"] for one in state()["rounds"])
+    assert best < (0 if metric == "ter" else 100)
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
