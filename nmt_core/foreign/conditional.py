@@ -61,7 +61,8 @@ def marian_name(name: str) -> str:
 class ConditionalReader:
     """Takes the arrays of a model in the shapes that its configuration asks for.
 
-    ``rename`` gives the name of an array in the file, ``scale`` a factor of each matrix (1 but for old dropout).
+    ``rename`` gives the name of an array in the file, ``scale`` a factor of each matrix (1 but for old dropout);
+    ``output_bias`` says whether the output layer has a bias.
     """
 
     def __init__(
@@ -71,8 +72,10 @@ class ConditionalReader:
         *,
         rename: Callable[[str], str] = str,
         scale: Callable[[str], float] = lambda name: 1.0,
+        output_bias: bool = True,
     ) -> None:
         self.arrays, self.config, self.rename, self.scale = arrays, config, rename, scale
+        self.output_bias = output_bias
         self.normalisation: Normalisation = config.normalisation
 
     def tensors(self, source: Rows, target: Rows) -> Tensors:
@@ -103,12 +106,9 @@ class ConditionalReader:
             found["target_embedding.weight"] = self._rows(name, target, scaled_as="Wemb_dec")
         if not (config.tied or config.shared_embeddings):
             found["output.weight"] = self._output(target, embedding)
-        bias = self.rename("ff_logit_b")
         size = len(target.rows)
-        found["output.bias"] = (
-            self.arrays.take(bias, size)[target.rows] if bias in self.arrays else np.zeros(size, "f4")
-        )
-        return found
+        bias = self._vector("ff_logit_b", size) if self.output_bias else np.zeros(size, "f4")
+        return found | {"output.bias": bias[target.rows]}
 
     def _output(self, target: Rows, embedding: int) -> Array:
         """The output matrix: of its own, stored either way round, or the word vectors times a factor."""

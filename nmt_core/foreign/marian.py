@@ -33,6 +33,7 @@ _KNOWN: dict[str, tuple[object, ...]] = {
     "right-left": (False,),
     "lemma-dim-emb": (0,),
     "layer-normalization": (False, True),
+    "output-omit-bias": (False, True),
     **dict.fromkeys(("tied-embeddings", "tied-embeddings-src", "tied-embeddings-all"), (False, True)),
 }
 _NO_PART = (_SETTINGS, "decoder_c_tt", "history_errs", "uidx")
@@ -50,7 +51,8 @@ def read_marian(files: Files) -> Imported:
         config = _config(arrays, settings, path, own=own)
         arrays.ignore(_NO_PART)
         shared = _is_shared(settings)
-        reader = ConditionalReader(arrays, config, rename=functools.partial(_name, own=own, shared=shared))
+        rename = functools.partial(_name, own=own, shared=shared)
+        reader = ConditionalReader(arrays, config, rename=rename, output_bias=not settings.get("output-omit-bias"))
         tables = [reader.rename(name) for name in ("Wemb", "Wemb" if shared else "Wemb_dec")]
         source, target = (
             _rows(arrays.shape(table, 2)[0], words)

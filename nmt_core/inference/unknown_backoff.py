@@ -45,7 +45,8 @@ class Unigrams(NamedTuple):
     def shares(self, known: Vocabulary) -> Unigrams:
         """The same of words outside a shortlist, given that it is one of them."""
         words = {word: value for word, value in self.words.items() if word not in known}
-        total = math.log(math.fsum(map(math.exp, [*words.values(), self.unknown])))
+        most = max([*words.values(), self.unknown])  # what math.exp makes 0 of has no logarithm
+        total = most + math.log(math.fsum(math.exp(value - most) for value in [*words.values(), self.unknown]))
         shares = {word: value - total for word, value in words.items()}
         return Unigrams(shares, self.unknown - total, self.fingerprint)
 
@@ -71,7 +72,7 @@ def _entries(path: str) -> Iterator[tuple[str, float]]:
         problem = f"expected an ARPA file, with a line {_BEGIN}; a binary of build_binary does not say its words"
         raise InputError(path, problem)
     for number, line in lines:
-        fields = line.split()
+        fields = split_words(line.rstrip("\r"))  # a no-break space belongs to its word
         if not fields:
             continue
         if fields[0].startswith("\\"):

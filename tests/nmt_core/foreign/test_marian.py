@@ -198,7 +198,7 @@ def test_scores_of_nematus_are_those_of_the_equations(tmp_path: Path, own: bool)
 
 
 def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(tmp_path: Path) -> None:
-    checkpoint = Checkpoint(tmp_path, Kind())
+    checkpoint = Checkpoint(tmp_path, Kind(), **{"output-omit-bias": True})
     expected = Checkpoint(tmp_path, Kind())
     expected.arrays["ff_logit_b"][:] = 0
     NAMES["ff_logit_Wt"] = "decoder_ff_logit_l2_Wt"
@@ -207,6 +207,14 @@ def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(tmp_path: Pat
     assert checkpoint.run() == 0
     (score,) = ModelPairScorer([load_model(str(tmp_path / "model"))]).score([SentencePair(*PAIRS[0])], per_word=True)
     np.testing.assert_allclose(score.word_log_probs, expected.expected(PAIRS[0]), rtol=0, atol=2e-5)
+
+
+def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    checkpoint = Checkpoint(tmp_path, Kind())
+    del checkpoint.arrays["ff_logit_b"]
+    assert checkpoint.run() == 2
+    assert "has no array decoder_ff_logit_l2_b" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ def test_settings_of_the_first_models_are_a_pickle(tmp_path: Path) -> None:
     ("harm", "message"),
     [
         (lambda one: one.arrays.pop("decoder_Ux_nl"), "has no array decoder_Ux_nl"),
+        (lambda one: one.arrays.pop("ff_logit_b"), "has no array ff_logit_b"),
         (lambda one: one.arrays.update(lm_Wemb=np.zeros((3, 2))), "no part of a known model: lm_Wemb 3x2"),
         (lambda one: one.arrays.update(decoder_Wc=np.zeros((9, 10))), "decoder_Wc has the shape 9x10, expected 10x10"),
         (lambda one: one.settings.update(encoder="lstm"), "encoder is 'lstm'; only models with 'gru' can be read"),

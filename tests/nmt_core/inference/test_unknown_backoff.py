@@ -122,6 +122,20 @@ def test_what_is_no_model_with_unigrams_is_refused(tmp_path: Path, content: str,
     assert said in str(caught.value)
 
 
+def test_blanks_within_words_and_line_ends_of_windows_are_read_as_by_the_language_model(tmp_path: Path) -> None:
+    content = OUTSIDE.replace("chiens\t0", "10\u00a0000").replace("chats", "a\u2028b\u0085")
+    (tmp_path / "lm").write_bytes(content.replace("\n", "\r\n").encode())
+    found = read_unigrams(str(tmp_path / "lm")).words
+    assert found["10\u00a0000"] == -1.2 * math.log(10) and found["a\u2028b\u0085"] == -1.4 * math.log(10)
+    assert "10" not in found and "a" not in found
+
+
+def test_the_least_probability_is_one_that_can_be_shared(load_tiny: Load, tmp_path: Path) -> None:
+    (tmp_path / "lm").write_text(ARPA.replace("-1.5\t<unk>", "-400\t<unk>"))
+    shares = read_unigrams(str(tmp_path / "lm")).shares(load_tiny("rnnencdec").target)
+    assert shares.unknown == 0.0
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such n-gram model"):
         read_unigrams(str(tmp_path / "nowhere"))
