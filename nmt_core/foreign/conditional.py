@@ -100,6 +100,8 @@ class ConditionalReader:
     def words(self, source: Rows, target: Rows) -> Tensors:
         """Word vectors and the output layer."""
         config, embedding = self.config, self.config.embedding
+        if config.shared_embeddings and not np.array_equal(source.rows, target.rows):
+            raise InputError(self.arrays.path, "has one table of words for both sides; give both one vocabulary")
         found = {"source_embedding.weight": self._rows("Wemb", source)}
         if not config.shared_embeddings:
             name = "Wemb_dec" if self.rename("Wemb_dec") in self.arrays else "Wemb"

@@ -25,9 +25,9 @@ _MARKS = (("<s>", 0), ("</s>", 0))  # in every vocabulary, and in no text
 _TANH = "lambdax:TT.tanh(x)"
 _SIGMOID = "lambdax:TT.nnet.sigmoid(x)"
 _IDENTITY = "lambdax:x"
+_PARTS = ("", "enc_", "back_enc_", "dec_")  # a setting without a part is that of parts that have none of their own
 _KNOWN: dict[str, tuple[object, ...]] = {
     "rank_n_activ": (_IDENTITY,),
-    "activ": (_TANH,),
     "unary_activ": ("Maxout(2)",),
     "maxout_part": (2.0, 2),
     "encoder_stack": (1,),
@@ -36,9 +36,10 @@ _KNOWN: dict[str, tuple[object, ...]] = {
     "hid_mult": (1.0, 1),
     "dropout": (1.0, 1),
     "dropout_rec": (1.0, 1),
-    "enc_rec_layer": ("RecurrentLayer",),
-    **{f"{part}_{name}": (True,) for part in ("enc", "dec") for name in ("rec_gating", "rec_reseting")},
-    **{f"{part}_{name}": (_SIGMOID,) for part in ("enc", "dec") for name in ("rec_gater", "rec_reseter")},
+    **{f"{part}rec_layer": ("RecurrentLayer",) for part in ("", "enc_", "back_enc_")},
+    **{f"{part}activ": (_TANH,) for part in _PARTS},
+    **{f"{part}{name}": (True,) for part in _PARTS for name in ("rec_gating", "rec_reseting")},
+    **{f"{part}{name}": (_SIGMOID,) for part in _PARTS for name in ("rec_gater", "rec_reseter")},
     **dict.fromkeys(("bigram", "bias_code", "decoding_inputs", "deep_out", "check_first_word"), (True,)),
     "last_backward": (False,),
 }

@@ -90,7 +90,8 @@ def _measured(encoder: PhraseEncoder, sample: Sample, texts: list[str], vectors_
     told_apart = None
     if pairs:
         first, second = (encoder.phrases([pair[side] for pair in pairs]) for side in (0, 1))
-        told_apart = maps.share_told_apart(first, second, vectors_ND)
+        paired = frozenset(phrase for pair in pairs for phrase in pair)  # a phrase is not among its own neighbours
+        told_apart = maps.share_told_apart(first, second, vectors_ND[[text not in paired for text in texts]])
     bags = None
     if (known := encoder.words("source", 1 << 31)) is not None:
         rows = dict(zip(known.words, known.vectors, strict=True))

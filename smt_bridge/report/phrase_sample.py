@@ -9,12 +9,11 @@ import hashlib
 import heapq
 from collections.abc import Iterator
 
-import numpy as np
-
 from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import read_windows, split_window
 
 _ORDERS = 250  # groups of phrases of the same words that are looked at
+_MOST_BAGS = 500_000
 
 
 def digest(seed: int, text: str) -> int:
@@ -33,22 +32,43 @@ def long_sources(path: str, *, minimum_words: int) -> Iterator[str]:
             before = source
 
 
+class _Counts:
+    """How often numbers came: all of them, or, where there are many, the smallest ones."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+        self._largest = 1 << 64
+
+    def add(self, number: int) -> None:
+        """Count it, unless it is larger than those that are kept."""
+        if number > self._largest:
+            return
+        self._counts[number] = self._counts.get(number, 0) + 1
+        if len(self._counts) >= 2 * _MOST_BAGS:
+            kept = sorted(self._counts)[:_MOST_BAGS]
+            self._counts = {one: self._counts[one] for one in kept}
+            self._largest = kept[-1]
+
+    def repeated(self) -> list[int]:
+        """Those that came more than once, the smallest first."""
+        return sorted(number for number, count in self._counts.items() if count > 1)
+
+
 class Sample:
     """Draws ``points`` phrases; ``reordered`` finds, in a second pass, phrases of the same words as others."""
 
     def __init__(self, path: str, *, minimum_words: int, points: int, seed: int) -> None:
         self._path, self._words, self._seed = path, minimum_words, seed
         kept: list[tuple[int, str]] = []
-        bags: list[int] = []
+        self.available, bags = 0, _Counts()
         for phrase in long_sources(path, minimum_words=minimum_words):
             heapq.heappush(kept, (-digest(seed, phrase), phrase))
             if len(kept) > points:
                 heapq.heappop(kept)
-            bags.append(self._bag(phrase))
-        self.available = len(bags)
+            bags.add(self._bag(phrase))
+            self.available += 1
         self.phrases = [phrase for _, phrase in sorted(kept, key=lambda one: -one[0])]
-        found, counts = np.unique(np.array(bags, dtype=np.uint64), return_counts=True)
-        self._shared = frozenset(found[counts > 1][:_ORDERS].tolist())
+        self._shared = frozenset(bags.repeated()[:_ORDERS])
 
     def reordered(self) -> list[tuple[str, str]]:
         """Pairs of phrases of the same words in another order: of each drawn group the first two by text."""

@@ -133,6 +133,8 @@ def test_words_that_no_text_has_keep_their_rows(checkpoint: Checkpoint) -> None:
         (lambda one: one.arrays["R_enc_transition_0"].fill(np.nan), "R_enc_transition_0 has a value that is no number"),
         (lambda one: one.state.update(encoder_stack=2), "encoder_stack is 2; only models with 1 can be read"),
         (lambda one: one.state.update(activ="lambda x: TT.nnet.relu(x)"), "activ is 'lambdax:TT.nnet.relu(x)'"),
+        (lambda one: one.state.update(dec_activ="lambda x: x"), "dec_activ is 'lambdax:x'"),
+        (lambda one: one.state.update(rec_gater="lambda x: x"), "rec_gater is 'lambdax:x'"),  # of the backward encoder
         (lambda one: one.state.update(search=not one.search), "search is "),
         (lambda one: one.state.update(null_sym_source=WORDS), "has 7 words; its end is 7"),
         (lambda one: setattr(one, "words", (SOURCE, {**TARGET, "a": 3})), "the number 3 is that of 'house' and of 'a'"),

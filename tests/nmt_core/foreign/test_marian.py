@@ -209,6 +209,16 @@ def test_the_output_matrix_may_be_stored_turned_and_without_a_bias(tmp_path: Pat
     np.testing.assert_allclose(score.word_log_probs, expected.expected(PAIRS[0]), rtol=0, atol=2e-5)
 
 
+def test_one_table_of_words_has_one_order_of_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(TARGET, "</s>", 1)
+    monkeypatch.setitem(TARGET, "<unk>", 0)
+    assert Checkpoint(tmp_path, Kind(shared=True, tied=True)).run() == 2
+    assert "one table of words for both sides; give both one vocabulary" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
 def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint = Checkpoint(tmp_path, Kind())
     del checkpoint.arrays["ff_logit_b"]

@@ -12,8 +12,9 @@ import pytest
 
 from nmt_core.errors import ConfigError, NmtError, ServiceError
 from smt_bridge import encoders
+from smt_bridge.commands import analyse_maps
 from smt_bridge.formats import phrase_table
-from smt_bridge.report import maps
+from smt_bridge.report import maps, phrase_sample
 from smt_bridge.report.phrase_sample import Sample
 from smt_bridge.report.scatter import SIDE, scatter
 
@@ -54,6 +55,18 @@ def test_phrases_of_the_same_words_are_found(tmp_path: Path) -> None:
     assert sorted(pairs) == [("a b c d", "a c b d"), ("p q r s", "s p q r")]
 
 
+def test_groups_of_the_same_words_are_found_in_constant_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table of any length: those of the smallest digests, as they would be found with all in memory."""
+    phrases = [phrase for n in range(100) for phrase in (f"a b c {n}", f"{n} c b a", f"x y z {n}")]
+    everything = Sample(table(tmp_path, phrases), minimum_words=4, points=2, seed=1)
+    assert len(everything.reordered()) == 100
+    monkeypatch.setattr(phrase_sample, "_MOST_BAGS", 20)
+    found = Sample(table(tmp_path, phrases), minimum_words=4, points=2, seed=1)
+    assert found.available == 300 and found.phrases == everything.phrases
+    pairs = found.reordered()
+    assert 0 < len(pairs) < 40 and pairs == everything.reordered()[: len(pairs)]
+
+
 def test_shares_of_neighbours_are_counted() -> None:
     texts = ["a x", "b x", "a c y", "b y"]
     vectors = np.array([[1, 0.0], [1, 0.1], [-1, 0], [-1, 0.1]], dtype=np.float32)
@@ -76,6 +89,21 @@ def test_phrases_in_another_order_are_told_apart_or_not() -> None:
     first = np.random.default_rng(3).normal(0, 1, (4, 8)).astype(np.float32)
     assert maps.share_told_apart(first, first + 0.01, others) == 0.0
     assert maps.share_told_apart(first, np.stack([first[0], *-first[1:]]), others) == 0.75
+
+
+def test_a_point_of_the_map_takes_no_place_among_its_own_neighbours() -> None:
+    """Nine others are nearer to the first phrase of the pair than the second one, which makes that the tenth."""
+    degrees = {f"p {number}": 6.0 * number + 2 for number in range(60)} | {"a b": 0.0, "b a": 27.0}
+
+    def phrases(texts: list[str]) -> np.ndarray:
+        angles = np.radians([degrees[text] for text in texts])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+    texts = [text for text in degrees if text != "b a"]
+    encoder = SimpleNamespace(phrases=phrases, words=lambda side, most: None)
+    sample = SimpleNamespace(reordered=lambda: [("a b", "b a")])
+    measured = analyse_maps._measured(encoder, sample, texts, phrases(texts))  # type: ignore[arg-type]  # stand-ins
+    assert (measured.told_apart, measured.reordered) == (0.0, 1)
 
 
 def test_bags_know_no_order() -> None:
