@@ -85,6 +85,7 @@ def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
     from smt_bridge.decoder.binariser import binarise, check_binariser
     from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.formats.source_groups import check_sorted
     from smt_bridge.phrase_scoring import Counts
     from smt_bridge.signature import new_sidecar
     from smt_bridge.tables import check_factors, write_record
@@ -104,6 +105,8 @@ def run(args: argparse.Namespace) -> int:
     in_parts = args.dry_run is None and may_be_done_in_parts(args.input, output)
     if not in_parts and (args.shards or args.restart):
         raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
+    if args.binarise and in_parts:
+        check_sorted(args.input)
     make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
     work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
@@ -120,6 +123,8 @@ def run(args: argparse.Namespace) -> int:
     if pieces is not None and not args.quiet:
         _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
     if args.binarise:
+        if not in_parts:  # a stream, which is read once
+            check_sorted(output)
         scores = first.scores + len(_columns(args))
         path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
         if not args.quiet:

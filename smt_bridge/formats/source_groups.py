@@ -1,4 +1,4 @@
-"""The lines of a phrase table that have their source in common.
+"""The lines of a phrase table that have their source in common, and the order of sources.
 
 What looks at all targets of a source needs them side by side, as train-model.perl writes them (sorted).
 Shapes: G sources of a window.
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.phrase_table import Window
+from smt_bridge.formats.phrase_table import Window, read_windows, split_window
 
 
 def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> npt.NDArray[np.int64]:
@@ -29,3 +29,18 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
             raise FormatError(window.path, problem, line=window.first + place)
         seen.add(sources[place])
     return np.array(starts, dtype=np.int64)
+
+
+def check_sorted(path: str) -> None:
+    """Raise FormatError, with the line, for a source in front of a smaller one: Moses' binarisers lose its pairs."""
+    before = b""
+    for window in read_windows(path):
+        for place, source in enumerate(split_window(window).sources):
+            key = source + b"|||"  # as LC_ALL=C sort compares whole lines
+            if key < before:
+                shown = source.strip().decode("utf-8", "replace")
+                problem = (
+                    f"`{shown}` stands behind a larger source, and a binary table would lose pairs; sort the table"
+                )
+                raise FormatError(path, f"{problem} first (LC_ALL=C sort)", line=window.first + place)
+            before = key

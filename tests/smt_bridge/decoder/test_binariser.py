@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from pathlib import Path
 
@@ -98,6 +99,25 @@ def test_options_that_do_not_go_together_are_refused(folder: Path, capsys: pytes
         command = ["rescore-table", "table", "--scorer", "0.5", "--output", output, "--binarise", "compact"]
         assert main(command) == 2
         assert "--binarise needs --output to be a file" in capsys.readouterr().err
+
+
+def test_a_table_that_is_not_sorted_is_refused(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """CreateProbingPT and CreateOnDiskPt lose pairs; before the work, where the table is a file."""
+    lines = [b"a ||| x ||| 1 2 ||| 0-0\n", b"a b ||| x ||| 1 2 ||| 0-0\n"]  # a bar comes after a blank
+    Path("table").write_bytes(b"".join(lines))
+    assert rescore("--binarise", "probing") == 2
+    assert "table:2: `a b` stands behind a larger source" in capsys.readouterr().err
+    assert not Path("new table.gz").exists()
+    with open("table", "rb") as stream:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(stream))
+        command = ["rescore-table", "-", "--scorer", "0.5", "--jobs", "1", "--output", "new.gz"]
+        assert main([*command, "--binarise", "probing", "--quiet"]) == 2
+    assert "new.gz:2: `a b` stands behind a larger source" in capsys.readouterr().err
+    assert not Path("asked").exists() and Path("new.gz").exists()
+    Path("table").write_bytes(b"".join(reversed(lines)))
+    assert rescore("--binarise", "probing", "--quiet") == 0
 
 
 @pytest.mark.parametrize("harm", ["echo no room >&2; exit 3", "exit 0", 'mkdir "$4"; touch "$4/config"; kill -9 $$'])
