@@ -123,7 +123,7 @@ def test_failure_names_the_line_and_leaves_the_older_output_alone(
     with pytest.raises(NmtError, match="table:2"):
         command.run(parsed(str(table), "--scorer", "x", "--output", str(output), "--jobs", "1", "--quiet"))
     assert output.read_bytes() == b"older"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "new.parts", "table"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "table"]
 
 
 @pytest.mark.parametrize("size", [1, 2, 50])
