@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from nmt_core.files import open_output, open_replacement
 from smt_bridge.decoder.moses_child import MosesOptions
@@ -18,26 +17,18 @@ from smt_bridge.decoder.moses_process import MosesProcess
 _PART = 100  # sentences
 
 
-class Decoded(NamedTuple):
-    """The list of a round, and how many sentences Moses failed at."""
-
-    path: str
-    given_up: int
-
-
 def decode(
     options: MosesOptions, sentences: Sequence[bytes], folder: str, name: str, tell: Callable[[int], None]
-) -> Decoded:
+) -> None:
     """Write ``FOLDER/NAME.nbest.gz``, unless it is there; ``tell`` is told the sentences that are done.
 
-    Raises MosesFailed.
+    Sentences that Moses fails at twice have no list. Raises MosesFailed.
     """
     path = os.path.join(folder, f"{name}.nbest.gz")
     if os.path.exists(path):
-        return Decoded(path, 0)
+        return
     firsts = range(0, len(sentences), _PART)
     parts = [os.path.join(folder, f"{name}.{first:08d}.gz") for first in firsts]
-    given_up = 0
     with contextlib.ExitStack() as stack:
         process: MosesProcess | None = None
         for first, part in zip(firsts, parts, strict=True):
@@ -45,14 +36,12 @@ def decode(
                 process = process or stack.enter_context(MosesProcess(options))
                 _write(part, first, process.translate(sentences[first : first + _PART]))
             tell(min(first + _PART, len(sentences)))
-        given_up = 0 if process is None else process.given_up
     with open_replacement(path) as whole:
         for part in parts:
             with open(part, "rb") as stream:
                 whole.write(stream.read())
     for part in parts:
         os.unlink(part)
-    return Decoded(path, given_up)
 
 
 def _write(path: str, first: int, lists: Sequence[Sequence[bytes] | None]) -> None:

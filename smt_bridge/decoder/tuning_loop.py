@@ -32,8 +32,8 @@ from smt_bridge.tuning.tune import TuningOptions, tune
 class Loop(NamedTuple):
     """What is tuned, and how. ``statistics`` gives the counts of a list's hypotheses for ``metric``.
 
-    ``description`` has all that the result depends on; ``tell`` is told of each round, ``progress`` the number of the
-    round and the sentences that are decoded.
+    ``description`` has all that the result depends on; ``tell`` is told of each round, and how many
+    sentences with words have no list in it; ``progress`` the number of the round and the sentences that are decoded.
     """
 
     ini: MosesIni
@@ -103,7 +103,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
     with open_output(path) as stream:
         stream.write(ini.content)
     options = loop.moses._replace(ini=path)
-    decoded = decode(options, loop.sentences, loop.folder, name, lambda done: loop.progress(number, done))
+    decode(options, loop.sentences, loop.folder, name, lambda done: loop.progress(number, done))
     entries = list(_entries(loop, number))
     new = known.add(entries)
     pool = known.pool(loop)
@@ -114,7 +114,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
         seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
         report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
         found = found._replace(tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
-    loop.tell(number, found, decoded.given_up)
+    loop.tell(number, found, _without_list(loop, entries))
     return found
 
 
@@ -145,6 +145,12 @@ def _score_of_first(loop: Loop, entries: Iterable[NbestEntry]) -> float:
         for number in range(len(loop.sentences))
     ]
     return float(loop.metric.score(sum(counts[1:], start=counts[0])))
+
+
+def _without_list(loop: Loop, entries: Iterable[NbestEntry]) -> int:
+    """How many sentences with words Moses failed at."""
+    answered = {entry.sentence for entry in entries}
+    return sum(bool(line.strip()) and number not in answered for number, line in enumerate(loop.sentences))
 
 
 def _nothing(sentence: int) -> NbestEntry:

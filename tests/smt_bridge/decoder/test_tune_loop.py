@@ -191,6 +191,24 @@ def test_what_was_decoded_of_another_source_is_not_taken(
     assert "was begun with another --source" in capsys.readouterr().err
 
 
+def test_sentences_without_a_list_are_told_of_after_an_interruption_too(
+    moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("dev.in", "dev.ref"):
+        with open(name, "a") as stream:
+            stream.write("DIE of it\n")
+
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tuning_loop, "tune", interrupted)
+        assert main(arguments(moses, "--quiet")) == 130
+    capsys.readouterr()
+    assert main(arguments(moses, "--quiet", "--max-rounds", "1")) == 0
+    assert "warning: round 1: Moses failed at 1 sentences" in capsys.readouterr().err
+
+
 def test_more_rounds_go_on_behind_those_that_were_allowed(moses: str) -> None:
     assert main(arguments(moses, "--quiet")) == 0
     expected, rounds = Path("tuned.ini").read_bytes(), state()["rounds"]
