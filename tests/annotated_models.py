@@ -24,6 +24,7 @@ def make_annotated(
     *,
     lexicon: Lexicon | None = LEXICON,
     attention: str | None = None,
+    aligns: str = "written",
     words: list[str] = WORDS,
     seed: int = 1,
 ) -> tuple[str, str]:
@@ -31,7 +32,7 @@ def make_annotated(
     kind = CopyScheme(scheme)
     source = with_tokens(Vocabulary([*SPECIAL_WORDS, *words]), kind.source_tokens)
     target = with_tokens(Vocabulary([*SPECIAL_WORDS, *WORDS]), kind.target_tokens)
-    config = DeepLSTMConfig(depth=1, hidden=10, embedding=6, attention=attention, init_range=2.0)
+    config = DeepLSTMConfig(depth=1, hidden=10, embedding=6, attention=attention, aligns=aligns, init_range=2.0)
     model = new_model(config, len(source), len(target), seed=seed)
     carried = None if lexicon is None else CarriedLexicon.of(lexicon)
     folders = (str(place / name), str(place / f"{name}.twin"))

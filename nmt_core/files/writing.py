@@ -172,17 +172,26 @@ def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
     """A locked file beside ``target``, and its name; it is removed if it is not renamed."""
     remove_leftovers(target)
     folder, name = os.path.split(target)
-    path = os.path.join(folder, f"{_beginning(name)}{secrets.token_hex(4)}{_ENDING}")
-    with _refusal_reported(shown):
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor, path = _locked_file(os.path.join(folder, _beginning(name)), shown=shown)
     with open(descriptor, "wb") as raw:
-        with contextlib.suppress(OSError):  # there are file systems without locks
-            fcntl.flock(raw, fcntl.LOCK_EX | fcntl.LOCK_NB)
         try:
             yield cast(BinaryIO, raw), path
         finally:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
+
+
+def _locked_file(beginning: str, *, shown: str) -> tuple[int, str]:
+    """A new file, locked; made again where another program took it for a leftover before it was locked."""
+    while True:
+        path = f"{beginning}{secrets.token_hex(4)}{_ENDING}"
+        with _refusal_reported(shown):
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(OSError):  # there are file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits at most until a leftover is removed
+        if os.fstat(descriptor).st_nlink:
+            return descriptor, path
+        os.close(descriptor)
 
 
 def _beginning(name: str) -> str:

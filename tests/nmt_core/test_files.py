@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import gzip
 import io
 import lzma
@@ -16,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -380,6 +382,22 @@ def test_what_a_killed_program_left_goes_and_what_a_living_one_writes_stays(tmp_
     programs[1].send_signal(signal.SIGINT)
     programs[1].communicate()
     assert sorted(tmp_path.iterdir()) == [foreign, path]
+
+
+def test_a_file_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As another program does that looks for leftovers at that moment."""
+    path, lock, removed = tmp_path / "f", fcntl.flock, list[Path]()
+
+    def too_late(file: Any, operation: int) -> None:
+        if not removed:
+            removed.extend(tmp_path.iterdir())
+            removed[0].unlink()
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", too_late)
+    write(path)
+    assert len(removed) == 1
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:

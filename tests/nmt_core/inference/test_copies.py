@@ -123,8 +123,9 @@ def test_rules_and_samples(folders: tuple[str, str], scheme: str) -> None:
     assert all(one.unknown.translated == 0 for found in copied for one in found)
 
 
-def test_attention_is_of_the_words_that_are_written(place: Path) -> None:
-    folders = make_annotated(place, "attends", "posunk", attention="dot")
+@pytest.mark.parametrize("aligns", ["written", "read"])
+def test_attention_is_of_the_words_that_are_written(place: Path, aligns: str) -> None:
+    folders = make_annotated(place, f"attends.{aligns}", "posunk", attention="dot", aligns=aligns)
     config = DecodingConfig(beam=3)
     own, twin = (open_translator([folder], config=config, attention=True) for folder in folders)
     for found, written in zip(own.translate(SOURCES), twin.translate(SOURCES), strict=True):
@@ -134,7 +135,8 @@ def test_attention_is_of_the_words_that_are_written(place: Path) -> None:
             assert other.attention is not None
             assert one.attention.shape == (len(one.words) + 1, other.attention.shape[1])
             if len(one.words) == len(other.words):
-                np.testing.assert_allclose(one.attention[:-1], other.attention[1:], atol=1e-6)
+                rows = other.attention[:-1] if aligns == "written" else other.attention[1:]
+                np.testing.assert_allclose(one.attention[:-1], rows, atol=1e-6)
 
 
 def test_ensembles_agree_on_the_scheme(place: Path, scheme: str, folders: tuple[str, str]) -> None:
