@@ -11,6 +11,7 @@ import os
 import socket
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -132,8 +133,7 @@ def _end_with_the_others(followers: list[_Follower], over: threading.Event) -> N
 def _cause(followers: list[_Follower]) -> str:
     """What ended a process before its time: its own words, or a signal."""
     for number, follower in enumerate(followers, start=2):
-        follower.process.join(1.0)
-        code, place = follower.process.exitcode, f"process {number} of {len(followers) + 1}"
+        code, place = _exit_code(follower.process), f"process {number} of {len(followers) + 1}"
         words = ""
         with contextlib.suppress(EOFError, OSError):
             while follower.words.poll():
@@ -144,3 +144,12 @@ def _cause(followers: list[_Follower]) -> str:
         if code is not None and code < 0:
             return f"{place} was ended by signal {-code} (out of memory?); {remedy}"
     return ""
+
+
+def _exit_code(process: BaseProcess) -> int | None:
+    """How it ended, or None if it goes on. Another thread that waits for it may know this a moment earlier."""
+    patience = time.monotonic() + 1.0
+    while process.exitcode is None and time.monotonic() < patience:
+        process.join(0.05)
+        time.sleep(0.005)  # ``join`` returns at once where the system has told the other thread alone
+    return process.exitcode
