@@ -5,6 +5,7 @@ One works inside the program itself; more are processes of their own.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import multiprocessing
 from collections.abc import Callable, Iterable, Iterator
@@ -92,14 +93,26 @@ class LocalWorkers(Generic[Item, Answer]):
             return
         pool = self._pool
         assert pool is not None
-        yield from map(self._patiently, ask_in_order(lambda item: pool.submit(_do, item), items, jobs=self._jobs))
+
+        def ask(item: Item) -> Future[Answer]:
+            with _death_reported():
+                return pool.submit(_do, item)
+
+        yield from map(self._patiently, ask_in_order(ask, items, jobs=self._jobs))
 
     def _patiently(self, future: Future[Any]) -> Any:
-        try:
+        with _death_reported():
             return future.result()
-        except BrokenProcessPool as error:
-            problem = "a worker process died (out of memory?); start the same command again, with fewer --jobs"
-            raise BridgeError(problem) from error
+
+
+@contextlib.contextmanager
+def _death_reported() -> Iterator[None]:
+    """A process that died, as one line: what is asked later is refused, what was asked before is not answered."""
+    try:
+        yield
+    except BrokenProcessPool as error:
+        problem = "a worker process died (out of memory?); start the same command again, with fewer --jobs"
+        raise BridgeError(problem) from error
 
 
 _worker: Worker[Any, Any] | None = None

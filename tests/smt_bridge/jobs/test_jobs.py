@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -407,6 +408,20 @@ def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> Non
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
     with pytest.raises(BridgeError, match="a worker process died"):
         finish(job, jobs=2, kind=Quitting)
+
+
+def test_a_process_that_died_before_more_was_asked_is_reported(job: Job[Lines]) -> None:
+    def tasks() -> Iterator[Any]:
+        shard = Shard(first=1, lines=1, crc=0)
+        yield Task(0, shard, "", (1, [b"die"]))
+        deadline = time.monotonic() + 60
+        while multiprocessing.active_children() and time.monotonic() < deadline:  # all are ended when one has died
+            time.sleep(0.01)
+        yield Task(1, shard, "", (1, [b"more"]))
+
+    workers = LocalWorkers(partial(opened, job, kind=Quitting), jobs=2)
+    with workers, pytest.raises(BridgeError, match="a worker process died"):
+        list(workers.map(tasks()))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
