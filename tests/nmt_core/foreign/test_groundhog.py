@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import pickle
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,17 +14,8 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.scorers import ScorerOptions, open_scorer
+from tests.nmt_core.foreign import groundhog_reference as reference
 
-
-def _module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
-    return found
-
-
-reference = _module("groundhog_reference")
 SOURCE = {"UNK": 1, "<s>": 0, "</s>": 0, "das": 2, "Haus": 3, "café": 4, "far": 90}
 TARGET = {"UNK": 1, "<s>": 0, "</s>": 0, "the": 2, "house": 3, "é": 5}
 WORDS = 7  # symbols of a side; the last is null_sym

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,19 +13,8 @@ from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
+from tests.nmt_core.models import nematus_reference as reference
 
-
-def _module(name: str) -> ModuleType:
-    place = Path(__file__).parents[1] / "models" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, place)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found
-    spec.loader.exec_module(found)
-    return found
-
-
-reference = _module("nematus_reference")
 Kind = reference.Kind
 # models/amun.h and models/nematus.h: Nematus' names, and those that type s2s stores
 NAMES = {

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import pickle
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,19 +14,8 @@ from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
+from tests.nmt_core.models import nematus_reference as reference
 
-
-def _module(name: str) -> ModuleType:
-    place = Path(__file__).parents[1] / "models" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, place)
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found
-    spec.loader.exec_module(found)
-    return found
-
-
-reference = _module("nematus_reference")
 Kind = reference.Kind
 SOURCE = {"eos": 0, "UNK": 1, "das": 2, "Haus": 3, "café": 4, "far": 90}
 TARGET = {"eos": 0, "UNK": 1, "the": 2, "house": 3, "é": 5}

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
-from pathlib import Path
-from types import ModuleType
-
 import numpy as np
 import pytest
 import torch
@@ -19,19 +14,8 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
+from tests.nmt_core.models import luong_reference, reference
 from tests.nmt_core.models.finite_differences import assert_gradients
-
-
-def _module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, Path(__file__).with_name(f"{name}.py"))
-    assert spec is not None and spec.loader is not None
-    found = importlib.util.module_from_spec(spec)
-    sys.modules[name] = found  # dataclasses look for it
-    spec.loader.exec_module(found)
-    return found
-
-
-reference, luong_reference = _module("reference"), _module("luong_reference")
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
 DEEP = {"embedding": 4, "hidden": 5, "depth": 2, "init_range": 0.7}
