@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
@@ -92,8 +93,10 @@ def tune(
 
     ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
     the others at 0; MIRA begins at 0. Raises WiringError where start weights or the names of ``options.features``
-    do not fit the list.
+    do not fit the list, ConfigError for a number of runs, a seed or restarts that cannot be.
     """
+    if options.runs < 1 or options.seed < 0 or options.restarts < 0:
+        raise ConfigError("runs must be at least 1, seed and restarts at least 0")
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
     note = _why_not(pool, tuned)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt_core.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
@@ -50,6 +51,12 @@ def test_nothing_to_tune_keeps_the_start_with_a_note(pool: NbestPool, said: str)
     report = tune(pool, {"A": (0.7,)}, TuningOptions())
     assert said in report.note
     assert report.weights == {"A": (0.7,)}
+
+
+@pytest.mark.parametrize("options", [TuningOptions(runs=0), TuningOptions(seed=-1), TuningOptions(restarts=-1)])
+def test_options_that_cannot_be_are_refused(options: TuningOptions) -> None:
+    with pytest.raises(ConfigError, match="runs must be at least 1, seed and restarts at least 0"):
+        tune(pool_of(GOOD), None, options)
 
 
 def test_start_of_another_system_is_refused() -> None:
