@@ -16,25 +16,26 @@ typedef float Floats __attribute__((vector_size(64)));
 typedef uint32_t Bits __attribute__((vector_size(64)));
 typedef uint16_t Halves __attribute__((vector_size(32)));
 
-struct Look {
+struct AttentionArguments {
     const Bf16 *queries, *keys, *values, *energy;
     const int64_t *sentences, *widths;
     int64_t rows, positions, units, size;
     Bf16 *context;
-    float *weights, *room;
+    float *weights, *scratch;
 };
 
-struct Step {
+struct GateArguments {
     const Bf16 *words, *contexts, *states;
     int64_t rows, units, word_stride, context_stride;
 };
 
-struct Pieces {
-    const Bf16 *from[3];
+struct MaxoutArguments {
+    const Bf16 *pieces[3];
     int64_t strides[3], rows, units;
 };
 
 inline int64_t filled_up(int64_t units) { return (units + LANES - 1) / LANES * LANES; }
+inline int64_t lanes_from(int64_t begin, int64_t end) { return end - begin < LANES ? end - begin : LANES; }
 
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,fma,prefer-vector-width=512")
@@ -147,26 +148,29 @@ static inline Floats tanh_of(Floats x) {
 
 static inline Floats sigmoid_of(Floats x) { return tanh_of(x * 0.5f) * 0.5f + 0.5f; }
 
-// totals[row] += the sum of exp(logit) over the columns
-static void add_exponentials(const Bf16 *logits, int64_t rows, int64_t columns, int64_t stride, float *totals) {
-    for (int64_t row = 0; row < rows; row++) {
-        const Bf16 *here = logits + row * stride;
-        Floats first = {}, second = {}, third = {}, fourth = {};
-        int64_t column = 0;
-        for (; column + 4 * LANES <= columns; column += 4 * LANES) {
-            first += exp_of(widen(here + column));
-            second += exp_of(widen(here + column + LANES));
-            third += exp_of(widen(here + column + 2 * LANES));
-            fourth += exp_of(widen(here + column + 3 * LANES));
-        }
-        for (; column + LANES <= columns; column += LANES) first += exp_of(widen(here + column));
-        if (column < columns) second += exp_of(widen_ending(here + column, columns - column));
-        totals[row] += sum_of((first + second) + (third + fourth));
+// the sum of exp(score - shift) over a row
+static inline float sum_of_exponentials(const Bf16 *row, int64_t columns, Floats shift) {
+    Floats first = {}, second = {}, third = {}, fourth = {};
+    int64_t column = 0;
+    for (; column + 4 * LANES <= columns; column += 4 * LANES) {
+        first += exp_of(widen(row + column) - shift);
+        second += exp_of(widen(row + column + LANES) - shift);
+        third += exp_of(widen(row + column + 2 * LANES) - shift);
+        fourth += exp_of(widen(row + column + 3 * LANES) - shift);
     }
+    for (; column + LANES <= columns; column += LANES) first += exp_of(widen(row + column) - shift);
+    if (column < columns) second += exp_of(widen_ending(row + column, columns - column) - shift);
+    return sum_of((first + second) + (third + fourth));
 }
 
-// v . tanh(query + key); query and v have room for whole vectors, in v with zeros behind the last unit. Two quotients are
-// one: a / b + c / d = (a d + c b) / (b d).
+// totals[row] += the sum of exp(logit) over the columns
+static void add_exponentials(const Bf16 *logits, int64_t rows, int64_t columns, int64_t stride, float *totals) {
+    for (int64_t row = 0; row < rows; row++)
+        totals[row] += sum_of_exponentials(logits + row * stride, columns, Floats{});
+}
+
+// v . tanh(query + key); query and v are filled up to whole vectors, v with zeros. Two quotients are one:
+// a / b + c / d = (a d + c b) / (b d).
 static inline float energy_of(const float *query, const Bf16 *key, const float *v, int64_t units) {
     Floats sum = {};
     int64_t unit = 0;
@@ -177,7 +181,7 @@ static inline float energy_of(const float *query, const Bf16 *key, const float *
         sum += over / (first.under * second.under);
     }
     for (; unit < units; unit += LANES) {
-        int64_t many = units - unit < LANES ? units - unit : LANES;
+        int64_t many = lanes_from(unit, units);
         sum += load(v + unit) * tanh_of(load(query + unit) + widen_some(key + unit, many));
     }
     return sum_of(sum);
@@ -188,7 +192,7 @@ static void softmax(float *weights, int64_t positions) {
     for (int64_t place = 1; place < positions; place++) most = weights[place] > most ? weights[place] : most;
     float total = 0.0f;
     for (int64_t place = 0; place < positions; place += LANES) {
-        int64_t many = positions - place < LANES ? positions - place : LANES;
+        int64_t many = lanes_from(place, positions);
         float lanes[LANES] = {};
         std::memcpy(lanes, weights + place, many * sizeof(float));
         store(lanes, exp_of(load(lanes) - most));
@@ -218,7 +222,7 @@ static inline void blend(const Bf16 *values, const float *weights, int64_t strid
         }
     }
     for (; x < size; x += LANES) {
-        int64_t many = size - x < LANES ? size - x : LANES;
+        int64_t many = lanes_from(x, size);
         for (int row = 0; row < ROWS; row++) {
             Floats sum = {};
             for (int64_t place = 0; place < positions; place++)
@@ -228,34 +232,34 @@ static inline void blend(const Bf16 *values, const float *weights, int64_t strid
     }
 }
 
-static void attend(const Look &look) {
-    float *v = look.room, *query = look.room + filled_up(look.units);
-    for (int64_t unit = 0; unit < look.units; unit += LANES) {
-        int64_t many = look.units - unit < LANES ? look.units - unit : LANES;
-        store(v + unit, widen_some(look.energy + unit, many));
+static void attend(const AttentionArguments &given) {
+    float *v = given.scratch, *query = given.scratch + filled_up(given.units);
+    for (int64_t unit = 0; unit < given.units; unit += LANES) {
+        int64_t many = lanes_from(unit, given.units);
+        store(v + unit, widen_some(given.energy + unit, many));
     }
-    for (int64_t row = 0; row < look.rows; row++) {
-        int64_t sentence = look.sentences[row], width = look.widths[sentence];
-        const Bf16 *keys = look.keys + sentence * look.positions * look.units;
-        for (int64_t unit = 0; unit < look.units; unit += LANES) {
-            int64_t many = look.units - unit < LANES ? look.units - unit : LANES;
-            store(query + unit, widen_some(look.queries + row * look.units + unit, many));
+    for (int64_t row = 0; row < given.rows; row++) {
+        int64_t sentence = given.sentences[row], width = given.widths[sentence];
+        const Bf16 *keys = given.keys + sentence * given.positions * given.units;
+        for (int64_t unit = 0; unit < given.units; unit += LANES) {
+            int64_t many = lanes_from(unit, given.units);
+            store(query + unit, widen_some(given.queries + row * given.units + unit, many));
         }
-        float *weights = look.weights + row * look.positions;
+        float *weights = given.weights + row * given.positions;
         for (int64_t place = 0; place < width; place++)
-            weights[place] = energy_of(query, keys + place * look.units, v, look.units);
+            weights[place] = energy_of(query, keys + place * given.units, v, given.units);
         softmax(weights, width);
-        std::memset(weights + width, 0, (look.positions - width) * sizeof(float));
+        std::memset(weights + width, 0, (given.positions - width) * sizeof(float));
     }
-    for (int64_t row = 0; row < look.rows;) {
-        int64_t sentence = look.sentences[row], width = look.widths[sentence];
-        const Bf16 *values = look.values + sentence * look.positions * look.size;
-        const float *weights = look.weights + row * look.positions;
-        Bf16 *context = look.context + row * look.size;
+    for (int64_t row = 0; row < given.rows;) {
+        int64_t sentence = given.sentences[row], width = given.widths[sentence];
+        const Bf16 *values = given.values + sentence * given.positions * given.size;
+        const float *weights = given.weights + row * given.positions;
+        Bf16 *context = given.context + row * given.size;
         int64_t alike = 1;
-        while (alike < 4 && row + alike < look.rows && look.sentences[row + alike] == sentence) alike++;
-        if (alike == 4) blend<4>(values, weights, look.positions, width, look.size, context);
-        else blend<1>(values, weights, look.positions, width, look.size, context);
+        while (alike < 4 && row + alike < given.rows && given.sentences[row + alike] == sentence) alike++;
+        if (alike == 4) blend<4>(values, weights, given.positions, width, given.size, context);
+        else blend<1>(values, weights, given.positions, width, given.size, context);
         row += alike == 4 ? 4 : 1;
     }
 }
@@ -270,14 +274,14 @@ static inline void put(Bf16 *to, Floats all, int64_t many) {
 }
 
 // z = sigmoid(x_z + c_z + U_z h) in `updates`, r h with r = sigmoid(x_r + c_r + U_r h) in `kept`
-static void gates(const Step &step, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
-    int64_t units = step.units;
-    for (int64_t row = 0; row < step.rows; row++) {
-        const Bf16 *word = step.words + row * step.word_stride + units, *state = step.states + row * units;
-        const Bf16 *context = step.contexts ? step.contexts + row * step.context_stride + units : nullptr;
+static void gates(const GateArguments &given, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
+    int64_t units = given.units;
+    for (int64_t row = 0; row < given.rows; row++) {
+        const Bf16 *word = given.words + row * given.word_stride + units, *state = given.states + row * units;
+        const Bf16 *context = given.contexts ? given.contexts + row * given.context_stride + units : nullptr;
         const Bf16 *gate = product + row * 2 * units;
         for (int64_t unit = 0; unit < units; unit += LANES) {
-            int64_t many = units - unit < LANES ? units - unit : LANES;
+            int64_t many = lanes_from(unit, units);
             Floats update = part(word + unit, many), reset = part(word + units + unit, many);
             if (context) {
                 update += part(context + unit, many);
@@ -292,13 +296,13 @@ static void gates(const Step &step, const Bf16 *product, Bf16 *updates, Bf16 *ke
 }
 
 // (1 - z) h + z tanh(x + c + U (r h))
-static void candidate(const Step &step, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
-    int64_t units = step.units;
-    for (int64_t row = 0; row < step.rows; row++) {
-        const Bf16 *word = step.words + row * step.word_stride, *state = step.states + row * units;
-        const Bf16 *context = step.contexts ? step.contexts + row * step.context_stride : nullptr;
+static void candidate(const GateArguments &given, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
+    int64_t units = given.units;
+    for (int64_t row = 0; row < given.rows; row++) {
+        const Bf16 *word = given.words + row * given.word_stride, *state = given.states + row * units;
+        const Bf16 *context = given.contexts ? given.contexts + row * given.context_stride : nullptr;
         for (int64_t unit = 0; unit < units; unit += LANES) {
-            int64_t many = units - unit < LANES ? units - unit : LANES;
+            int64_t many = lanes_from(unit, units);
             Floats sum = part(word + unit, many);
             if (context) sum += part(context + unit, many);
             sum += part(product + row * units + unit, many);
@@ -309,20 +313,20 @@ static void candidate(const Step &step, const Bf16 *product, const Bf16 *updates
 }
 
 // Unit k is the larger of numbers 2k and 2k + 1 of the sum.
-static void maxout(const Pieces &pieces, Bf16 *read) {
-    for (int64_t row = 0; row < pieces.rows; row++)
-        for (int64_t unit = 0; unit < pieces.units; unit += LANES) {
-            int64_t many = pieces.units - unit < LANES ? pieces.units - unit : LANES;
+static void maxout(const MaxoutArguments &given, Bf16 *read) {
+    for (int64_t row = 0; row < given.rows; row++)
+        for (int64_t unit = 0; unit < given.units; unit += LANES) {
+            int64_t many = lanes_from(unit, given.units);
             Floats even = {}, odd = {};
             for (int piece = 0; piece < 3; piece++) {
-                if (!pieces.from[piece]) continue;
+                if (!given.pieces[piece]) continue;
                 Bits pairs = {};
-                const Bf16 *from = pieces.from[piece] + row * pieces.strides[piece] + 2 * unit;
+                const Bf16 *from = given.pieces[piece] + row * given.strides[piece] + 2 * unit;
                 std::memcpy(&pairs, from, 2 * many * sizeof(Bf16));
                 even += (Floats)(pairs << 16);
                 odd += (Floats)(pairs & 0xffff0000u);
             }
-            put(read + row * pieces.units + unit, larger(even, odd), many);
+            put(read + row * given.units + unit, larger(even, odd), many);
         }
 }
 
@@ -344,20 +348,10 @@ static void normalize(const Bf16 *scores, int64_t rows, int64_t columns, int64_t
             tops[row * blocks + number] = lanes[0];
             most = larger(most, all);
         }
-        Floats shift = most, first = {}, second = {}, third = {}, fourth = {};
-        int64_t column = 0;
-        for (; column + 4 * LANES <= columns; column += 4 * LANES) {
-            first += exp_of(widen(here + column) - shift);
-            second += exp_of(widen(here + column + LANES) - shift);
-            third += exp_of(widen(here + column + 2 * LANES) - shift);
-            fourth += exp_of(widen(here + column + 3 * LANES) - shift);
-        }
-        for (; column + LANES <= columns; column += LANES) first += exp_of(widen(here + column) - shift);
-        if (column < columns) second += exp_of(widen_ending(here + column, columns - column) - shift);
         float lanes[LANES];
-        store(lanes, shift);
+        store(lanes, most);
         shifts[row] = lanes[0];
-        totals[row] = sum_of((first + second) + (third + fourth));
+        totals[row] = sum_of_exponentials(here, columns, most);
     }
 }
 
@@ -385,15 +379,15 @@ void hybridmt_normalize(const Bf16 *scores, int64_t rows, int64_t columns, int64
     normalize(scores, rows, columns, stride, block, tops, shifts, totals);
 }
 
-void hybridmt_attend(const Look *look) { attend(*look); }
+void hybridmt_attend(const AttentionArguments *given) { attend(*given); }
 
-void hybridmt_gates(const Step *step, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
-    gates(*step, product, updates, kept);
+void hybridmt_gates(const GateArguments *given, const Bf16 *product, Bf16 *updates, Bf16 *kept) {
+    gates(*given, product, updates, kept);
 }
 
-void hybridmt_candidate(const Step *step, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
-    candidate(*step, product, updates, next);
+void hybridmt_candidate(const GateArguments *given, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
+    candidate(*given, product, updates, next);
 }
 
-void hybridmt_maxout(const Pieces *pieces, Bf16 *read) { maxout(*pieces, read); }
+void hybridmt_maxout(const MaxoutArguments *given, Bf16 *read) { maxout(*given, read); }
 }

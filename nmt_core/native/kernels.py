@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt_core.native.library import VERSION, Look, Pieces, Step, load
+from nmt_core.native.library import VERSION, AttentionArguments, GateArguments, MaxoutArguments, load
 
 _TYPE = torch.bfloat16
 _LANES = 16
@@ -74,11 +74,11 @@ def attend(
     _check(sentences_N, (rows,), dtype=torch.int64, whole=True)
     _check(widths_B, (sentences,), dtype=torch.int64, whole=True)
     context_NX, weights_NS = query_NA.new_empty(rows, size), _floats(rows, positions)
-    room = _floats(2 * -(-units // _LANES) * _LANES)
+    scratch = _floats(2 * -(-units // _LANES) * _LANES)
     inputs = (query_NA, keys_BSA, values_BSX, energy_A, sentences_N, widths_B)
-    pointers = [one.data_ptr() for one in (*inputs, context_NX, weights_NS, room)]
-    look = Look(*pointers[:6], rows, positions, units, size, *pointers[6:])
-    _call("attend", ctypes.byref(look))
+    pointers = [one.data_ptr() for one in (*inputs, context_NX, weights_NS, scratch)]
+    given = AttentionArguments(*pointers[:6], rows, positions, units, size, *pointers[6:])
+    _call("attend", ctypes.byref(given))
     return context_NX, weights_NS
 
 
@@ -95,13 +95,11 @@ def gated_step(
     """
     rows, units = state_NH.shape
     state_NH = state_NH.contiguous()
-    inputs = [one if one is None else _in_rows(one) for one in (word_N3H, context_N3H)]
-    word, context = inputs
-    assert word is not None
+    word, context = _in_rows(word_N3H), None if context_N3H is None else _in_rows(context_N3H)
     _check(word, (rows, 3 * units))
     if context is not None:
         _check(context, (rows, 3 * units))
-    step = Step(
+    given = GateArguments(
         word.data_ptr(),
         None if context is None else context.data_ptr(),
         state_NH.data_ptr(),
@@ -113,10 +111,10 @@ def gated_step(
     update_NH, kept_NH, next_NH = (torch.empty_like(state_NH) for _ in range(3))
     gates_N2H = gates(state_NH).contiguous()
     _check(gates_N2H, (rows, 2 * units), whole=True)
-    _call("gates", ctypes.byref(step), gates_N2H.data_ptr(), update_NH.data_ptr(), kept_NH.data_ptr())
+    _call("gates", ctypes.byref(given), gates_N2H.data_ptr(), update_NH.data_ptr(), kept_NH.data_ptr())
     product_NH = candidate(kept_NH).contiguous()
     _check(product_NH, (rows, units), whole=True)
-    _call("candidate", ctypes.byref(step), product_NH.data_ptr(), update_NH.data_ptr(), next_NH.data_ptr())
+    _call("candidate", ctypes.byref(given), product_NH.data_ptr(), update_NH.data_ptr(), next_NH.data_ptr())
     return next_NH
 
 
@@ -128,7 +126,7 @@ def maxout(pieces: Sequence[Tensor]) -> Tensor:
         _check(piece, (rows, pairs))
     read_NL = pieces[0].new_empty(rows, pairs // 2)
     pointers, strides = [piece.data_ptr() for piece in pieces], [piece.stride(0) for piece in pieces]
-    given = Pieces((ctypes.c_void_p * 3)(*pointers), (ctypes.c_int64 * 3)(*strides), rows, pairs // 2)
+    given = MaxoutArguments((ctypes.c_void_p * 3)(*pointers), (ctypes.c_int64 * 3)(*strides), rows, pairs // 2)
     _call("maxout", ctypes.byref(given), read_NL.data_ptr())
     return read_NL
 

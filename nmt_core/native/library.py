@@ -20,17 +20,17 @@ CHOICE = "HYBRIDMT_KERNELS"
 VERSION = 1  # of the numbers they give, for signatures
 
 
-class Look(Structure):
+class AttentionArguments(Structure):
     """As in kernels.cpp."""
 
     _fields_ = (
         *((name, c_void_p) for name in ("queries", "keys", "values", "energy", "sentences", "widths")),
         *((name, c_int64) for name in ("rows", "positions", "units", "size")),
-        *((name, c_void_p) for name in ("context", "weights", "room")),
+        *((name, c_void_p) for name in ("context", "weights", "scratch")),
     )
 
 
-class Step(Structure):
+class GateArguments(Structure):
     """As in kernels.cpp."""
 
     _fields_ = (
@@ -39,7 +39,7 @@ class Step(Structure):
     )
 
 
-class Pieces(Structure):
+class MaxoutArguments(Structure):
     """As in kernels.cpp."""
 
     _fields_ = (("pieces", c_void_p * 3), ("strides", c_int64 * 3), ("rows", c_int64), ("units", c_int64))
@@ -48,10 +48,10 @@ class Pieces(Structure):
 _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "add_exponentials": (c_void_p, c_int64, c_int64, c_int64, c_void_p),
     "normalize": (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
-    "attend": (POINTER(Look),),
-    "gates": (POINTER(Step), c_void_p, c_void_p, c_void_p),
-    "candidate": (POINTER(Step), c_void_p, c_void_p, c_void_p),
-    "maxout": (POINTER(Pieces), c_void_p),
+    "attend": (POINTER(AttentionArguments),),
+    "gates": (POINTER(GateArguments), c_void_p, c_void_p, c_void_p),
+    "candidate": (POINTER(GateArguments), c_void_p, c_void_p, c_void_p),
+    "maxout": (POINTER(MaxoutArguments), c_void_p),
 }
 
 
