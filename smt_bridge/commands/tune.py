@@ -49,21 +49,25 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.tuning.tune import ablate, as_json, cross_validate
+    from smt_bridge.tuning.guard import check_halves
+    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     features = [name.strip() for name in args.features.split(",")] if args.features else None
+    halves = [name.strip() for name in args.halves.split(",")] if args.halves else []
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
+    begin_with(pool, start)  # what does not fit the list is refused before anything is searched for
+    check_halves(pool, halves)
     if args.write_dat:
         _write_dat(args.write_dat, pool, start)
     options = tuning_options(args, features)
     selection = _select(args, pool, options) if args.select else None
     options = options._replace(features=selection.names) if selection else options
-    report, guard = _named(args, pool) if args.from_tuner else _tune(args, pool, start, options)
+    report, guard = _named(args, pool) if args.from_tuner else _tune(args, pool, start, options, halves)
     _say(
         f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
@@ -111,14 +115,17 @@ def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, Non
 
 
 def _tune(
-    args: argparse.Namespace, pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions
+    args: argparse.Namespace,
+    pool: NbestPool,
+    start: Mapping[str, Sequence[float]] | None,
+    options: TuningOptions,
+    halves: Sequence[str],
 ) -> tuple[TuningReport, Guard | None]:
     from smt_bridge.tuning.guard import tune_guarded
     from smt_bridge.tuning.tune import tune
 
-    if not args.halves:
+    if not halves:
         return tune(pool, start, options, tuner=args.tuner), None
-    halves = [name.strip() for name in args.halves.split(",")]
     return tune_guarded(
         pool, start, options, halves=halves, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS
     )

@@ -57,6 +57,7 @@ def tune_guarded(
     ``halves`` are names of features. Raises WiringError where the list lacks one, and for fewer than two folds
     or sentences.
     """
+    check_halves(pool, halves)
     scores = {name: _score_of(pool, name) for name in halves}
     report = _tune_from_all(pool, start, options, halves, tuner)
     held_out = np.zeros(pool.metric.columns, dtype=np.int64)
@@ -79,11 +80,15 @@ def _tune_from_all(
     return max(reports, key=lambda report: report.score)
 
 
+def check_halves(pool: NbestPool, halves: Sequence[str]) -> None:
+    """Raise WiringError where a half is no feature of one value."""
+    for half in halves:
+        if [column.component for column in pool.columns if column.name == half] != [0]:
+            known = ", ".join(column.name for column in pool.columns if column.name.startswith("First")) or "none"
+            raise WiringError(
+                f"the list has no feature {half} of one value; `smt-bridge merge` makes one per list (here: {known})"
+            )
+
+
 def _score_of(pool: NbestPool, half: str) -> float:
-    components = [column.component for column in pool.columns if column.name == half]
-    if components != [0]:
-        known = ", ".join(column.name for column in pool.columns if column.name.startswith("First")) or "none"
-        raise WiringError(
-            f"the list has no feature {half} of one value; `smt-bridge merge` makes one per list (here: {known})"
-        )
     return float(pool.metric.score(pool.best_statistics(start_weights(pool, {half: (1.0,)}))))

@@ -80,6 +80,23 @@ def test_a_guard_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -
 
 @pytest.mark.parametrize(
     ("options", "problem"),
+    [(["--halves", "FirstOther0"], "no feature FirstOther0 of one value"), (["--start", "other"], "of another system")],
+)
+def test_what_does_not_fit_the_list_is_refused_before_features_are_chosen(
+    folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("other").write_text("Other0= 1\n")
+    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
+    capsys.readouterr()
+    files = ["--nbest", "merged", "--reference", "reference", "--output", "weights"]
+    assert main(["tune", *files, "--select", *options]) == 2
+    message = capsys.readouterr().err
+    assert problem in message and message.count("\n") == 1
+    assert not Path("weights").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
     [
         (["--list", "nmt.nbest"], "NAME=FILE with a name of letters and digits"),
         (["--list", "a=nmt.nbest", "--list", "A=moses.nbest"], "differ in more than capital letters"),
