@@ -16,11 +16,22 @@ examples:
   nmt-core init runs/small --preset rnnencdec --source-vocab en.vocab --target-vocab fr.vocab \\
       --set model.hidden=64 --set model.embedding=32 --set model.maxout=32
 
-Presets: rnnencdec-cho2014 (the phrase model of Cho et al. 2014), rnnencdec and rnnsearch
-(baseline and model of Bahdanau et al. 2015), rnnlm, luong2015-base, luong2015-global-dot-feed and the others
-of Luong et al. 2015, luong2016-hybrid, luong2016-multitask (docs/models.md). Parameters are drawn as in the papers.
-The characters that luong2016-hybrid spells with are those of the vocabularies, unless model.source_characters and
-model.target_characters say others.
+presets (docs/models.md has their sizes and equations):
+  rnnencdec-cho2014    the phrase model of Cho et al. 2014
+  rnnencdec, rnnsearch baseline and model of Bahdanau et al. 2015
+  luong2015-base, luong2015-global-dot-feed, luong2015-global-general-feed,
+  luong2015-global-concat-feed, luong2015-global-location-feed, luong2015-local-m-general-feed,
+  luong2015-local-p-dot-feed, luong2015-local-p-general-feed
+                       deep LSTMs of Luong et al. 2015 (EMNLP): without attention, and with each kind of it
+  luong2015-copy4, luong2015-copy6
+                       deep LSTMs of Luong et al. 2015 (ACL), of annotated text
+  luong2016-hybrid     words and characters, Luong and Manning 2016; it spells with the characters of the
+                       vocabularies unless model.source_characters and model.target_characters say others
+  luong2016-multitask  deep LSTM of Luong et al. 2016
+  nematus              the model of Nematus, in the sizes that Nematus has by default
+  rnnlm, cslm-cho2014  language models: recurrent, and the n-gram model of Cho et al. 2014
+
+Parameters are drawn as in the papers; those of nematus as model.initialisation: glorot says.
 """
 
 

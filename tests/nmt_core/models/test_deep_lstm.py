@@ -284,6 +284,20 @@ def test_attention_that_does_not_see_words_is_of_none_that_was_read(score: str |
         DeepLSTMConfig.from_mapping({"attention": score, "aligns": "read"}, origin="x.yaml")
 
 
+@pytest.mark.parametrize(("line", "aligns"), [("", "written"), ("  aligns: read\n", "read")])
+def test_a_folder_without_the_key_is_read(tmp_path: Path, line: str, aligns: str) -> None:
+    Vocabulary([*SPECIAL_WORDS, "a"]).save(str(tmp_path / "vocab"))
+    vocabularies = [f"--{side}-vocab={tmp_path / 'vocab'}" for side in ("source", "target")]
+    small = ["--set=model.hidden=4", "--set=model.embedding=4"]
+    preset = ["--preset", "luong2015-global-dot-feed"]
+    assert main(["init", str(tmp_path / "m"), *preset, *vocabularies, *small]) == 0
+    settings = tmp_path / "m" / "config.yaml"
+    without = settings.read_text().replace("  aligns: written\n", line)
+    assert without != settings.read_text()
+    settings.write_text(without)
+    assert load_model(str(tmp_path / "m")).model.aligns == aligns
+
+
 def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
     """The row of a word is the next one (thesis, section 4.3.3), in search, scores and ensembles."""
     loaded = copying()

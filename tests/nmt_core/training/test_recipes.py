@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, get_args
 
 import pytest
 
-from nmt_core.models.build import PRESETS, preset
+from nmt_core.commands.main import main
+from nmt_core.models.build import PRESETS, AnyConfig, preset
+from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.optimizers import rate_factor
 from nmt_core.training.recipes import RECIPES, with_recipe
@@ -52,3 +55,15 @@ def test_models_of_luong_are_trained_with_sgd_and_rates_that_halve(name: str, ra
 @pytest.mark.parametrize("name", sorted(set(PRESETS) - set(RECIPES)))
 def test_the_defaults_are_the_recipe_of_the_others(name: str) -> None:
     assert _run(model={"preset": name}).training == TrainingConfig()
+
+
+def test_every_kind_of_model_has_a_preset() -> None:
+    """Or ``nmt-core init`` could not make one; ``nmt-core fuse`` makes those of deep fusion."""
+    assert {type(config) for config in PRESETS.values()} == set(get_args(AnyConfig)) - {DeepFusionConfig}
+
+
+def test_every_preset_is_named_by_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["init", "--help"])
+    shown = set(re.findall(r"[\w-]+", capsys.readouterr().out))
+    assert set(PRESETS) <= shown
