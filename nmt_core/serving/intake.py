@@ -4,33 +4,14 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from nmt_core.serving.lanes import Job, Lane, Line, deliver
+from nmt_core.serving.observer import Observer
 from nmt_core.serving.refusal import expired
 from nmt_core.serving.work import Entry
 
 _AT_A_TIME = 200  # items, for which the event loop may wait
-
-
-class Observer(Protocol):
-    """Is told what an engine does, by the engine's thread."""
-
-    def began(self, device: str, waited: float) -> None:
-        """A job left the queue after so many seconds."""
-        ...
-
-    def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-        """A turn was done with ``tokens`` of the ``room`` there was."""
-        ...
-
-    def cancelled(self, device: str, items: int) -> None:
-        """Items of callers who had gone were dropped, waiting or running."""
-        ...
-
-    def expired(self, device: str) -> None:
-        """A job was dropped because its deadline had passed."""
-        ...
 
 
 @dataclass

@@ -39,8 +39,8 @@ def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop
     async def scenario() -> None:
         engine, loop = Engine(lambda key: BatchWork("test", list), delay=1.5), asyncio.get_running_loop()
         await engine.submit("x", [0], tokens=[1])  # the thread runs
-        choose, wake = engine._choose, loop.call_soon_threadsafe
-        monkeypatch.setattr(engine, "_choose", lambda: (chosen.append(1), choose())[1])
+        choose, wake = engine._scheduler.choose, loop.call_soon_threadsafe
+        monkeypatch.setattr(engine._scheduler, "choose", lambda: (chosen.append(1), choose())[1])
         monkeypatch.setattr(loop, "call_soon_threadsafe", lambda *call: (woken.append(1), wake(*call))[1])
         asked = []
         for number in range(30):

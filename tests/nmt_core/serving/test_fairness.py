@@ -109,14 +109,14 @@ def test_one_client_cannot_fill_the_queue() -> None:
 def test_a_thread_that_fails_fails_its_jobs_and_begins_anew(monkeypatch) -> None:
     async def scenario() -> None:
         engine = Engine(batches(lambda key, items: items))
-        choose, broken = engine._choose, [True]
+        choose, broken = engine._scheduler.choose, [True]
 
         def fails_once():
             if broken.pop() if broken else False:
                 raise RuntimeError("outside of what is guarded")
             return choose()
 
-        monkeypatch.setattr(engine, "_choose", fails_once)
+        monkeypatch.setattr(engine._scheduler, "choose", fails_once)
         with pytest.raises(Refusal, match="its log says more"):
             await asyncio.wait_for(engine.submit("x", [1], tokens=[1]), 10)
         assert await asyncio.wait_for(engine.submit("x", [2], tokens=[1]), 10) == [2]
@@ -158,7 +158,7 @@ def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypa
         def fails():
             raise MemoryError
 
-        monkeypatch.setattr(engine, "_choose", fails)
+        monkeypatch.setattr(engine._scheduler, "choose", fails)
         for _ in range(5):
             with pytest.raises(Refusal):
                 await asyncio.wait_for(engine.submit(key, [1], tokens=[1]), 10)
@@ -223,7 +223,7 @@ def test_works_that_nobody_will_use_again_are_forgotten() -> None:
         for key in "ab":
             await engine.submit(key, [1], tokens=[1])
         engine.forget(lambda key: key == "a")
-        assert [key for lane in engine._lanes.values() for key in lane.lines] == ["b"]
+        assert [key for lane in engine._scheduler.lanes.values() for key in lane.lines] == ["b"]
         await engine.close()
 
     asyncio.run(scenario())

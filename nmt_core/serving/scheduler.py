@@ -1,0 +1,153 @@
+"""Which work a device does next: its lanes, what may wait in them, and whose turn it is.
+
+Lanes share the device by time: when all have work, interactive jobs get eight parts of it, long
+searches two and bulk jobs one, and when some are idle the others get all. So none starves, and an
+interactive job waits for at most one short turn of another lane. Keys of a lane take turns, and so do
+clients of a key: nobody waits until another client's jobs are done.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any, Generic
+
+from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Key, Lane, Line
+from nmt_core.serving.refusal import busy
+from nmt_core.serving.work import Work
+
+SHORT_TURN = 0.02
+"""Seconds of a turn while another lane has work, or had some recently."""
+
+_LONG_TURN = 0.5
+
+
+class Scheduler(Generic[Key]):
+    """The lanes of one engine. Every method is called with the lock of the engine held.
+
+    ``capacity`` bounds the tokens that wait in each lane, ``client_capacity`` those of one client there; a batch that
+    is not full waits ``delay`` seconds for more, but not while the engine is ``closing``.
+    """
+
+    def __init__(self, *, capacity: int, client_capacity: int | None, delay: float) -> None:
+        self._capacity, self._delay = capacity, delay
+        self._client_capacity = capacity if client_capacity is None else client_capacity
+        self.closing = False
+        self.lanes = _empty_lanes()
+        self._filling: Line[Key] | None = None  # whose batch the thread waits to be fuller, having nothing else to do
+        self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
+
+    @property
+    def waiting_tokens(self) -> int:
+        """How much waits, without what is being done."""
+        return sum(lane.waiting_tokens for lane in self.lanes.values())
+
+    @property
+    def running_items(self) -> int:
+        """Items that are being done."""
+        return sum(len(line.running) for lane in self.lanes.values() for line in lane.lines.values())
+
+    # ---- the queue
+
+    def put(self, key: Key, job: Job, lane_name: str) -> bool:
+        """Let a job wait; whether there is something to do at once. Raises Refusal for a full queue."""
+        lane = self.lanes[lane_name]
+        self._check_capacity(lane, job.client, job.waiting_tokens)
+        busy_lanes = self._busy_lanes()
+        if lane not in busy_lanes:  # no credit for time spent idle
+            lane.used = max([lane.used, *(other.used for other in busy_lanes)])
+        line = lane.lines.get(key)
+        if line is None:
+            line = lane.lines[key] = Line(key)
+        line.waiting.put(job.client, job)
+        lane.count(job.client, job.waiting_tokens)
+        return line is not self._filling or self._pause(line) <= 0
+
+    def remove(self, key: Key, job: Job, lane_name: str) -> int:
+        """Take a job out of the queue; how many of its items waited there."""
+        lane = self.lanes[lane_name]
+        line = lane.lines.get(key)
+        if line is None or not line.waiting.remove(job.client, job):
+            return 0
+        lane.count(job.client, -job.waiting_tokens)
+        return len(job.items) - job.taken
+
+    def clear(self) -> list[Job]:
+        """Forget everything; the jobs that there were."""
+        jobs = {id(job): job for lane in self.lanes.values() for line in lane.lines.values() for job in line.jobs()}
+        self.lanes, self._filling = _empty_lanes(), None
+        return list(jobs.values())
+
+    def forget(self, unwanted: Callable[[Key], bool]) -> None:
+        """Let go of the idle works of keys that nobody will use again."""
+        for lane in self.lanes.values():
+            for key in [key for key, line in lane.lines.items() if line.idle and unwanted(key)]:
+                del lane.lines[key]
+
+    def _check_capacity(self, lane: Lane[Key], client: str, cost: int) -> None:
+        """Raises Refusal for a full queue."""
+        waiting, mine = lane.waiting_tokens, lane.of_client[client]
+        if not ((waiting and waiting + cost > self._capacity) or (mine and mine + cost > self._client_capacity)):
+            return
+        seconds = min(max(waiting * self._spent / self._done, 0.2), 30.0) if self._done else 1.0
+        what = f"{waiting} tokens wait" if waiting + cost > self._capacity else f"{mine} tokens of this client wait"
+        raise busy(f"the queue is full ({what}); try again later", reason="QUEUE_FULL", retry_after=seconds)
+
+    # ---- turns
+
+    def choose(self) -> tuple[tuple[Lane[Key], Line[Key]] | None, float | None]:
+        """The lane and line whose turn it is, or None and how long to wait for a fuller batch."""
+        pauses = []
+        self._filling, paused = None, None
+        for lane in sorted(self._busy_lanes(), key=lambda lane: lane.used):
+            for line in lane.lines.values():
+                if line.idle:
+                    continue
+                pause = self._pause(line)
+                if pause <= 0:
+                    return (lane, line), None
+                pauses.append(pause)
+                paused = line
+        if len(pauses) == 1:
+            self._filling = paused
+        return None, min(pauses, default=None)
+
+    def turn_seconds(self, lane: Lane[Key], now: float) -> float:
+        """How long a turn of a lane should take: not long where other lanes have work, or had some recently."""
+        others = (other for other in self.lanes.values() if other is not lane)
+        return SHORT_TURN if any(now - other.last < RECENTLY or not other.idle for other in others) else _LONG_TURN
+
+    def turned(self, lane: Lane[Key], line: Line[Key], *, tokens: int, begin: float, seconds: float) -> None:
+        """A turn of a line that began then took so long, and answered so many tokens."""
+        self._done = 0.95 * self._done + tokens
+        self._spent = 0.95 * self._spent + seconds
+        lane.used, lane.last = lane.used + seconds / lane.share, begin + seconds
+        if lane.lines.get(line.key) is line:
+            lane.lines.move_to_end(line.key)  # behind those that came meanwhile
+            if line.idle and len(lane.lines) > 32:  # clients choose options: keep the works of the latest only
+                del lane.lines[line.key]
+
+    def _busy_lanes(self) -> list[Lane[Key]]:
+        return [lane for lane in self.lanes.values() if not lane.idle]
+
+    def _pause(self, line: Line[Key]) -> float:
+        """For how long the next batch of a line may wait for more, or its work for what is done elsewhere."""
+        if line.running and line.work is not None and line.work.waits and not _is_wanted(line, line.work):
+            return line.work.waits
+        if not line.waiting or self.closing or line.work is None or not line.work.patient or line.running:
+            return 0.0
+        room = line.work.room(SHORT_TURN)
+        waiting = itertools.accumulate(job.waiting_tokens for job in line.waiting)
+        if any(tokens >= room for tokens in waiting):  # looks no further than what fills a batch
+            return 0.0
+        return line.waiting.first().since + self._delay - time.monotonic()
+
+
+def _empty_lanes() -> dict[str, Lane[Any]]:
+    return {name: Lane(share) for name, share in SHARES.items()}
+
+
+def _is_wanted(line: Line[Any], work: Work) -> bool:
+    """Whether something can enter or leave the work of a line."""
+    return bool(line.waiting and work.room(SHORT_TURN) > 0) or any(one.owner.gone for one in line.running.values())
