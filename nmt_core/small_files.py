@@ -1,4 +1,4 @@
-"""Files of untrusted origin that are read as a whole: settings, records, keys.
+"""Files that are read as a whole and of untrusted origin: settings, records, keys; and how records are written.
 
 They are small; what is large is something else under their name, which is an error before it is in memory.
 """
@@ -46,6 +46,11 @@ def read_json(path: str, *, most: int = MOST_BYTES, remedy: str = "") -> Any:
         raise InputError(path, f"is not JSON ({error.msg}){remedy}", line=error.lineno) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, endless nesting
         raise InputError(path, f"is not JSON ({str(error).partition(';')[0][:80]}){remedy}") from error
+
+
+def json_bytes(content: Any, *, indent: int) -> bytes:
+    """JSON with a line end, which ``read_json`` reads as it was; bytes of file names that are not UTF-8 are escaped."""
+    return json.dumps(content, indent=indent, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def check_regular(path: str) -> None:

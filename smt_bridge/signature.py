@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,7 +37,7 @@ from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import is_written_through, open_output
-from nmt_core.small_files import read_json
+from nmt_core.small_files import json_bytes, read_json
 from nmt_core.version import VERSION
 
 SIDECAR_ENDING = ".json"
@@ -170,7 +169,7 @@ def write_sidecar(path: str, sidecar: Sidecar) -> None:
         "options": dict(sidecar.options),
     }
     with open_output(path) as stream:
-        stream.write(json.dumps(content, indent=2, ensure_ascii=False).encode() + b"\n")
+        stream.write(json_bytes(content, indent=2))
 
 
 def read_sidecar(path: str) -> Sidecar:

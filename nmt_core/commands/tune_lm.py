@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from nmt_core.commands.search_options import add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from nmt_core.small_files import json_bytes
 
 if TYPE_CHECKING:
     from nmt_core.inference.lm_tuning import Tuning
@@ -116,4 +116,4 @@ def _write(args: argparse.Namespace, tuning: Tuning) -> None:
         "best": tuning.best._asdict(),
     }
     with open_output(args.output) as stream:
-        stream.write(f"{json.dumps(content, indent=2, ensure_ascii=False)}\n".encode())
+        stream.write(json_bytes(content, indent=2))

@@ -76,6 +76,9 @@ class Preparation:
             raise ConfigError("give --source with --source-language, --target with --target-language, one file each")
         if list(self.inputs.values()).count("-") > 1:
             raise ConfigError("only one side can be standard input")
+        for path in (*self.inputs.values(), *map(os.path.basename, outputs)):
+            if path.encode(errors="replace").decode() != path:
+                raise ConfigError(f"{path}: this name is not UTF-8, and {NAME} cannot have it; rename it")
         for path in self.inputs.values():
             if os.path.realpath(path) in map(os.path.realpath, outputs):
                 raise ConfigError(f"{path} would be overwritten; choose another --output")

@@ -13,7 +13,7 @@ from nmt_core.errors import InputError
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side
 from nmt_core.preparation.tally import Dropped
-from nmt_core.small_files import read_small
+from nmt_core.small_files import json_bytes, read_small
 
 NAME = "preparation.json"
 _VERSION = 1
@@ -34,7 +34,7 @@ class Record(Config):
 
 def render_record(record: Record) -> bytes:
     """The record as JSON."""
-    return json.dumps(record.to_mapping(), indent=2, ensure_ascii=False).encode() + b"\n"
+    return json_bytes(record.to_mapping(), indent=2)
 
 
 def parse_record(content: bytes, path: str) -> Record:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("give a moses.ini or other files to look at")
     errors = warnings = 0
     for finding in examine(files):
-        print(json.dumps(finding._asdict(), ensure_ascii=False) if args.json else show(finding), flush=True)
+        print(json.dumps(finding._asdict()) if args.json else show(finding), flush=True)
         errors += finding.level == "error"
         warnings += finding.level == "warning"
     say(f"{NAME}: {errors} errors, {warnings} warnings")

@@ -151,7 +151,7 @@ def _orderly_end() -> Iterator[None]:
 
 
 def _recipe(args: argparse.Namespace) -> Recipe:
-    from smt_bridge.decoder.recipe import Recipe, read_recipe
+    from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
 
     if args.window < 1 or args.beam < 1 or args.nbest_factor < 1 or args.moses_threads < 1 or args.moses_timeout <= 0:
         raise ConfigError("--window, --beam, --nbest-factor, --moses-threads and --moses-timeout must be above 0")
@@ -166,7 +166,7 @@ def _recipe(args: argparse.Namespace) -> Recipe:
     if not (args.model and args.moses_ini and args.nbest_output):
         raise ConfigError("give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with")
     moses, neural = _sizes(args.lists)
-    return Recipe(
+    recipe = Recipe(
         moses_ini=args.moses_ini,
         moses_nbest=moses,
         moses_factor=args.nbest_factor,
@@ -178,6 +178,8 @@ def _recipe(args: argparse.Namespace) -> Recipe:
         exact=tuple(args.exact),
         features=tuple(args.feature),
     )
+    check_names(recipe)
+    return recipe
 
 
 def _sizes(text: str) -> tuple[int, int]:

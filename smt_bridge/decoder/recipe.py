@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
-from nmt_core.small_files import read_json
+from nmt_core.small_files import json_bytes, read_json
 from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
 
@@ -55,9 +55,20 @@ class Recipe:
 
 
 def write_recipe(path: str, recipe: Recipe) -> None:
-    """Write the file."""
+    """Write the file. Raises ConfigError as ``check_names``."""
+    check_names(recipe)
     with open_output(path) as stream:
-        stream.write(json.dumps(recipe.as_json(), indent=1, ensure_ascii=False).encode() + b"\n")
+        stream.write(json_bytes(recipe.as_json(), indent=1))
+
+
+def check_names(recipe: Recipe) -> None:
+    """Raise ConfigError for a name in the recipe, such as that of a model's folder, that is not UTF-8."""
+    text = json.dumps(recipe.as_json(), ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        name = text[text.rindex('"', 0, error.start) + 1 : text.index('"', error.end)]
+        raise ConfigError(f"{name}: this name is not UTF-8, and a recipe cannot have it; rename it") from error
 
 
 def read_recipe(path: str) -> Recipe:

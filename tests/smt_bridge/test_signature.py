@@ -51,9 +51,10 @@ def test_signature_of_a_feature_has_tokenisation_and_version() -> None:
 
 def test_sidecar_is_read_back(tmp_path: Path) -> None:
     columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
-    written = Sidecar("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é"]})
+    written = Sidecar("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é", "no UTF-8: \udcff"]})
     write_sidecar(str(tmp_path / "out.gz.json"), written)
     assert read_sidecar(str(tmp_path / "out.gz.json")) == written
+    assert '"é"' in (tmp_path / "out.gz.json").read_text("utf-8")
     assert list(read_sidecar(str(tmp_path / "out.gz.json")).columns) == ["NMT0", "WordCount0"]
     assert find_sidecar(str(tmp_path / "out.gz")) == written
     assert find_sidecar(str(tmp_path / "other.gz")) is None

@@ -48,6 +48,16 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
 
 
+def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    name = "raw\udcff.en"  # a byte that is not UTF-8
+    (folder / name).write_text(ENGLISH)
+    files = ["--source", name, "--target", "raw.de", "--output", "out/train"]
+    assert main(["prepare", *files, "--source-language", "en", "--target-language", "de"]) == 2
+    message = capsys.readouterr().err
+    assert message.endswith("raw\\xff.en: this name is not UTF-8, and preparation.json cannot have it; rename it\n")
+    assert message.count("\n") == 1
+
+
 def test_swapped_sides_are_noticed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Both files are in the other side's language; nothing is written. One alone may be a matter of taste."""
     (folder / "raw.en").write_text("The old man walks slowly through the green park.\n" * 20)

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.errors import ConfigError
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
@@ -26,6 +28,7 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
+from smt_bridge.decoder.recipe import read_recipe, write_recipe
 from smt_bridge.formats.nbest import read_entries
 from tests.smt_bridge.decoder.small_hybrid import LISTS, SOURCE, recipe, translate
 
@@ -151,6 +154,22 @@ def test_other_files_are_no_recipes(
     Path("bad.json").write_text(content)
     assert translate(moses, "--recipe", "bad.json", "--input", "dev") == 2
     assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    name = "model\udcff"  # a byte that is not UTF-8
+    files = ["--moses-ini", "moses.ini", "--model", name, "--input", "dev", "--nbest-output", "list"]
+    assert translate(moses, *files) == 2
+    message = capsys.readouterr().err
+    assert message.endswith("model\\xff: this name is not UTF-8, and a recipe cannot have it; rename it\n")
+    assert message.count("\n") == 1
+    recipe(moses)
+    before = Path("recipe.json").read_bytes()
+    with pytest.raises(ConfigError, match="this name is not UTF-8"):
+        write_recipe("recipe.json", replace(read_recipe("recipe.json"), weights={name: (1.0,)}))
+    assert Path("recipe.json").read_bytes() == before
 
 
 @pytest.mark.parametrize(

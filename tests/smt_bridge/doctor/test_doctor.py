@@ -129,6 +129,10 @@ def test_exit_codes_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -
     capsys.readouterr()
     assert main(["doctor", str(folder / "moses.ini"), "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["level"] == "error"
+    name = str(folder / "moses\udcff.ini")  # a byte that is not UTF-8
+    (folder / "moses.ini").rename(name)
+    assert main(["doctor", name, "--json"]) == 1
+    assert name in json.loads(capsys.readouterr().out)["place"]
 
 
 def test_the_real_system_is_healthy(shared: Path, monkeypatch: pytest.MonkeyPatch) -> None:
