@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -20,9 +21,16 @@ _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that looks for unknown options and commands before it complains of anything else."""
+    """A parser that looks for unknown options and commands before it complains of anything else.
+
+    What begins as a negative number, such as ``-1e-5`` or ``-1,0``, is a value; argparse knows only ``-0.00001``.
+    """
 
     _commands: Mapping[str, Any] | None = None
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._negative_number_matcher = re.compile(r"-\.?[0-9]")
 
     def add_subparsers(self, **options: Any) -> Any:
         """As in argparse; the commands are remembered."""

@@ -53,6 +53,7 @@ def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -
         ("decode", "required: --model"),
         ("decode --model", "expected one argument"),
         ("decode --model a --beam x", "'x'"),
+        ("decode --model a --lm-weight -1e-5", "from 0 up, found '-1e-5'"),
         ("score --model a b c d", "too many: d"),
     ],
 )

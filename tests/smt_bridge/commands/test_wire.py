@@ -54,8 +54,10 @@ def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
         wired("--added", "1")
 
 
-def test_weights_are_taken_from_the_option(folder: Path) -> None:
+def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert "TM0= 0.1 0.2 0.3 -0.4\n" in wired("--added", "2", "--weights", "0.3", "-0.4")
+    assert main(["wire", "moses.ini", "--table", "new", "--added", "2", "--weights", "-1e-5", "-.5E-3"]) == 0
+    assert "TM0= 0.1 0.2 -1e-05 -0.0005\n" in capfd.readouterr().out
     with pytest.raises(ConfigError, match="1 numbers for 2"):
         wired("--added", "2", "--weights", "0.3")
     with pytest.raises(ConfigError, match="finite"):
