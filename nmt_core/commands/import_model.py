@@ -40,7 +40,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--settings",
         type=InputFile,
         metavar="F",
-        help="what it was trained with, .json or .pkl (needed for groundhog; nematus: beside SRC, marian: in it)",
+        help="what it was trained with, .json, .yml or .pkl (needed for groundhog; nematus: beside SRC, marian: in it)",
     )
     parser.add_argument("--source-language", metavar="LANG", help="language of the source, for raw text (such as en)")
     parser.add_argument("--target-language", metavar="LANG", help="language of the target")

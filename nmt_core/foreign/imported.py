@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
 
+from nmt_core.config import read_yaml
 from nmt_core.errors import InputError
 from nmt_core.foreign.arrays import Array
 from nmt_core.foreign.plain_pickle import read_pickle
@@ -46,8 +48,14 @@ class Imported(NamedTuple):
 
 
 def read_settings(path: str) -> dict[str, Any]:
-    """Settings in JSON, or in a pickle of plain values. Raises InputError."""
-    found = read_pickle(path) if path.endswith(".pkl") else read_json(path)
+    """Settings in YAML (.yml, .yaml), in a pickle of plain values (.pkl), else in JSON. Raises InputError."""
+    match os.path.splitext(path)[1].lower():
+        case ".yml" | ".yaml":
+            found = read_yaml(path)
+        case ".pkl":
+            found = read_pickle(path)
+        case _:
+            found = read_json(path, remedy="expected settings: JSON, YAML under a name in .yml, or a pickle in .pkl")
     if not isinstance(found, dict):
         raise InputError(path, "expected settings: names with values")
     return {str(name): value for name, value in found.items()}

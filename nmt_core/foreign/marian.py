@@ -44,7 +44,7 @@ def read_marian(files: Files) -> Imported:
     """Read a model; settings are those in it, or in ``files.settings``. Raises InputError."""
     with Arrays(files.model) as arrays:
         path = files.settings or files.model
-        settings = read_settings(path) if files.settings else _settings(arrays)
+        settings = _read(path) if files.settings else _settings(arrays)
         for name, expected in _KNOWN.items():
             check_setting(settings, path, name, *expected)
         own = "decoder_cell1_U" in arrays
@@ -66,6 +66,14 @@ def read_marian(files: Files) -> Imported:
 def _name(name: str, *, own: bool, shared: bool) -> str:
     """What the file calls an array of Nematus; a table of both sides has its name everywhere."""
     return name if not own or (shared and name == "Wemb") else marian_name(name)
+
+
+def _read(path: str) -> dict[str, Any]:
+    """Settings in a file of their own, which has to be that of the model."""
+    settings = read_settings(path)
+    if "type" not in settings:
+        raise InputError(path, "has no type; expected the settings of the model (model.npz.yml), not of the decoder")
+    return settings
 
 
 def _settings(arrays: Arrays) -> dict[str, Any]:

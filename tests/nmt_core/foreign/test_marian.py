@@ -111,6 +111,7 @@ class Checkpoint:
             "version": "v1.9.0",
             **settings,
         }
+        self.more: list[str] = []
 
     def run(self) -> int:
         place = self.folder
@@ -126,7 +127,7 @@ class Checkpoint:
         text = yaml.safe_dump(self.settings).encode() + b"\0"
         stored["special:model.yml"] = np.frombuffer(text, dtype=np.int8)
         np.savez(place / "model.npz", **stored)
-        files = []
+        files = list(self.more)
         for name, words in (("source", SOURCE), ("target", TARGET)):
             (place / f"{name}.yml").write_text("".join(f"{yaml_key(word)}: {words[word]}\n" for word in words))
             files += [f"--{name}-vocab", str(place / f"{name}.yml")]
@@ -210,6 +211,31 @@ def test_a_bias_that_the_settings_do_not_omit_is_missed(tmp_path: Path, capsys: 
     del checkpoint.arrays["ff_logit_b"]
     assert checkpoint.run() == 2
     assert "has no array decoder_ff_logit_l2_b" in capsys.readouterr().err
+    assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("model.npz.yml", None, ""),
+        ("decoder.yml", "models: [model.npz]\nbeam-size: 12\n", "decoder.yml: has no type; expected the settings of"),
+        ("model.npz.yml", "type: s2s\nenc-depth: [1\n", "model.npz.yml:3: not valid YAML"),
+        ("model.npz.yml", "- s2s\n", "model.npz.yml: expected 'key: value' lines"),
+        ("settings", "type: s2s\n", "expected settings: JSON, YAML under a name in .yml, or a pickle in .pkl"),
+    ],
+)
+def test_settings_may_be_a_yaml_file_of_their_own(
+    tmp_path: Path, name: str, content: str | None, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checkpoint = Checkpoint(tmp_path, Kind(tied=True))
+    checkpoint.more = ["--settings", str(tmp_path / name)]
+    (tmp_path / name).write_text(content or yaml.safe_dump(checkpoint.settings))
+    if content is None:
+        assert_scores(checkpoint)
+        return
+    assert checkpoint.run() == 2
+    errors = capsys.readouterr().err
+    assert message in errors and errors.count("\n") == 1
     assert not (tmp_path / "model").exists()
 
 
