@@ -1,11 +1,12 @@
-"""Every key of a training file has a row in docs/training.md."""
+"""Every key of a training file has a row in docs/training.md; files that documents show can be trained with."""
 
 from __future__ import annotations
 
 import re
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+import yaml
 from pydantic import BaseModel
 
 from nmt_core.models.build import AnyConfig
@@ -13,10 +14,16 @@ from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import GuidedAlignmentConfig, MinimumRiskConfig, RunConfig, TrainingConfig
 from nmt_core.training.data_config import DataConfig, TaskConfig
-from tests.docs.commands import ROOT
+from nmt_core.training.recipes import with_recipe
+from tests.docs.commands import PAGES, ROOT
 
 MODELS = [config for config in get_args(AnyConfig) if config is not DeepFusionConfig]  # that is made by nmt-core fuse
 ROWS = re.findall(r"^\| .*$", (ROOT / "docs" / "training.md").read_text(), re.MULTILINE)
+FILES = [
+    (page.name, yaml.safe_load(text))
+    for page in PAGES
+    for text in re.findall(r"^```yaml\n(folder:.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+]
 SECTIONS = ("model", "text", "data", "training")
 
 
@@ -55,3 +62,9 @@ def test_every_key_of_a_section_has_a_row(section: str, config: type[BaseModel])
 def test_every_setting_is_named_in_the_row_of_its_section(key: str, config: type[BaseModel]) -> None:
     (row,) = (row for row in ROWS if row.startswith(f"| `{key}"))
     assert [name for name in config.model_fields if not re.search(rf"\b{name}\b", row)] == []
+
+
+@pytest.mark.parametrize(("page", "settings"), FILES, ids=[f"{page}: {settings['folder']}" for page, settings in FILES])
+def test_a_file_that_is_shown_can_be_trained_with(page: str, settings: dict[str, Any]) -> None:
+    first = {"model": {"preset": "rnnsearch"}} if "start_from" in settings.get("training", {}) else {}
+    assert RunConfig.from_mapping(with_recipe({**first, **settings}), origin=page).folder == settings["folder"]
