@@ -1,4 +1,4 @@
-"""A program that behaves like Moses, and a folder for a hybrid."""
+"""A program that behaves like Moses, and folders for a hybrid and for a tuning loop."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import pytest
 
 from smt_bridge.decoder import moses_process
 from tests.smt_bridge.decoder.small_hybrid import fake_moses, files
+from tests.smt_bridge.decoder.small_loop import write_system
 
 
 @pytest.fixture
@@ -23,3 +24,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     files(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def weighted_moses(moses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same with lists that depend on the weights, in the folder of a system and its development set."""
+    monkeypatch.setenv("FAKE_MOSES", "weighted")
+    monkeypatch.chdir(tmp_path)
+    write_system(tmp_path)
+    return moses
