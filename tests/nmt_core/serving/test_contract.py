@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nmt_core.commands import serve
 from nmt_core.serving.client import NmtClient
@@ -50,6 +51,32 @@ def test_generated_code_is_that_of_the_contract() -> None:
     command = [sys.executable, str(ROOT / "scripts" / "generate_proto.py"), "--check"]
     found = subprocess.run(command, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
+
+
+def test_what_http_needs_is_made_of_the_contract(tmp_path: Path) -> None:
+    buf("--version")  # or skip
+    shutil.copytree(PROTO, tmp_path / "proto")
+    (tmp_path / "scripts").mkdir()
+    program = shutil.copy(ROOT / "scripts" / "generate_http.py", tmp_path / "scripts")
+
+    def check() -> tuple[int, str]:
+        found = subprocess.run([sys.executable, program, "--check"], capture_output=True, text=True)
+        return found.returncode, found.stderr
+
+    assert check() == (0, "")
+    path = tmp_path / "proto" / "nmt_core" / "v1" / "nmt.proto"
+    path.write_text(path.read_text().replace("// Translates sentences.", "// Translates."))
+    assert check() == (1, "proto/openapi.yaml is not what scripts/generate_http.py makes; run it\n")
+    rules = tmp_path / "proto" / "http.yaml"
+    rules.write_text(rules.read_text().replace("{model}:score", "{model}/score"))
+    assert check() == (1, "proto/http.binpb is not what scripts/generate_http.py makes; run it\n")
+
+
+def test_every_method_but_streams_is_answered_over_http() -> None:
+    rules = yaml.safe_load((PROTO / "http.yaml").read_text())["http"]["rules"]
+    methods = pb.DESCRIPTOR.services_by_name["NmtService"].methods
+    unary = [method.full_name for method in methods if not method.client_streaming]
+    assert sorted(rule["selector"] for rule in rules) == sorted(unary)
 
 
 def test_every_limit_and_method_is_in_the_documentation() -> None:
