@@ -145,7 +145,7 @@ class ModelPredictor:
         rows = readout_NL.shape[0]
         if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
             self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
-        return self._generator.logits_in(self._logits_buffer[:rows], readout_NL)
+        return self._generator.logits_into(self._logits_buffer[:rows], readout_NL)
 
 
 @dataclass(frozen=True)

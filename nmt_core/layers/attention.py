@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.batching import whole_positions
 from nmt_core.data.layout import Layout
-from nmt_core.layers.initialisation import FirstValues, Linear
+from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 from nmt_core.native import kernels
 
@@ -113,9 +113,9 @@ class AdditiveAttention(Attention):
         self.key = Linear(annotation, alignment, bias=False, deviation=0.001)
         self.energy = nn.Parameter(torch.empty(alignment))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """0, or in proportion to its size."""
-        values.energy(self.energy)
+        initialiser.energy(self.energy)
 
     def key_weight(self) -> Tensor:
         """U_a."""

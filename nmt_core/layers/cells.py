@@ -19,7 +19,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.layers.initialisation import FirstValues
+from nmt_core.layers.initialisation import Initialiser
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.native import kernels
 
@@ -36,11 +36,11 @@ class GateInputs(nn.Module):
         self.weight = nn.Parameter(torch.empty(rows, size))
         self.bias = nn.Parameter(torch.empty(biases)) if biases else None
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0."""
-        values.matrix(self.weight)
+        initialiser.matrix(self.weight)
         if self.bias is not None:
-            values.constant(self.bias, 0.0)
+            initialiser.constant(self.bias, 0.0)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., size) -> (..., G)."""
@@ -112,10 +112,10 @@ class GRU(Cell):
         self.gates = nn.Parameter(torch.empty(2 * hidden, hidden))
         self.candidate = nn.Parameter(torch.empty(hidden, hidden))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Orthogonal."""
-        values.recurrent(self.gates)
-        values.recurrent(self.candidate)
+        initialiser.recurrent(self.gates)
+        initialiser.recurrent(self.candidate)
 
     def products(self, kept_NH: Tensor | None) -> tuple[Product, Product]:
         """Those with the matrices of the gates and of the candidate, for one loop."""
@@ -173,9 +173,9 @@ class LSTM(Cell):
         super().__init__(hidden)
         self.gates = nn.Parameter(torch.empty(4 * hidden, hidden))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Orthogonal."""
-        values.recurrent(self.gates)
+        initialiser.recurrent(self.gates)
 
     def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
         """The cell for the steps of one loop."""
@@ -207,10 +207,10 @@ class PartsNorm(nn.Module):
         self.gain = nn.Parameter(torch.empty(sum(sizes)))
         self.shift = nn.Parameter(torch.empty(sum(sizes)))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Gains of 1, shifts of 0."""
-        values.constant(self.gain, 1.0)
-        values.constant(self.shift, 0.0)
+        initialiser.constant(self.gain, 1.0)
+        initialiser.constant(self.shift, 0.0)
 
     def forward(self, product: Tensor) -> Tensor:
         """(..., sum of the sizes) -> the same shape."""

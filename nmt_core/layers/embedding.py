@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from nmt_core.data.batching import FactoredWords, Padded
 from nmt_core.data.sizes import filled
 from nmt_core.layers.dropout import WordDropout
-from nmt_core.layers.initialisation import FirstValues
+from nmt_core.layers.initialisation import Initialiser
 
 _WORTH_SORTING = 16  # words
 
@@ -49,9 +49,9 @@ class WordEmbedding(nn.Embedding):
         super().__init__(words, size)
         self.dropout, self.word_dropout = nn.Dropout(dropout), WordDropout(word_dropout)
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Normal."""
-        values.matrix(self.weight)
+        initialiser.matrix(self.weight)
 
     def forward(self, words: Tensor) -> Tensor:
         """(...) -> (..., E)."""

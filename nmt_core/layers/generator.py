@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.embedding import WordTable
-from nmt_core.layers.initialisation import FirstValues, Linear
+from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
 
 
@@ -43,8 +43,8 @@ class Generator(nn.Module, abc.ABC):
         """``logits``."""
         return self.logits(readout)
 
-    def logits_in(self, room_NV: Tensor, readout_NL: Tensor) -> Tensor:
-        """``logits`` for inference, which may be written into ``room_NV``."""
+    def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
+        """``logits`` for inference, which may be written into ``out_NV``."""
         return self.logits(readout_NL)
 
     def log_probs(self, readout: Tensor) -> Tensor:
@@ -127,10 +127,10 @@ class LinearGenerator(Generator):
         self.weight, self.bias, self.low_rank = weight_VD, bias_V, low_rank
         self._built: _Built | None = None
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0. A matrix that is the word embeddings has its values already."""
-        values.matrix(self.weight)
-        values.constant(self.bias, 0.0)
+        initialiser.matrix(self.weight)
+        initialiser.constant(self.bias, 0.0)
 
     @property
     def words(self) -> int:
@@ -141,9 +141,9 @@ class LinearGenerator(Generator):
         """(..., L) -> (..., V)."""
         return F.linear(self._inputs(readout), self.weight, self.bias)
 
-    def logits_in(self, room_NV: Tensor, readout_NL: Tensor) -> Tensor:
-        """``logits``, written into ``room_NV``."""
-        return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=room_NV)
+    def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
+        """``logits``, written into ``out_NV``."""
+        return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=out_NV)
 
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """Of the matrix only the rows that are asked for are read."""

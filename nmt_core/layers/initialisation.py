@@ -20,8 +20,8 @@ DEVIATION = 0.01
 RANGE = 0.1
 
 
-class FirstValues:
-    """Where first values come from. A parameter that several modules hold gets its value once, from the first."""
+class Initialiser:
+    """Draws first values. A parameter that several modules hold gets its value once, from the first."""
 
     def __init__(self, how: Initialisation, *, seed: int, spread: float = RANGE) -> None:
         self._paper = how == "paper"
@@ -71,7 +71,7 @@ class FirstValues:
 class Initialised(Protocol):
     """A module that gives its own parameters (not those of its children) their first values."""
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Give them."""
         ...
 
@@ -83,11 +83,11 @@ class Linear(nn.Linear):
         super().__init__(inputs, outputs, bias=bias)
         self.deviation = deviation
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0."""
-        values.matrix(self.weight, deviation=self.deviation)
+        initialiser.matrix(self.weight, deviation=self.deviation)
         if self.bias is not None:
-            values.constant(self.bias, 0.0)
+            initialiser.constant(self.bias, 0.0)
 
 
 @torch.no_grad()
@@ -96,10 +96,10 @@ def initialise(model: nn.Module, how: Initialisation, *, seed: int, spread: floa
 
     ``spread`` is the r of ``uniform``.
     """
-    values = FirstValues(how, seed=seed, spread=spread)
+    initialiser = Initialiser(how, seed=seed, spread=spread)
     for module in model.modules():
         if isinstance(module, Initialised):
-            module.initialise(values)
+            module.initialise(initialiser)
         elif any(True for _ in module.parameters(recurse=False)):
             raise TypeError(f"{type(module).__name__} has parameters and no method initialise")
 

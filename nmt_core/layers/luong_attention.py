@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.layout import Layout
 from nmt_core.layers.attention import Attended, Focus
-from nmt_core.layers.initialisation import FirstValues, Linear
+from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 
 
@@ -96,9 +96,9 @@ class PredictiveWindow(Window):
         self.position = Linear(hidden, hidden, bias=False)
         self.energy = nn.Parameter(torch.empty(hidden))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """As those of attention."""
-        values.energy(self.energy)
+        initialiser.energy(self.energy)
 
     def focusing(self) -> Focusing:
         """The foci of states."""

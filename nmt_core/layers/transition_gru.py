@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention, Product
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
-from nmt_core.layers.initialisation import FirstValues
+from nmt_core.layers.initialisation import Initialiser
 from nmt_core.layers.recurrent import Layers
 from nmt_core.layers.shared_product import SharedMatrix
 
@@ -42,10 +42,10 @@ class Finish(nn.Module):
         self.bias = nn.Parameter(torch.empty(sum(sizes))) if bias and normalisation != "whole" else None
         self.norm = _norm(normalisation, sizes)
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """0."""
         if self.bias is not None:
-            values.constant(self.bias, 0.0)
+            initialiser.constant(self.bias, 0.0)
 
     def forward(self, product: Tensor) -> Tensor:
         """(..., sum of the sizes) -> the same shape."""
@@ -90,11 +90,11 @@ class Transition(nn.Module):
         self.after = Finish(hidden, 2 * hidden, bias=bias == "reset", normalisation=normalisation)
         self.free = nn.Parameter(torch.empty(3 * hidden)) if bias == "free" else None
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Orthogonal; the bias 0."""
-        values.recurrent(self.recurrent)
+        initialiser.recurrent(self.recurrent)
         if self.free is not None:
-            values.constant(self.free, 0.0)
+            initialiser.constant(self.free, 0.0)
 
     def stepper(self, kept_NH: Tensor | None) -> Callable[[Tensor, Tensor | None], Tensor]:
         """(state (N, H), what its input adds (N, 3H) or None) -> (N, H), for one loop."""

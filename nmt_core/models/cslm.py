@@ -27,7 +27,7 @@ from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.initialisation import FirstValues, Initialisation, Linear
+from nmt_core.layers.initialisation import Initialisation, Initialiser, Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
 from nmt_core.models.rows import Memory, State
@@ -64,9 +64,9 @@ class ContextVectors(nn.Module):
         self.words = words
         self.begin = nn.Parameter(torch.empty(words.embedding_dim))
 
-    def initialise(self, values: FirstValues) -> None:
+    def initialise(self, initialiser: Initialiser) -> None:
         """Zeros."""
-        values.constant(self.begin, 0.0)
+        initialiser.constant(self.begin, 0.0)
 
     def forward(self, context: Tensor) -> Tensor:
         """(..., K) -> (..., K E)."""

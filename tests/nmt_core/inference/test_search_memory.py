@@ -168,14 +168,14 @@ def test_the_buffer_of_logits_shrinks_with_the_batch(tiny: MakeModel, monkeypatc
     """200 short sentences and a long one: its last steps, of 2 rows, keep no buffer for the 400 of the first ones."""
     model = tiny(words=8, seed=8)
     held: list[tuple[int, int]] = []
-    logits_in = model.generator.logits_in
+    logits_into = model.generator.logits_into
 
     def watched(buffer_NV: Tensor, readout_NL: Tensor) -> Tensor:
         storage = buffer_NV.untyped_storage().nbytes() // buffer_NV.itemsize
         held.append((len(readout_NL), storage // model.generator.words))
-        return logits_in(buffer_NV, readout_NL)
+        return logits_into(buffer_NV, readout_NL)
 
-    monkeypatch.setattr(model.generator, "logits_in", watched)
+    monkeypatch.setattr(model.generator, "logits_into", watched)
     search: BeamSearch[int] = BeamSearch(ModelPredictor(model))
     search.admit(
         [*requests([3] * 200), Request(200, Sentence([2, 3]), CONFIG.model_copy(update={"max_length_extra": 20}))]
