@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, ClassVar
 
@@ -110,7 +111,7 @@ def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[P
 
     counts = _Counts()
     for graph in graphs:
-        found = best_strings(graph, features.scores(graph), args.nbest)
+        found = best_strings(graph, features.scores(graph), min(args.nbest, sys.maxsize))
         counts.add(graph, translations=len(found), without=not found)
         yield b"".join(nbest_lines(graph, found, features))
     counts.tell(args)
@@ -175,9 +176,6 @@ def _beside_references(
             continue
         yield reference, graph
         graph = next(waiting, None)
-        if graph is not None and graph.sentence <= line:
-            problem = f"sentence {graph.sentence} comes after {line}; expected ascending ids"
-            raise FormatError(args.graphs, problem, line=graph.line)
     if graph is not None:
         problem = f"has a graph of sentence {graph.sentence} but {args.reference} has only {lines} lines"
         raise FormatError(args.graphs, f"{problem} (ids begin at 0)", line=graph.line)

@@ -11,7 +11,7 @@ from smt_bridge.doctor.table import Table
 from smt_bridge.formats.feature_kinds import binary_scores, missing_parts
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
-from smt_bridge.formats.weights import read_all_weights
+from smt_bridge.formats.weights import all_weights
 
 
 def text_tables(ini: MosesIni) -> list[str]:
@@ -121,7 +121,7 @@ def _examine_factors(ini: MosesIni) -> Iterator[Finding]:
 
 
 def _examine_weights(ini: MosesIni) -> Iterator[Finding]:
-    weights = read_all_weights(ini.path)
+    weights = all_weights(ini.lines, path=ini.path)
     wanted = {
         feature.name: feature.scores
         for feature in ini.features

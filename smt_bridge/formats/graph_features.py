@@ -15,7 +15,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import Feature, read_ini
 from smt_bridge.formats.nbest_entry import format_number
 from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
-from smt_bridge.formats.weights import Weights, read_all_weights, read_weights
+from smt_bridge.formats.weights import Weights, all_weights, read_weights
 
 _DEFAULTS = {"UnknownWordPenalty": (1.0,)}  # weights that the decoder does not ask for
 
@@ -90,7 +90,9 @@ def read_graph_features(ini: str, weights: str | None = None) -> GraphFeatures:
     if not features:
         raise WiringError(f"{ini}: has no [feature] section; give the moses.ini of the decoder that wrote the graphs")
     chosen = read_weights(weights) if weights is not None else None
-    return GraphFeatures(features, read_all_weights(ini), path=ini, chosen=chosen, chosen_path=weights or "")
+    return GraphFeatures(
+        features, all_weights(read.lines, path=ini), path=ini, chosen=chosen, chosen_path=weights or ""
+    )
 
 
 def _dense(features: tuple[Feature, ...], weights: Weights, path: str) -> list[DenseFeature]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 
 from nmt_core.errors import InputError
-from nmt_core.files import read_blocks
+from nmt_core.files import is_written_through, read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.extended_graph import BEGINNING, format_extended_graph, read_extended_graphs
 from smt_bridge.formats.graph_features import GraphFeatures
@@ -29,21 +29,31 @@ _EXPECTED = (
 def read_graphs(path: str, features: GraphFeatures) -> Iterator[PhraseGraph]:
     """Yield the graphs of a file, or of the files ``ID``, ``ID.gz``… of a folder, one sentence at a time.
 
-    A hypergraph is of the sentence that a line in front of it names, else of the one that its file is called after,
-    else of its place. Raises FormatError, naming file and line, for what is no graph, WiringError for one that does
-    not go with ``features``.
+    A hypergraph is of the sentence that a line in front of it names, else of the one that its file is called after
+    (but not a pipe such as ``/dev/fd/63``), else of its place. Raises FormatError, naming file and line, for what is no
+    graph and for ids that do not ascend, WiringError for a graph that does not go with ``features``.
     """
-    if os.path.isdir(path):
-        for sentence, name in _numbered(path):
-            yield from _read(os.path.join(path, name), features, sentence)
-    else:
-        found = _NUMBERED.fullmatch(os.path.basename(path))
-        yield from _read(path, features, int(found[1]) if found else 0)
+    last = -1
+    for file, sentence in _files(path):
+        for graph in _read(file, features, sentence):
+            if graph.sentence <= last:
+                problem = f"sentence {graph.sentence} comes after {last}; expected ascending ids, each once"
+                raise FormatError(file, problem, line=graph.line)
+            yield graph
+            last = graph.sentence
 
 
 def format_graph(graph: PhraseGraph) -> bytes:
     """The text of a graph in the form that it was read from."""
     return format_extended_graph(graph) if graph.head else format_hypergraph(graph)
+
+
+def _files(path: str) -> list[tuple[str, int]]:
+    """The files at ``path``, each with the sentence that it begins with where none is named in it."""
+    if os.path.isdir(path):
+        return [(os.path.join(path, name), sentence) for sentence, name in _numbered(path)]
+    found = None if is_written_through(path) else _NUMBERED.fullmatch(os.path.basename(path))
+    return [(path, int(found[1]) if found else 0)]
 
 
 def _numbered(folder: str) -> list[tuple[int, str]]:

@@ -93,16 +93,17 @@ def read_weights(path: str) -> Weights:
     """Read the weights of the features that n-best lists show.
 
     From a whole ``moses.ini`` that is without those of features and components that are not tuneable, which no
-    list shows; otherwise as ``read_all_weights``.
+    list shows; otherwise as ``all_weights``.
     """
-    weights = read_all_weights(path)
-    features = {feature.name: feature for feature in parse_features(_lines(path), path=path)}
+    lines = _lines(path)
+    weights = all_weights(lines, path=path)
+    features = {feature.name: feature for feature in parse_features(lines, path=path)}
     shown = {name: features[name].listed(values) if name in features else values for name, values in weights.items()}
     return Weights({name: values for name, values in shown.items() if values or name not in features})
 
 
-def read_all_weights(path: str) -> Weights:
-    """Read all weights of ``path`` as the decoder takes them.
+def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
+    """All weights in the lines of ``path`` as the decoder takes them.
 
     Those are the ``[weight]`` section, of repeated names the last, then ``[weight-overwrite]``, and for other
     names the sparse weights of the file that ``[weight-file]`` names. An ini of before 2013 has them as
@@ -113,7 +114,6 @@ def read_all_weights(path: str) -> Weights:
     Raises FormatError for a malformed line or a file without weights, InputError for a file of sparse weights
     that is not there.
     """
-    lines = _lines(path)
     if any(section_name(code_of(line)) is not None for line in lines):
         values = _weights_of_sections(lines, path)
     else:

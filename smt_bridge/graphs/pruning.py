@@ -53,7 +53,7 @@ def at_most(graph: PhraseGraph, scores_E: Floats, arcs: int) -> PhraseGraph:
 def per_word(graph: PhraseGraph, scores_E: Floats, arcs: float) -> PhraseGraph:
     """As ``at_most``, with so many arcs for each word of the best path."""
     words = sum(len(graph.words(arc)) for arc in best_path(graph, scores_E))
-    return at_most(graph, scores_E, int(arcs * words))
+    return at_most(graph, scores_E, int(min(arcs * words, graph.arcs)))
 
 
 def likely(graph: PhraseGraph, scores_E: Floats, least: float, scale: float) -> PhraseGraph:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import sys
 from pathlib import Path
 
@@ -47,6 +48,23 @@ def test_lists_are_the_best_strings_of_either_form(folder: Path, capsysbinary: p
             assert totals == pytest.approx(wanted, rel=1e-6)
     assert all(list(entry.features) == ["WordPenalty0", "TranslationModel0", "LM0"] for entry in lists[0])
     assert [entry.hypothesis for entry in lists[0]] == [entry.hypothesis for entry in lists[1]]
+
+
+def test_no_number_is_too_large_for_all_there_is(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    for all_there_is, more in (
+        ("nbest --nbest 1000", f"nbest --nbest {10**30}"),
+        ("prune --arcs-per-word 1e9", "prune --arcs-per-word 1e308"),
+    ):
+        assert written(capsysbinary, *more.split(), "graphs") == written(capsysbinary, *all_there_is.split(), "graphs")
+
+
+def test_the_ini_comes_from_a_pipe(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, INI.encode())
+    os.close(writing)
+    assert main(["graph", "nbest", "graphs", "--ini", f"/dev/fd/{reading}"]) == 0
+    os.close(reading)
+    assert capsysbinary.readouterr().out == written(capsysbinary, "nbest", "graphs")
 
 
 def test_smaller_graphs_come_from_a_pipe(

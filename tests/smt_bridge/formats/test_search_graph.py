@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import re
 import tempfile
 from pathlib import Path
@@ -84,6 +85,26 @@ def test_ids_come_from_the_stream_the_name_or_the_place(tmp_path: Path, features
     assert [graph.sentence for graph in read(tmp_path, features, named)] == [3, 4, 9]
     extended = "".join(random_graph(2, sentence=number).extended() for number in (0, 2, 11))
     assert [graph.sentence for graph in read(tmp_path, features, extended)] == [0, 2, 11]
+
+
+def test_a_pipe_has_no_name_that_would_be_an_id(tmp_path: Path, features: GraphFeatures) -> None:
+    reading, writing = os.pipe()
+    os.write(writing, random_graph(2).hypergraph().encode())
+    os.close(writing)
+    assert [graph.sentence for graph in read_graphs(f"/dev/fd/{reading}", features)] == [0]
+    os.close(reading)
+
+
+def test_every_sentence_has_one_graph_in_order(tmp_path: Path, features: GraphFeatures) -> None:
+    text = random_graph(2).hypergraph()
+    with pytest.raises(FormatError, match=r"graphs:\d+: sentence 3 comes after 5; expected ascending ids, each once"):
+        read(tmp_path, features, f"# sentence 5\n{text}# sentence 3\n{text}")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("7.gz", "7"):
+        (folder / name).write_text(text)
+    with pytest.raises(FormatError, match=r"7\.gz:1: sentence 7 comes after 7; expected ascending ids, each once"):
+        list(read_graphs(str(folder), features))
 
 
 def test_a_folder_is_read_in_the_order_of_its_numbers(tmp_path: Path, features: GraphFeatures) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from nmt_core.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.moses_ini import read_ini
-from smt_bridge.formats.weights import Weights, format_weights, read_all_weights, read_weights
+from smt_bridge.formats.weights import Weights, all_weights, format_weights, read_weights
 
 PIECES = [
     *(b"[weight]\n", b"[feature]\n", b"[weight-overwrite]\n", b"[weight-t]\n", b"[", b"]", b"\n", b"\r\n", b"# x\n"),
@@ -142,7 +143,12 @@ def test_weights_that_lists_do_not_show_are_left_out(tmp_path: Path) -> None:
     weights = "[weight]\nUnknownWordPenalty0= 1\nDistortion0= 2\nLM0= 3\nTM0= 4 5 6\n"
     path = written(tmp_path / "moses.ini", features + weights)
     assert dict(read_weights(path)) == {"LM0": (3,), "TM0": (4, 6)}
-    assert read_all_weights(path)["TM0"] == (4, 5, 6)
+    assert all_weights((features + weights).encode().split(b"\n"), path=path)["TM0"] == (4, 5, 6)
+    reading, writing = os.pipe()  # what flows once
+    os.write(writing, (features + weights).encode())
+    os.close(writing)
+    assert dict(read_weights(f"/dev/fd/{reading}")) == {"LM0": (3,), "TM0": (4, 6)}
+    os.close(reading)
 
 
 def test_an_ini_of_before_2013_has_the_labels_of_that_time(tmp_path: Path) -> None:
