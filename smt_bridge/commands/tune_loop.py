@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from nmt_core.small_files import check_regular
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.tuning_loop import Loop, Settled
@@ -88,8 +89,10 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     from smt_bridge.metrics.bleu import TOKENIZERS
 
-    if "-" in (args.ini, args.source, *args.reference, args.working_dir):
-        raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")
+    for path in (args.ini, args.source, *args.reference):
+        if path == "-":
+            raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")
+        check_regular(path)
     if args.max_rounds < 1 or args.runs < 1 or args.seed < 0 or args.restarts < 0:
         raise ConfigError("--max-rounds and --runs must be at least 1, --seed and --restarts at least 0")
     if args.nbest < 2 or args.nbest_factor < 1 or args.moses_threads < 1:
@@ -132,7 +135,7 @@ def _loop(args: argparse.Namespace) -> Loop:
             threads=args.moses_threads,
             factor=args.nbest_factor,
             timeout=args.moses_timeout,
-            more=tuple(shlex.split(args.moses_options)),
+            more=_words(args.moses_options),
         ),
         sentences=sentences,
         statistics=statistics,
@@ -146,6 +149,14 @@ def _loop(args: argparse.Namespace) -> Loop:
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
         progress=lambda number, done: _say_progress(number, done, len(sentences), args),
     )
+
+
+def _words(options: str) -> tuple[str, ...]:
+    """As a shell takes them apart."""
+    try:
+        return tuple(shlex.split(options))
+    except ValueError as error:
+        raise ConfigError(f"--moses-options {options}: {str(error).lower()}") from error
 
 
 _OPTIONS = ("moses_options", "nbest", "nbest_factor", "tuner", "metric", "runs", "seed", "restarts", "tokenize")

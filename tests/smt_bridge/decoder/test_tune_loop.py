@@ -59,6 +59,9 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
         (["--moses", "no/such/program"], "no/such/program cannot be started"),
         (["--working-dir", "."], "choose a new folder as --working-dir"),
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
+        (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
+        (["--source", "-"], "are read more than once; give files, not '-'"),
+        (["--moses-options", "-search-algorithm '1"], "--moses-options -search-algorithm '1: no closing quotation"),
     ],
 )
 def test_mistakes_are_one_line(
