@@ -198,21 +198,15 @@ def _watched(
     args: argparse.Namespace, lists: Iterable[NbestList], references: Sequence[Sequence[str]]
 ) -> Iterator[NbestList]:
     """The same lists; at their end, which references look like those of another set."""
-    from smt_bridge.formats.nbest import words_as_text
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, SampledPair, looks_unrelated
+    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, warnings_of_references
 
     firsts: list[tuple[int, str]] = []
     for group in lists:
         if len(firsts) < MOST_LOOKED_AT:
             firsts.append((group.sentence, group.entries[0].text))
         yield group
-    for path, lines in zip(args.reference, references, strict=True):
-        samples = (
-            SampledPair(words_as_text(lines[number].encode("utf-8", "replace")), text) for number, text in firsts
-        )
-        reason = looks_unrelated(samples, text="reference")
-        if reason is not None:
-            _say(f"warning: is {path} a reference of the sentences of {args.nbest}? {reason}")
+    for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.nbest):
+        _say(warning)
 
 
 def _say_report(report: TuningReport, metric: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
@@ -110,7 +111,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.metrics.metric import METRICS
-    from smt_bridge.tuning.pool import list_statistics
+    from smt_bridge.tuning.pool import read_references, statistics_against
     from smt_bridge.tuning.tune import TuningOptions
 
     ini, metric = read_ini(args.ini), METRICS[args.metric]
@@ -119,14 +120,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     sentences = list(read_lines(args.source))
     if not any(line.strip() for line in sentences):
         raise FormatError(args.source, "has no sentences; expected the development set")
-    statistics = list_statistics(
-        args.reference,
-        len(sentences),
-        path=args.source,
-        tokenize=args.tokenize,
-        language=args.detokenize,
-        metric=metric,
-    )
+    references = [read_references(path, len(sentences), path=args.source) for path in args.reference]
     return Loop(
         ini=ini,
         moses=MosesOptions(
@@ -138,7 +132,7 @@ def _loop(args: argparse.Namespace) -> Loop:
             more=_words(args.moses_options),
         ),
         sentences=sentences,
-        statistics=statistics,
+        statistics=statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric),
         metric=metric,
         tuner=args.tuner,
         tuning=TuningOptions(seed=args.seed, runs=args.runs, restarts=args.restarts),
@@ -146,6 +140,7 @@ def _loop(args: argparse.Namespace) -> Loop:
         description=_description(args),
         most_rounds=args.max_rounds,
         settled=args.settled,
+        look=lambda firsts: _say_warnings(firsts, references, args),
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
         progress=lambda number, done: _say_progress(number, done, len(sentences), args),
     )
@@ -175,6 +170,15 @@ def _description(args: argparse.Namespace) -> dict[str, Any]:
     files = {"MOSES.INI": content(args.ini), "--source": content(args.source)}
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in (*_OPTIONS, "detokenize")}
     return {**files, "--reference": [content(path) for path in args.reference], **options}
+
+
+def _say_warnings(
+    firsts: Sequence[tuple[int, str]], references: Sequence[Sequence[str]], args: argparse.Namespace
+) -> None:
+    from smt_bridge.formats.nbest_check import warnings_of_references
+
+    for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.source):
+        _say(warning)
 
 
 def _say_progress(number: int, done: int, sentences: int, args: argparse.Namespace) -> None:

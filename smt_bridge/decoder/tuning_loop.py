@@ -13,13 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from nmt_core.files import open_output
 from smt_bridge.decoder.development import decode
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import MosesIni
 from smt_bridge.formats.nbest import NbestEntry, NbestList, read_entries, runs_of_sentence
-from smt_bridge.formats.nbest_order import join_lists
 from smt_bridge.formats.tuned_ini import with_weights
 from smt_bridge.formats.weights import read_weights
 from smt_bridge.metrics.bleu import Counts
@@ -32,8 +33,9 @@ from smt_bridge.tuning.tune import TuningOptions, tune
 class Loop(NamedTuple):
     """What is tuned, and how. ``statistics`` gives the counts of a list's hypotheses for ``metric``.
 
-    ``description`` has all that the result depends on; ``tell`` is told of each round, and how many
-    sentences with words have no list in it; ``progress`` the number of the round and the sentences that are decoded.
+    ``description`` has all that the result depends on. Called are ``look`` with the first hypotheses of the first
+    round and their sentences, ``tell`` with the number of each round, the round, and how many sentences with words
+    have no list in it, ``progress`` with the number of the round and of the sentences that are decoded.
     """
 
     ini: MosesIni
@@ -47,6 +49,7 @@ class Loop(NamedTuple):
     description: Mapping[str, Any]
     most_rounds: int
     settled: float
+    look: Callable[[Sequence[tuple[int, str]]], None]
     tell: Callable[[int, Round, int], None]
     progress: Callable[[int, int], None]
 
@@ -71,7 +74,7 @@ def run_loop(loop: Loop) -> Settled:
         write_rounds(loop.folder, loop.description, rounds)  # before any list, so that lists are of this description
     elif rounds[-1].new and rounds[-1].tuned is None and len(rounds) < loop.most_rounds:
         rounds.pop()  # it was the last of fewer rounds; its lists are there, and are tuned on now
-    known = _Known()
+    known = _Known(loop)
     for number in range(1, len(rounds) + 1):
         known.add(_entries(loop, number))
     while not (why := _why_ended(loop, rounds)):
@@ -106,15 +109,18 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
     decode(options, loop.sentences, loop.folder, name, lambda done: loop.progress(number, done))
     entries = list(_entries(loop, number))
     new = known.add(entries)
-    pool = known.pool(loop)
+    firsts = {part.sentence: part.entries[0] for part in runs_of_sentence(iter(entries))}
+    if number == 1:
+        loop.look([(sentence, entry.text) for sentence, entry in firsts.items()])
+    pool = known.pool()
     used = _used(loop, weights, pool)
-    score = _score_of_first(loop, entries)
-    found = Round(used, score, pool.entries, new)
+    found = Round(used, _score_of_first(loop, firsts), pool.entries, new)
     if new and number < loop.most_rounds:
         seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
         report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
         found = found._replace(tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
-    loop.tell(number, found, _without_list(loop, entries))
+    given_up = sum(bool(line.strip()) and sentence not in firsts for sentence, line in enumerate(loop.sentences))
+    loop.tell(number, found, given_up)
     return found
 
 
@@ -137,9 +143,8 @@ def _entries(loop: Loop, number: int) -> Iterable[NbestEntry]:
     return read_entries(os.path.join(loop.folder, f"round{number}.nbest.gz"), dialect="moses")
 
 
-def _score_of_first(loop: Loop, entries: Iterable[NbestEntry]) -> float:
+def _score_of_first(loop: Loop, firsts: Mapping[int, NbestEntry]) -> float:
     """The metric of the first hypotheses; a sentence without a list has an empty translation, as in any other round."""
-    firsts = {part.sentence: part.entries[0] for part in runs_of_sentence(iter(entries))}
     counts = [
         loop.statistics(NbestList(number, [firsts.get(number, _nothing(number))]))[0]
         for number in range(len(loop.sentences))
@@ -147,34 +152,36 @@ def _score_of_first(loop: Loop, entries: Iterable[NbestEntry]) -> float:
     return float(loop.metric.score(sum(counts[1:], start=counts[0])))
 
 
-def _without_list(loop: Loop, entries: Iterable[NbestEntry]) -> int:
-    """How many sentences with words Moses failed at."""
-    answered = {entry.sentence for entry in entries}
-    return sum(bool(line.strip()) and number not in answered for number, line in enumerate(loop.sentences))
-
-
 def _nothing(sentence: int) -> NbestEntry:
     return NbestEntry(sentence, b"", {}, None, 0, (), -1, -1)
 
 
 class _Known:
-    """The hypotheses of all rounds, each once."""
+    """The hypotheses of all rounds, each once, and their counts."""
 
-    def __init__(self) -> None:
+    def __init__(self, loop: Loop) -> None:
+        self._loop = loop
         self._lists: dict[int, dict[object, NbestEntry]] = {}
+        self._counts: dict[int, list[Counts]] = {}
 
     def add(self, entries: Iterable[NbestEntry]) -> int:
         """Add those of a round; how many were not known before."""
-        before = sum(map(len, self._lists.values()))
+        new: dict[int, list[NbestEntry]] = {}
         for entry in entries:
-            features = tuple((name, tuple(values)) for name, values in entry.features.items())
-            self._lists.setdefault(entry.sentence, {}).setdefault((entry.text, features), entry)
-        return sum(map(len, self._lists.values())) - before
+            key = entry.text, tuple(entry.features.items())
+            if self._lists.setdefault(entry.sentence, {}).setdefault(key, entry) is entry:
+                new.setdefault(entry.sentence, []).append(entry)
+        for sentence, found in new.items():
+            self._counts.setdefault(sentence, []).append(self._loop.statistics(NbestList(sentence, found)))
+        return sum(map(len, new.values()))
 
-    def pool(self, loop: Loop) -> NbestPool:
-        """All of them."""
-        lists = join_lists(NbestList(sentence, list(found.values())) for sentence, found in self._lists.items())
-        return pool_from_lists(lists, loop.statistics, path=loop.folder, metric=loop.metric)
+    def pool(self) -> NbestPool:
+        """All of them, by ascending sentence."""
+        lists = (NbestList(sentence, list(self._lists[sentence].values())) for sentence in sorted(self._lists))
+        return pool_from_lists(lists, self._count, path=self._loop.folder, metric=self._loop.metric)
+
+    def _count(self, group: NbestList) -> Counts:
+        return np.concatenate(self._counts[group.sentence])
 
 
 def _change(before: Weights, after: Weights) -> float:

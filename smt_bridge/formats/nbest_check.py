@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import log, sqrt
 from typing import NamedTuple
 
@@ -72,6 +72,21 @@ def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> 
         place = "lower" if closest > 0 else "higher"
         return f"the hypotheses fit {text}s whose ids are {abs(closest)} {place}; was a line lost or added?"
     return f"long {text}s do not have long hypotheses (correlation {correlation:.2f} over {len(pairs)} sentences)"
+
+
+def warnings_of_references(
+    firsts: Sequence[tuple[int, str]], references: Iterable[tuple[str, Sequence[str]]], *, of: str
+) -> Iterator[str]:
+    """A warning for each of ``references`` (name, a line per sentence) that looks like one of another set than ``of``.
+
+    ``firsts`` are first hypotheses with their sentences.
+    """
+    for path, lines in references:
+        sources = (words_as_text(lines[sentence].encode("utf-8", "replace")) for sentence, _ in firsts)
+        samples = (SampledPair(source, text) for source, (_, text) in zip(sources, firsts, strict=True))
+        reason = looks_unrelated(samples, text="reference")
+        if reason is not None:
+            yield f"warning: is {path} a reference of the sentences of {of}? {reason}"
 
 
 def _shifted(pairs: Sequence[SampledPair], shift: int) -> list[SampledPair]:

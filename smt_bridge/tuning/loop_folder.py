@@ -72,9 +72,15 @@ def held(folder: str, *, restart: bool) -> Iterator[None]:
 
 
 def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:
-    """The rounds that are complete. Raises ConfigError where they are of other files or options, FormatError."""
+    """The rounds that are complete. Raises ConfigError for what is not known to be of these files and options.
+
+    FormatError where the record of them is damaged.
+    """
     path = os.path.join(folder, STATE)
     if not os.path.exists(path):
+        left = sorted(filter(_OURS.fullmatch, os.listdir(folder)))
+        if left:
+            raise ConfigError(f"{folder}: has {left[0]} but no {STATE}, which says what it is of; begin with --restart")
         return []
     content = read_json(path, remedy="begin anew with --restart")
     try:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import gzip
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.formats.moses_ini import read_ini
+from smt_bridge.formats.nbest import NbestList
 from smt_bridge.formats.tuned_ini import with_weights
 from smt_bridge.formats.weights import read_weights
-from tests.smt_bridge.decoder.small_loop import INI, arguments, state
+from smt_bridge.tuning import pool
+from smt_bridge.tuning.pool import statistics_against
+from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state
 
 
 def test_it_settles_on_weights_that_translate_best(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -27,6 +31,46 @@ def test_it_settles_on_weights_that_translate_best(weighted_moses: str, capsys: 
     assert read_weights("tuned.ini") == read_weights(f"work/round{best + 1}.ini")
     errors = capsys.readouterr().err
     assert f"ended after {len(rounds)} rounds" in errors and "BLEU 100.00; at the start" in errors
+
+
+def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Beside the first of every sentence and round, which is the round's own translation."""
+    counted = []
+
+    def watched(*given: Any, **options: Any) -> Any:
+        count = statistics_against(*given, **options)
+
+        def count_and_note(group: NbestList) -> Any:
+            counted.extend(entry for entry in group.entries if entry.line > 0)
+            return count(group)
+
+        return count_and_note
+
+    monkeypatch.setattr(pool, "statistics_against", watched)
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    rounds = state()["rounds"]
+    sentences = sum(bool(line) for line in SOURCE)
+    assert len(counted) == rounds[-1]["hypotheses"] + len(rounds) * sentences
+
+
+def test_a_reference_of_another_set_is_warned_of(
+    weighted_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("FAKE_MOSES")  # for long sentences
+    features = "KENLM name=LM0 path=lm.arpa order=3\nWordPenalty\n"
+    Path("moses.ini").write_text(f"[feature]\n{features}[weight]\nLM0= 0.5\nWordPenalty0= -1\n")
+    words = "abcdefghijklmnopqrstuvwxy"
+    lines = [" ".join(words[: 1 + number * 7 % 23]) for number in range(25)]
+    Path("dev.in").write_text("".join(f"{line}\n" for line in lines))
+    Path("dev.ref").write_text("".join(f"{line}\n" for line in lines))
+    Path("other.ref").write_text("".join(f"{line}\n" for line in sorted(lines)))
+    options = ["--quiet", "--max-rounds", "1"]
+    assert main(arguments(weighted_moses, *options)) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert main(arguments(weighted_moses, *options, "--restart", "--reference", "other.ref")) == 0
+    errors = capsys.readouterr().err
+    assert errors.count("warning: is ") == 1
+    assert "warning: is other.ref a reference of the sentences of dev.in? " in errors
 
 
 def test_nothing_but_the_weights_of_lists_changes(weighted_moses: str) -> None:

@@ -153,6 +153,22 @@ def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, capsys: pytest.
     assert "another program tunes there now" in capsys.readouterr().err
 
 
+def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
+    weighted_moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    expected = Path("tuned.ini").read_bytes()
+    Path("work/state.json").unlink()
+    lists = {path: path.read_bytes() for path in Path("work").iterdir()}
+    capsys.readouterr()
+    assert main(arguments(weighted_moses)) == 2
+    errors = capsys.readouterr().err
+    assert "work: has round1.ini but no state.json, which says what it is of; begin with --restart" in errors
+    assert errors.count("\n") == 1 and {path: path.read_bytes() for path in Path("work").iterdir()} == lists
+    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 0
+    assert Path("tuned.ini").read_bytes() == expected
+
+
 def test_a_damaged_state_is_one_line(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
     for content in ("{", "[]", '{"format": 1}', '{"format": 9, "description": {}, "rounds": []}'):
