@@ -47,6 +47,13 @@ def test_a_row_that_is_trained_is_a_training(name: str, monkeypatch: pytest.Monk
     assert run_config.training.max_epochs == 5
 
 
+def test_a_row_that_is_retrained_keeps_the_zeros_of_another() -> None:
+    runner = luong.Runner(Path("data"), Path("out"), 4)
+    settings = runner.settings("again", luong.ROWS["class-blind-80-retrained"])
+    training = RunConfig.from_mapping({**settings, "model": {"type": "rnnsearch"}}, origin="test").training
+    assert (training.start_from, training.keep_zeros, training.max_epochs) == ("out/class-blind-80", True, 2)
+
+
 def test_rows_that_others_need_are_there_and_come_before_them() -> None:
     seen: set[str] = set()
     for name, row in luong.ROWS.items():
