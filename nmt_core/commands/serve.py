@@ -12,6 +12,7 @@ from nmt_core.messages import show
 if TYPE_CHECKING:
     import asyncio
 
+    from nmt_core.serving.devices import Load
     from nmt_core.serving.further import FurtherModels
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.log_writer import LogWriter
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from nmt_core.serving.models import ServedModel
     from nmt_core.serving.reload import Reloader
     from nmt_core.serving.server import Address, NmtServer
-    from nmt_core.serving.servicer import Load
     from nmt_core.serving.watchers import Watchers
 
 NAME = "serve"

@@ -21,7 +21,7 @@ from typing import Any, Generic, TypeVar
 
 from nmt_core.serving.lanes import Job, Key, deliver
 from nmt_core.serving.observer import Observer
-from nmt_core.serving.refusal import internal, unavailable
+from nmt_core.serving.refusal import draining, internal, unavailable
 from nmt_core.serving.scheduler import Scheduler
 from nmt_core.serving.turns import Turns
 from nmt_core.serving.work import Work
@@ -147,7 +147,7 @@ class Engine(Generic[Key]):
     def _check_works(self) -> None:
         """Raises Refusal where the engine takes nothing any more."""
         if self._scheduler.closing:
-            raise unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
+            raise draining()
         if self.down:
             raise unavailable(f"the device {self.device} has failed; ask another server", reason="DEVICE_FAILED")
 

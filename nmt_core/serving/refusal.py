@@ -45,6 +45,11 @@ def unavailable(problem: str, *, reason: str, retry_after: float = 1.0) -> Refus
     return Refusal(problem, code=code_pb2.UNAVAILABLE, reason=reason, retry_after=retry_after)
 
 
+def draining() -> Refusal:
+    """The server ends, and begins nothing more."""
+    return unavailable("the server is shutting down; ask another one, or try again later", reason="DRAINING")
+
+
 def not_supported(problem: str) -> Refusal:
     """The model is not of the kind that could do it."""
     return Refusal(problem, code=code_pb2.FAILED_PRECONDITION, reason="NOT_SUPPORTED")

@@ -16,10 +16,11 @@ from grpc_reflection.v1alpha import reflection
 from nmt_core.errors import NmtError
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.calls import Calls
+from nmt_core.serving.devices import Load
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.security import Certificates
-from nmt_core.serving.servicer import Load, NmtServicer
+from nmt_core.serving.servicer import NmtServicer
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -82,7 +83,7 @@ class NmtServer:
     async def load(self, load: Load) -> None:
         """Load and warm the models, then say SERVING; later: exchange them. Raises what ``load`` raises."""
         await self.servicer.load(load)
-        self.health.set(self.servicer.works)
+        self.health.set(self.servicer.devices.works)
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
         """Say NOT_SERVING, go on for ``delay`` seconds, then refuse new calls and answer those accepted.
@@ -110,9 +111,9 @@ class NmtServer:
         """Health follows the devices: one that has failed, or hangs, does not serve."""
         while True:
             await asyncio.sleep(_WATCHDOG)
-            works = self.servicer.works
+            works = self.servicer.devices.works
             if works != self.health.serving_models:
-                if not works and self.servicer.loaded:
+                if not works and self.servicer.devices.loaded:
                     _log.error("no device answers any more; health is NOT_SERVING")
                 self.health.set(works)
 

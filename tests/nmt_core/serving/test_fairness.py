@@ -152,8 +152,8 @@ def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypa
         await server.start()
         await server.load(lambda device: served(Scores()))
         assert server.health.serving
-        engine = server.servicer.engines["cpu"]
-        key = Scoring(server.servicer._models["cpu"]["m"])
+        engine = server.servicer.devices.engines["cpu"]
+        key = Scoring(server.servicer.devices.models["cpu"]["m"])
 
         def fails():
             raise MemoryError
@@ -181,8 +181,10 @@ def test_a_device_that_hangs_is_not_healthy_until_it_goes_on() -> None:
         await server.start()
         await server.load(lambda device: served(scores))
         scores.release.clear()
-        engine = server.servicer.engines["cpu"]
-        asking = asyncio.create_task(engine.submit(Scoring(server.servicer._models["cpu"]["m"]), [1], tokens=[1]))
+        engine = server.servicer.devices.engines["cpu"]
+        asking = asyncio.create_task(
+            engine.submit(Scoring(server.servicer.devices.models["cpu"]["m"]), [1], tokens=[1])
+        )
         await until(lambda: not server.health.serving)
         scores.release.set()
         await asking

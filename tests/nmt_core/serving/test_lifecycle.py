@@ -105,7 +105,7 @@ def test_loading_and_draining_are_seen_from_outside() -> None:
             await stream.write(pb.ScoreStreamRequest(id="last", request=request))
             assert await asyncio.to_thread(gate.entered.wait, 10)
             accepted = stub.Score(request)
-            await until(lambda: server.servicer.engines["cpu"].waiting_tokens)
+            await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens)
             stopping = asyncio.create_task(server.stop(20.0))
             assert (await watch.read()).status == NOT_SERVING
             await asyncio.sleep(0.1)
@@ -129,7 +129,7 @@ def test_what_fails_and_who_goes_leave_the_others_alone() -> None:
         server = server_of(capacity=30)
         await server.start()
         await server.load(gated(gate))
-        engine = server.servicer.engines["cpu"]
+        engine = server.servicer.devices.engines["cpu"]
         gate.open.clear()
         gate.entered.clear()
         async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
@@ -166,7 +166,7 @@ def test_a_busy_server_is_asked_again_when_it_says_so() -> None:
         server = server_of(capacity=1)
         await server.start()
         await server.load(gated(gate))
-        engine = server.servicer.engines["cpu"]
+        engine = server.servicer.devices.engines["cpu"]
         gate.open.clear()
         gate.entered.clear()
         async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01) as client:
@@ -197,7 +197,7 @@ def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
             gate.open.clear()
             gate.entered.clear()
         async with AsyncNmtClient(f"127.0.0.1:{server.port}", first_wait=0.01, timeout=60) as client:
-            engines = server.servicer.engines
+            engines = server.servicer.devices.engines
             calls = []
             for length, arrived in enumerate((gates["cpu"].entered.is_set, gates["cpu:1"].entered.is_set), start=1):
                 calls.append(asyncio.create_task(client.score([("a", "b" * length)])))

@@ -1,0 +1,49 @@
+"""What the methods of the service work with, and what is the same at the beginning and the end of each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nmt_core.serving.call import charge
+from nmt_core.serving.checks import check_cost
+from nmt_core.serving.cost import Cost
+from nmt_core.serving.devices import Devices
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.text_processing import TextProcessing
+from nmt_core.serving.texts import count_words
+
+if TYPE_CHECKING:
+    from nmt_core.serving.metrics import Metrics
+
+
+@dataclass(frozen=True)
+class Backend:
+    """Devices with their models, text processing, limits, and where words are counted."""
+
+    devices: Devices
+    texts: TextProcessing
+    limits: Limits
+    metrics: Metrics | None
+
+    def accept(self, cost: Cost) -> None:
+        """Raises Refusal for a request that costs too much, before anything of it is done."""
+        check_cost(self.limits, answer=cost.answer, steps=cost.steps)
+        charge(cost.memory, answer=cost.answer)
+
+    def checked(self, response: bytes) -> bytes:
+        """The response, if it can be sent: words may be longer than their mean length."""
+        check_cost(self.limits, answer=len(response), steps=0)
+        return response
+
+    def count_words(self, model: str, kind: str, words: Iterable[int]) -> None:
+        """Count the words of some texts."""
+        if self.metrics is not None:
+            self.metrics.words.labels(model, kind).inc(sum(words))
+
+
+def words_of(texts: Sequence[str | Refusal]) -> list[int]:
+    """How many words each text has; one that was refused has none."""
+    return [0 if isinstance(text, Refusal) else count_words(text) for text in texts]

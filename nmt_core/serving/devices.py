@@ -1,0 +1,114 @@
+"""The devices of a server: each has an engine and a copy of every model; a request goes to the shortest queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from google.rpc import code_pb2
+
+from nmt_core.serving.background import in_own_thread
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.models import Key, ServedModel
+from nmt_core.serving.refusal import Refusal, draining, unavailable
+
+if TYPE_CHECKING:
+    from nmt_core.serving.metrics import Metrics
+
+Load = Callable[[str], Mapping[str, ServedModel]]
+"""Loads all models for one device."""
+
+
+class Place(NamedTuple):
+    """A model, and the device that will do the work."""
+
+    name: str
+    model: ServedModel
+    engine: Engine[Key]
+
+
+class Devices:
+    """The devices of these names. One whose turn lasts ``stuck_seconds`` gets no work while there is another.
+
+    ``queue`` are the bounds of the engines. While ``draining`` no model is found any more.
+    """
+
+    def __init__(self, names: Sequence[str], *, stuck_seconds: float, metrics: Metrics | None, **queue: Any) -> None:
+        self._stuck_seconds, self._metrics = stuck_seconds, metrics
+        self.models: dict[str, dict[str, ServedModel]] = {}
+        self.engines = {
+            name: Engine[Key](lambda key: key.model.work(key), device=name, observer=metrics, **queue) for name in names
+        }
+        self.draining = False
+        if metrics is not None:
+            for name, engine in self.engines.items():
+                metrics.watch(name, engine)
+
+    async def load(self, load: Load) -> None:
+        """Take the models that ``load`` makes for each device, in place of those there were.
+
+        They are loaded and do their work once, to be warm, while the old ones answer; what those have begun
+        they finish. Raises what ``load`` raises, and then nothing has changed.
+        """
+        parts = [self._load_for(device, load) for device in self.engines]
+        self.models = dict(zip(self.engines, await asyncio.gather(*parts), strict=True))
+        present = {model for models in self.models.values() for model in models.values()}
+        for engine in self.engines.values():
+            engine.forget(lambda key: key.model not in present)
+
+    async def _load_for(self, device: str, load: Load) -> dict[str, ServedModel]:
+        begin = time.monotonic()
+        models = dict(await in_own_thread(lambda: load(device), name=f"load {device}"))
+        for model in models.values():
+            await self.engines[device].in_thread(model.warm_up)
+        if self._metrics is not None:
+            self._metrics.load_seconds.labels(device).set(time.monotonic() - begin)
+        return models
+
+    @property
+    def loaded(self) -> bool:
+        """The models are there."""
+        return bool(self.models)
+
+    @property
+    def works(self) -> bool:
+        """The models are loaded, and a device that answers in time is there."""
+        return self.loaded and bool(self._working())
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the models. Raises Refusal where none is served yet, or any more."""
+        if self.draining:
+            raise draining()
+        if not self.models:
+            raise unavailable("the models are still being loaded; try again in a moment", reason="LOADING")
+        return list(next(iter(self.models.values())))
+
+    def find(self, name: str) -> Place:
+        """A model and where it has least to do; the only one has no need to be named. Raises Refusal."""
+        names = self.names
+        if not name and len(names) == 1:
+            name = names[0]
+        if name not in names:
+            asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
+            problem = f"{asked}; models here: {', '.join(names)}"
+            raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
+        device = min(self._working() or self.engines, key=self._load_of)
+        return Place(name, self.models[device][name], self.engines[device])
+
+    async def close(self, timeout: float) -> None:
+        """Finish what was accepted, in that time."""
+        for engine in self.engines.values():
+            await engine.close(timeout)
+
+    def _working(self) -> list[str]:
+        return [
+            name for name, engine in self.engines.items() if not engine.down and engine.stuck_for < self._stuck_seconds
+        ]
+
+    def _load_of(self, name: str) -> tuple[int, int]:
+        """What waits there, and of equally short queues what runs."""
+        engine = self.engines[name]
+        return engine.waiting_tokens, engine.running_items
