@@ -1,0 +1,59 @@
+"""The options of ``nmt-core serve`` about security, and the address that they protect."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nmt_core.serving.metrics import Metrics
+    from nmt_core.serving.server import Address
+
+
+def add_security_options(group: argparse._ArgumentGroup) -> None:
+    """Define them."""
+    group.add_argument("--tls-cert", metavar="PEM", help="the server's certificate; renewed when the file changes")
+    group.add_argument("--tls-key", metavar="PEM", help="its private key")
+    group.add_argument("--tls-client-ca", metavar="PEM", help="clients must show a certificate signed by this CA")
+    group.add_argument("--token-file", metavar="FILE", help="clients must show a token; lines of NAME TOKEN")
+    group.add_argument("--insecure", action="store_true", help="listen on a public address without encryption")
+    group.add_argument("--no-reflection", action="store_true", help="do not describe the service to clients")
+
+
+def read_address(args: argparse.Namespace) -> Address:
+    """Where to listen. Raises ConfigError."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.serving.security import Certificates, check_exposure
+    from nmt_core.serving.server import Address
+
+    for option in ("port", "metrics_port"):
+        port = getattr(args, option)
+        if port is not None and not 0 <= port <= 65535:
+            raise ConfigError(f"--{option.replace('_', '-')} {port}: expected 0 to 65535")
+    if (args.tls_cert is None) != (args.tls_key is None):
+        raise ConfigError("--tls-cert and --tls-key belong together")
+    if args.tls_client_ca and not args.tls_cert:
+        raise ConfigError("--tls-client-ca needs --tls-cert and --tls-key")
+    check_exposure(args.host, encrypted=args.tls_cert is not None, insecure=args.insecure)
+    certificates = Certificates(args.tls_cert, args.tls_key, args.tls_client_ca) if args.tls_cert else None
+    if certificates is not None:
+        certificates.check()
+    return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
+
+
+def check_certificate(address: Address, metrics: Metrics | None) -> None:
+    """Warn of a certificate that clients will refuse. Raises InputError where it does not fit its key."""
+    import logging
+    from datetime import UTC, datetime
+
+    if address.certificates is None:
+        return
+    validity = address.certificates.check()
+    if metrics is not None:
+        metrics.certificate.set(validity.end.timestamp())
+    if problem := validity.problem(datetime.now(UTC)):
+        logging.getLogger(__name__).warning(
+            "the certificate %s %s: clients will refuse it; renew the file, the server follows it",
+            address.certificates.certificate,
+            problem,
+        )
