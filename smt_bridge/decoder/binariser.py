@@ -16,6 +16,7 @@ from nmt_core.errors import ConfigError, NmtError
 from smt_bridge.formats.feature_kinds import kind_of
 
 BINARISERS = {"compact": "PhraseDictionaryCompact", "probing": "ProbingPT", "ondisk": "PhraseDictionaryOnDisk"}
+_DIRECT = 2  # place of p(target | source) among the scores of Moses, from 0: by it targets are ranked
 _UNFINISHED = ".binarising"
 _LAST = 2000  # characters of what the program says
 
@@ -25,12 +26,16 @@ def binarising_command(
 ) -> str:
     """The shell command that makes a table of that class of feature functions; names of files with blanks in quotes.
 
-    ``factors`` are those of source and target words; ``stem`` is what the result's name begins with.
+    ``factors`` are those of source and target words; ``stem`` is what the result's name begins with. Targets of a
+    table with one or two scores are ranked by the last.
     """
+    rank = min(_DIRECT, scores - 1)
     return kind_of(kind).made_by.format(
         table=shlex.quote(table),
         stem=shlex.quote(stem_of(table) if stem is None else stem),
         scores=scores,
+        rank=rank,
+        other_rank="" if rank == _DIRECT else f" -rankscore {rank}",
         source_factors=factors[0],
         target_factors=factors[1],
     )

@@ -34,8 +34,8 @@ class FeatureKind(NamedTuple):
     ``paths`` are the options that name files. ``endings`` are what the decoder puts behind ``path``, any of which
     will do (``{L1}`` stands for the option of that name); ``parts`` must be in the folder that ``path`` is.
     ``members`` is the option that names the combined tables. ``made_by`` is the command that makes a binary
-    table (``table``, ``stem``, ``scores``, ``source_factors``, ``target_factors``); ``made_as`` is what it adds to
-    the name.
+    table (``table``, ``stem``, ``scores``, ``source_factors``, ``target_factors``; ``rank``, the score that it ranks
+    targets by, from 0, and ``other_rank``, the option for one that is not 2); ``made_as`` is what it adds to the name.
     """
 
     role: Role = "other"
@@ -80,7 +80,7 @@ _KINDS: dict[str, FeatureKind] = {
     "PhraseDictionaryCompact": FeatureKind(
         "binary",
         endings=(".minphr",),
-        made_by="processPhraseTableMin -in {table} -out {stem} -nscores {scores}",
+        made_by="processPhraseTableMin -in {table} -out {stem} -nscores {scores}{other_rank}",
     ),
     "ProbingPT": FeatureKind(
         "binary",
@@ -93,7 +93,7 @@ _KINDS: dict[str, FeatureKind] = {
         "binary",
         endings=_EXACT,
         parts=("Misc.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat", "Vocab.dat"),
-        made_by="CreateOnDiskPt {source_factors} {target_factors} {scores} 20 2 {table} {stem}.ondisk",
+        made_by="CreateOnDiskPt {source_factors} {target_factors} {scores} 20 {rank} {table} {stem}.ondisk",
         made_as=".ondisk",
     ),
     "PhraseDictionaryBinary": FeatureKind(

@@ -78,6 +78,20 @@ def test_the_table_is_made_with_the_right_number_of_scores(
     assert sorted(path.name for path in folder.glob("new*")) == sorted(["new table.gz", "new table.gz.json", made])
 
 
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("compact", "processPhraseTableMin -in new table.gz -out new table.binarising -nscores 2 -rankscore 1"),
+        ("ondisk", "CreateOnDiskPt 1 1 2 20 1 new table.gz new table.binarising.ondisk"),
+    ],
+)
+def test_a_table_of_two_scores_is_ranked_by_one_that_it_has(folder: Path, name: str, asked: str) -> None:
+    """Where the third score is missing, Moses' programs read behind the scores or stop."""
+    Path("table").write_bytes(TABLE.replace(b"1 2", b"1"))
+    assert rescore("--binarise", name, "--quiet") == 0
+    assert Path("asked").read_text() == f"{asked}\n"
+
+
 def test_factors_are_counted(folder: Path) -> None:
     Path("table").write_bytes(b"a|X|b ||| x|Y ||| 1 2 ||| 0-0\n")
     assert rescore("--binarise", "ondisk", "--factor", "0", "--quiet") == 0
