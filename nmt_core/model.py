@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Sized
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -87,9 +88,10 @@ class Model:
 
         The beam is at least ``n``; other arguments are those of ``translate``.
         """
-        config = config or DecodingConfig()
-        wanted = config.to_mapping() | {"nbest": n, "beam": max(config.beam, n)}
-        return self._translated(texts, DecodingConfig.from_mapping(wanted, origin="nbest"), raw=raw)
+        wanted = _checked(config or DecodingConfig()).to_mapping() | {"nbest": n}
+        checked = DecodingConfig.from_mapping(wanted, origin="nbest")
+        wide = checked.model_copy(update={"beam": max(checked.beam, checked.nbest)})
+        return self._translated(texts, wide, raw=raw)
 
     def score(
         self,
@@ -109,7 +111,8 @@ class Model:
                 into its subwords (numbers are for the words); ``raw``: running text.
 
         Raises:
-            ConfigError: a pair is not one, or the members of an ensemble were prepared differently.
+            ConfigError: a pair is not one, there is no such form, or the members of an ensemble were prepared
+                differently.
         """
         named = [_pair(pair) for pair in pairs]
         scorer = self._scorer_of(form)
@@ -123,8 +126,10 @@ class Model:
         The answer draws itself in a notebook.
 
         Raises:
-            ConfigError: the model has no attention, or ``form`` is ``raw``, whose words are not those of the text.
+            ConfigError: the model has no attention, there is no such form, or it is ``raw``, whose words are not those
+                of the text.
         """
+        _check_form(form)
         if form == "raw":
             raise ConfigError("attention is to the words of a text: give it tokenised, not raw")
         if target is None:
@@ -152,17 +157,29 @@ class Model:
         return ", ".join(loaded.folder for loaded in self._models)
 
     def _scorer_of(self, form: TextForm) -> PairScorer:
+        _check_form(form)
         return scorer_of_form(self._models, self._scorer, form)
 
     def _translated(
         self, texts: Iterable[str], config: DecodingConfig, *, raw: bool = False, attention: bool = False
     ) -> list[list[Translation]]:
-        translator = Translator(self._models, config=config, attention=attention)
+        translator = Translator(self._models, config=_checked(config), attention=attention)
         return list(translator.translate_stream(_lines(texts), raw=raw))
 
 
+def _checked(config: DecodingConfig) -> DecodingConfig:
+    if not isinstance(config, DecodingConfig):
+        raise ConfigError(f"config: expected a DecodingConfig, found {config!r:.80}")
+    return config
+
+
+def _check_form(form: TextForm) -> None:
+    if form not in get_args(TextForm):
+        raise ConfigError(f"form {form!r}: expected {', '.join(get_args(TextForm))}")
+
+
 def _pair(pair: tuple[str, str]) -> SentencePair:
-    if isinstance(pair, str) or len(pair) != 2:
+    if isinstance(pair, str) or not isinstance(pair, Sized) or len(pair) != 2:
         raise ConfigError(f"expected a (source, target), found {pair!r:.80}")
     return SentencePair(*_lines(pair))
 
@@ -173,6 +190,8 @@ def _lines(texts: Iterable[str]) -> list[str]:
         raise ConfigError(f"expected a list of texts, found one: [{texts[:60]!r}]")
     lines = list(texts)
     for line in lines:
+        if not isinstance(line, str):
+            raise ConfigError(f"a text is a string, but this is {line!r:.80}")
         if "\n" in line:
             raise ConfigError(f"a text is one line, but this has several: {line!r:.80}")
     return lines

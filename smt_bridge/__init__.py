@@ -13,9 +13,9 @@ from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
     from smt_bridge.errors import BridgeError, FormatError, WiringError
-    from smt_bridge.formats.nbest_entry import NbestEntry, NbestList, with_features
+    from smt_bridge.formats.nbest_entry import NbestEntry, NbestList
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.lists import add_scores, read_nbest, rerank, tune, write_nbest
+    from smt_bridge.lists import add_scores, read_nbest, rerank, tune, with_features, write_nbest
     from smt_bridge.phrase_scoring import Counts
     from smt_bridge.tables import rescore_table
     from smt_bridge.tuning.tune import TuningOptions, TuningReport
@@ -38,7 +38,7 @@ else:
             "rerank": "smt_bridge.lists",
             "rescore_table": "smt_bridge.tables",
             "tune": "smt_bridge.lists",
-            "with_features": "smt_bridge.formats.nbest_entry",
+            "with_features": "smt_bridge.lists",
             "write_nbest": "smt_bridge.lists",
         },
     )

@@ -18,13 +18,17 @@ from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.formats.nbest import (
     NbestEntry,
     NbestList,
+    check_new_names,
     format_entry,
     format_number,
     runs_of_sentence,
     words_as_text,
 )
+from smt_bridge.formats.nbest import with_features as with_checked_features
 from smt_bridge.formats.nbest_dialects import AUTO, check_dialect
+from smt_bridge.formats.nbest_entry import is_usable, why_unusable
 from smt_bridge.formats.nbest_order import join_lists, ordered_lists
+from smt_bridge.formats.weights import check_weights
 from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS
 from smt_bridge.reranking import Reranker
@@ -76,15 +80,39 @@ def add_scores(
         reverse: Score p(source | hypothesis) instead, with a model of the other direction.
 
     Raises:
+        ConfigError: ``sources`` are not a list of lines.
         FormatError: an id has no source, or the feature is there already.
         WiringError: ``name`` is none that Moses' tools can read.
     """
+    if isinstance(sources, str):
+        raise ConfigError(f"sources are a list of lines; found one string: {sources[:60]!r}")
     feature = PairFeature(opened(scorer), names=(name,), direction="reverse" if reverse else "forward")
     entries = itertools.chain.from_iterable(group.entries for group in lists)
     texts = [words_as_text(text.encode("utf-8", "surrogateescape")) for text in sources]
     with one_thread():
         scored = annotate(entries, [feature], texts, path=_NAME)
         return list(runs_of_sentence(_as_written(entry, name) for entry in scored))
+
+
+def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[float]) -> NbestEntry:
+    """The entry with one number for each name behind its features; everything else of the line stays as it is.
+
+    Raises:
+        ConfigError: names and values are not as many, a name is there already or is none that Moses' tools can read, or
+            a number is none that they can hold.
+    """
+    if isinstance(names, str) or len(names) != len(values):
+        raise ConfigError(f"names and values: expected as many of both, found {names!r:.60} and {values!r:.60}")
+    try:
+        check_new_names(names)
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
+    for name, value in zip(names, values, strict=True):
+        if name in entry.features:
+            raise ConfigError(f"the entry already has a feature {name}; choose another name")
+        if not is_usable(value):
+            raise ConfigError(f"the feature {name} {why_unusable(value)}")
+    return with_checked_features(entry, names, values)
 
 
 def tune(
@@ -113,8 +141,10 @@ def tune(
     Raises:
         FormatError: the features of some hypotheses differ from those of others.
         WiringError: start weights or names of features do not fit the lists.
-        ConfigError: an argument is wrong, or a list has no reference.
+        ConfigError: an argument is wrong, a weight is no number, or a list has no reference.
     """
+    if start is not None:
+        check_weights(start)
     _check_choice("metric", metric, METRICS)
     _check_choice("tuner", tuner, TUNERS)
     if tokenize is not None:
@@ -138,7 +168,9 @@ def rerank(
 
     Raises:
         WiringError: the weights are of other lists.
+        ConfigError: a weight is no number.
     """
+    check_weights(weights)
     reranker = Reranker(weights, path=_NAME, weights_path="the weights", lenient=lenient)
     return [reranker.best(group) for group in lists if group.entries]
 

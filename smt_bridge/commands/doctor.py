@@ -7,6 +7,7 @@ import json
 
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say, show
+from nmt_core.small_files import check_regular
 
 NAME = "doctor"
 HELP = "look at moses.ini, tables, lists, weights, models together and name every mismatch"
@@ -47,6 +48,8 @@ def run(args: argparse.Namespace) -> int:
     )
     if not any(files[:-1]):
         raise ConfigError("give a moses.ini or other files to look at")
+    for path in filter(None, (args.source, args.reference)):
+        check_regular(path)  # read more than once
     errors = warnings = 0
     for finding in examine(files):
         print(json.dumps(finding._asdict()) if args.json else show(finding), flush=True)

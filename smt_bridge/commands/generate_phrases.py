@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
+from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
@@ -148,6 +149,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("--missing-from and --max-phrase go with --sources")
     if args.missing_from == "-" or args.known_words == "-":
         raise ConfigError("--missing-from and --known-words need files")
+    for path in filter(None, (args.missing_from, args.known_words)):
+        check_regular(path)  # every process reads it
     wrong = ("beam", "nbest") if args.samples is not None else ("seed", "temperature")
     for name in wrong:
         if getattr(args, name) is not None:

@@ -76,7 +76,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
     from smt_bridge.report.reranking import reranking_page
     from smt_bridge.report.sentences import collect
     from smt_bridge.reranking import Reranker
-    from smt_bridge.tuning.pool import list_statistics, read_references
+    from smt_bridge.tuning.pool import read_references, statistics_against
 
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
@@ -87,9 +87,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
             problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {len(sources)} lines"
             raise InputError(args.nbest, problem)
         reference = read_references(args.reference, len(sources), path=args.source)
-        count = list_statistics(
-            [args.reference], len(sources), path=args.source, tokenize=None, language=args.detokenize
-        )
+        count = statistics_against([reference], tokenize=None, language=args.detokenize)
         sentences = collect(ordered.lists, reranker, sources, reference, count, plain)
     comparisons = compare(
         [one.choice.before_text for one in sentences],

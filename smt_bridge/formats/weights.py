@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 
+from nmt_core.errors import ConfigError
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_lines import parse_features
@@ -31,6 +32,7 @@ from smt_bridge.formats.ini_lines import code_of, section_name, sections
 from smt_bridge.formats.nbest_entry import LARGEST
 
 SECTION = "weight"
+_LABEL = re.compile(r"[^ \t\r\n#\[][^ \t\r\n]*")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -246,9 +248,32 @@ def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:
     return label[:-1], tuple(float(number) for number in numbers)
 
 
+def check_weights(weights: Mapping[str, Sequence[float]]) -> None:
+    """Raise ConfigError unless they are lists of numbers that Moses can hold, by names of one word."""
+    for name, values in weights.items():
+        if not _LABEL.fullmatch(name) or ("#" in name and len(values) > 1):
+            raise ConfigError(f"{name!r:.60} is no name of a feature; expected one word, such as LM0")
+        if isinstance(values, str) or not isinstance(values, Sized):
+            raise ConfigError(f"the weights of {name}: expected a list of numbers, found {values!r:.60}")
+        wrong = next((value for value in values if not -LARGEST <= value <= LARGEST), None)
+        if wrong is not None:
+            raise ConfigError(f"a weight of {name} must be a plain number up to 3.4e38 but is {wrong!r:.30}")
+
+
 def format_weights(weights: Mapping[str, Sequence[float]]) -> str:
-    """The ``[weight]`` section with its header, numbers with nine digits (Moses reads them into float32)."""
+    """The ``[weight]`` section with its header, numbers with nine digits (Moses reads them into float32).
+
+    Sparse features whose names hold ``#``, which begins a comment in a section, stand as ``name value`` in a text
+    without sections. Raises ConfigError as ``check_weights``, for what could not be read again.
+    """
+    check_weights(weights)
+    if any("#" in name for name in weights):
+        return "".join(f"{_line_without_section(name, weights[name])}\n" for name in weights)
     return f"[{SECTION}]\n" + "".join(f"{format_weight_line(name, weights[name])}\n" for name in weights)
+
+
+def _line_without_section(name: str, values: Sequence[float]) -> str:
+    return f"{name} {values[0]:.9g}" if "#" in name else format_weight_line(name, values)
 
 
 def format_weight_line(name: str, values: Sequence[float]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import random
 from pathlib import Path
 from xml.etree import ElementTree
@@ -126,8 +127,24 @@ def test_one_text_is_not_taken_for_its_letters(model: nmt_core.Model, call: str)
 
 
 def test_what_is_not_a_pair_is_refused(model: nmt_core.Model) -> None:
-    with pytest.raises(nmt_core.ConfigError, match=r"expected a \(source, target\)"):
-        model.score(["w1 w2"])
+    for pair in ("w1 w2", None, ("w1", "w2", "w3")):
+        with pytest.raises(nmt_core.ConfigError, match=r"expected a \(source, target\)"):
+            model.score([pair])
+
+
+def test_odd_arguments_of_models_are_told(model: nmt_core.Model) -> None:
+    for call in (lambda: model.score([("w1", "w2")], form="odd"), lambda: model.attention("w1", form="odd")):
+        with pytest.raises(nmt_core.ConfigError, match="form 'odd': expected prepared, surface, raw"):
+            call()
+    for line in (None, b"w1"):
+        with pytest.raises(nmt_core.ConfigError, match="a text is a string, but this is"):
+            model.translate([line])
+    with pytest.raises(nmt_core.ConfigError, match="expected a DecodingConfig"):
+        model.translate(["w1"], config={"beam": 3})
+    for number in (0, None, "two", 10**9):
+        with pytest.raises(nmt_core.ConfigError, match="nbest: 'nbest'"):
+            model.nbest(["w1"], number)
+    assert len(model.nbest(["w1 w2"], 20)[0]) == 20
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz"])
@@ -185,3 +202,43 @@ def test_misuse_of_lists_is_told(folder: Path) -> None:
         smt_bridge.tune(lists, [TARGETS], metric="blue")
     with pytest.raises(smt_bridge.FormatError, match="beyond the source file"):
         smt_bridge.add_scores(lists, SOURCES[:2], LengthPairScorer())
+    with pytest.raises(nmt_core.ConfigError, match="sources are a list of lines; found one string"):
+        smt_bridge.add_scores(lists, "\n".join(SOURCES), LengthPairScorer())
+
+
+@pytest.mark.parametrize(
+    ("weights", "problem"),
+    [
+        ({"LM0": [math.nan], "WP0": [1.0]}, "a weight of LM0 must be a plain number up to 3.4e38 but is nan"),
+        ({"LM0": [1.0], "WP0": [math.inf]}, "a weight of WP0 must be a plain number up to 3.4e38 but is inf"),
+        ({"LM0": 1.0, "WP0": [1.0]}, "the weights of LM0: expected a list of numbers, found 1.0"),
+        ({"LM 0": [1.0]}, "'LM 0' is no name of a feature"),
+    ],
+)
+def test_weights_that_are_none_are_told(folder: Path, weights: dict[str, list[float]], problem: str) -> None:
+    lists = smt_bridge.read_nbest(folder / "list")
+    with pytest.raises(nmt_core.ConfigError, match=problem):
+        smt_bridge.rerank(lists, weights)
+    with pytest.raises(nmt_core.ConfigError, match=problem):
+        smt_bridge.tune(lists, [TARGETS], start=weights)
+    with pytest.raises(nmt_core.ConfigError, match=problem):
+        smt_bridge.format_weights(weights)
+
+
+@pytest.mark.parametrize(
+    ("names", "values", "problem"),
+    [
+        (["New0"], [math.nan], "the feature New0 is not a finite number"),
+        (["New 0"], [1.0], "feature name 'New 0' must be letters and digits"),
+        (["New0", "New0"], [1.0, 2.0], "feature name 'New0' is given twice"),
+        (["LM0"], [1.0], "the entry already has a feature LM0"),
+        (["New0", "New1"], [1.0], "expected as many of both"),
+    ],
+)
+def test_features_that_no_reader_takes_are_not_written(
+    folder: Path, names: list[str], values: list[float], problem: str
+) -> None:
+    entry = smt_bridge.read_nbest(folder / "list")[0].entries[0]
+    with pytest.raises(nmt_core.ConfigError, match=problem):
+        smt_bridge.with_features(entry, names, values)
+    assert smt_bridge.with_features(entry, ["New0"], [1.5]).features["New0"] == (1.5,)

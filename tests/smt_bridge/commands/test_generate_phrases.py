@@ -135,6 +135,8 @@ def test_samples_of_a_source_are_the_same_in_any_input(models: Path, table: Path
         (["--table", "T", "--samples", "5", "--temperature", "0"], "temperature"),
         (["--sources", "S", "--missing-from", "T"], "there is nothing to generate targets for"),
         (["--table", "F"], "F:1: the words have factors"),
+        (["--sources", "S", "--missing-from", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
+        (["--sources", "S", "--known-words", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
     ],
 )
 def test_what_does_not_fit_is_one_line(

@@ -122,6 +122,11 @@ def test_each_mismatch_is_named_with_its_remedy(
     assert all(line.count("; ") >= 1 for line in found)
 
 
+def test_what_is_read_more_than_once_is_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--table", str(folder / "table"), "--source", "/dev/null"]) == 2
+    assert "/dev/null: is a device; expected an ordinary file" in capsys.readouterr().err
+
+
 def test_exit_codes_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", str(folder / "moses.ini")]) == 0
     assert main(["doctor"]) == 2

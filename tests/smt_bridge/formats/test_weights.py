@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
+from nmt_core.errors import ConfigError, InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.weights import Weights, all_weights, format_weights, read_weights
@@ -72,6 +72,14 @@ def test_float32_weights_come_back(
     assert list(again) == list(values)
     for name, numbers in values.items():
         assert again[name] == pytest.approx(numbers, rel=1e-8, abs=1e-44)
+
+
+def test_names_with_a_sign_for_comments_come_back(tmp_path: Path) -> None:
+    weights = {"LM0": (0.5,), "TM0": (1.0, 2.0), "wt_#~#": (0.25,), "wt_a#": (-3.0,), "[x]": (1.0,)}
+    with pytest.raises(ConfigError, match=r"'\[x\]' is no name of a feature"):
+        format_weights(weights)
+    del weights["[x]"]
+    assert dict(read_weights(written(tmp_path / "w", format_weights(weights)))) == weights
 
 
 def test_dot_gives_the_total_of_the_decoder() -> None:

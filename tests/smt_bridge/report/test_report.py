@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -94,6 +95,15 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert "chosen for 2 of 4 sentences" in page
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
+
+
+def test_the_reference_is_read_once(folder: Path) -> None:
+    page = report(folder, "--significance", "none")
+    reading, writing = os.pipe()
+    os.write(writing, (folder / "reference").read_bytes())
+    os.close(writing)
+    assert report(folder, "--significance", "none", "--reference", f"/dev/fd/{reading}") == page
+    os.close(reading)
 
 
 @pytest.mark.parametrize("language", [None, "fr"])
