@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -40,13 +41,13 @@ def test_the_dockerfile_is_made_of_instructions() -> None:
     known |= {"STOPSIGNAL", "HEALTHCHECK", "ENTRYPOINT", "CMD"}
     names = [name for name, _ in instructions()]
     assert set(names) <= known
-    assert names.count("FROM") == 3
+    assert names.count("FROM") == 4
     last = len(names) - 1 - names[::-1].index("FROM")
     assert "USER" in names[last:]
     assert dict(instructions())["USER"].strip() not in ("root", "0")
     root = DEPLOY.parents[1]
     for name, rest in instructions():
-        if name == "COPY":
+        if name == "COPY" and not rest.startswith("--from="):
             assert all((root / source).exists() for source in rest.split()[:-1])
 
 
@@ -54,9 +55,37 @@ def test_the_options_in_the_dockerfile_exist() -> None:
     found = dict(instructions())
     command = yaml.safe_load(found["ENTRYPOINT"]) + yaml.safe_load(found["CMD"])
     args = parsed_serve(command[2:])
-    assert (args.host, args.metrics_port, args.insecure) == ("0.0.0.0", 9464, True)
-    health = yaml.safe_load(found["HEALTHCHECK"].partition("CMD")[2])
-    assert parsed_client(health[2:]).what == "health"
+    assert (args.host, args.metrics_port, args.insecure) == ("0.0.0.0", 9464, False)
+    assert args.tls_cert
+    assert args.tls_key
+    health = parsed_client(yaml.safe_load(found["HEALTHCHECK"].partition("CMD")[2])[2:])
+    assert (health.what, Path(health.tls_ca).parent) == ("health", Path(args.tls_cert).parent)
+
+
+def pinned(path: Path) -> dict[str, str]:
+    """The version of every package."""
+    return dict(re.findall(r"^([\w.-]+)==(\S+)", path.read_text(), flags=re.MULTILINE))
+
+
+def name_of(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def test_the_image_has_the_tested_packages_by_their_hashes() -> None:
+    tested = {name_of(name): version for name, version in pinned(DEPLOY.parents[1] / "constraints.txt").items()}
+    files = {path.name: path.read_text() for path in (DEPLOY / "requirements").iterdir()}
+    assert set(files) == {"build.txt", "serve.txt", "torch-cpu.txt", "torch-cuda.txt"}
+    for name, text in files.items():
+        for entry in re.split(r"\n(?=\S)", text.strip()):
+            assert re.fullmatch(r"\S+==[^\n]+(\n    --hash=sha256:[0-9a-f]{64}( \\)?)+", entry), (name, entry)
+        for package, version in pinned(DEPLOY / "requirements" / name).items():
+            assert version.partition("+")[0] == tested.get(name_of(package), version.partition("+")[0]), package
+    served = {name_of(name) for name in pinned(DEPLOY / "requirements" / "serve.txt")}
+    project = tomllib.loads((DEPLOY.parents[1] / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    for requirement in [*project["dependencies"], *extras["client"], *extras["serve"], *extras["nmt"]]:
+        wanted = re.split(r"[<>=\[;]", requirement)[0]
+        assert name_of(wanted) in served | {"torch", "hybridmt"}, requirement
 
 
 def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
@@ -75,6 +104,15 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path: Path) -> None:
     assert not complaints
 
 
+def test_the_unit_is_little_exposed() -> None:
+    program = shutil.which("systemd-analyze") or pytest.skip("systemd-analyze is not here")
+    command = [program, "security", "--offline=true", "--threshold=30", "--no-pager"]  # tenths; since systemd 250
+    found = subprocess.run([*command, str(DEPLOY / "hybridmt.service")], capture_output=True, text=True)
+    if "--offline" in found.stderr:
+        pytest.skip("systemd-analyze is too old")
+    assert found.returncode == 0, found.stdout + found.stderr
+
+
 def test_the_kubernetes_example_is_consistent() -> None:
     service, deployment, _budget, policy = yaml.safe_load_all((DEPLOY / "kubernetes.yaml").read_text())
     assert service["spec"]["clusterIP"] == "None"
@@ -85,7 +123,10 @@ def test_the_kubernetes_example_is_consistent() -> None:
     assert {port["targetPort"] for port in service["spec"]["ports"]} <= ports
     args = parsed_serve(container["args"])
     assert args.drain_delay + args.grace < pod["spec"]["terminationGracePeriodSeconds"]
-    for probe in ("startupProbe", "readinessProbe"):
+    assert re.search(r"@sha256:[0-9a-f]{64}$", container["image"])
+    liveness = container["livenessProbe"]
+    assert liveness["periodSeconds"] * liveness["failureThreshold"] > args.drain_delay + args.grace
+    for probe in ("startupProbe", "readinessProbe", "livenessProbe"):
         words = container[probe]["exec"]["command"]
         assert parsed_client(words[2:]).timeout < container[probe]["timeoutSeconds"]
     assert pod["spec"]["automountServiceAccountToken"] is False
