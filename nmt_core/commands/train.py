@@ -121,7 +121,7 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     training = config.training
     if not ranks.first:
         training, quiet = training.model_copy(update={"tensorboard": False}), True
-    prepared = prepare(config)
+    prepared = prepare(config, ranks)
     for note in prepared.notes if ranks.first else ():
         say(note)
     device = choose_device(device_name)

@@ -1,12 +1,11 @@
-"""A parallel corpus in memory as word ids, and the order in which training reads it.
+"""A parallel corpus as word ids, and the order in which training reads it.
 
-Ids are kept in flat int32 arrays, about four bytes a word, so that tens of millions of sentences fit.
+Ids are flat int32 arrays, four bytes a word and eight a sentence, in memory or in files that are read by memory map.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
+from nmt_core.data.stored import GrowingTexts, GrowingVector, StoredTexts
 from nmt_core.errors import ConfigError
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
@@ -34,7 +34,7 @@ class Sentences:
 
     ids: NDArray[np.int32]
     starts: NDArray[np.int64]
-    texts: Sequence[str] | None = None
+    texts: StoredTexts | None = None
     factors: tuple[NDArray[np.int32], ...] = ()
 
     def __len__(self) -> int:
@@ -81,18 +81,19 @@ def encode_corpus(
     order: TargetOrder = TargetOrder.LEFT_TO_RIGHT,
     keep_text: bool = False,
     keep_target_text: bool = False,
+    stored: bool = False,
 ) -> ParallelCorpus:
     """Turn tokenised text pairs into ids; pairs with a side that is empty or longer than ``max_length`` are left out.
 
     ``source`` and ``target`` encode a text of their side; the texts of sources are kept for models that read them,
     those of targets for models that spell words.
     The sources of ``monolingual`` text are empty. The pairs have alignments all, or none. Targets, and alignments
-    with them, are in the ``order`` in which the model writes.
+    with them, are in the ``order`` in which the model writes. They are ``stored`` in temporary files, or in memory.
     Raises ConfigError when nothing is left.
     """
-    sides, alignment = (_Collector(), _Collector()), _Collector()
-    texts, target_texts = list[str](), list[str]()
-    factors: defaultdict[int, _Collector] = defaultdict(_Collector)
+    sides, alignment = (Collector(stored=stored), Collector(stored=stored)), Collector(stored=stored)
+    texts, target_texts = GrowingTexts(stored=stored), GrowingTexts(stored=stored)
+    factors: list[Collector] = []
     left_out = 0
     for source_text, target_text, *points in pairs:
         encoded = (source(source_text), order.words(target(target_text)))
@@ -103,50 +104,47 @@ def encode_corpus(
         for side, words in zip(sides, encoded, strict=True):
             side.add(words)
         if keep_text:
-            texts.append(source_text)
+            texts.add(source_text)
         if keep_target_text:
-            target_texts.append(" ".join(order.words(split_words(target_text))))
+            target_texts.add(" ".join(order.words(split_words(target_text))))
         if isinstance(encoded[0], Sentence):
-            for place, column in enumerate(encoded[0].factors):
-                factors[place].add(column)
+            factors = factors or [Collector(stored=stored) for _ in encoded[0].factors]
+            for collector, column in zip(factors, encoded[0].factors, strict=True):
+                collector.add(column)
         for aligned in points:
             length = len(encoded[1])
             alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
-    if not sides[0].lengths:
+    if not len(sides[0]):
         kind = "sentence" if monolingual else "sentence pair"
         raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
-    aligned_pairs = alignment.sentences() if alignment.lengths else None
-    sources = dataclasses.replace(
-        sides[0].sentences(),
-        texts=texts if keep_text else None,
-        factors=tuple(one.sentences().ids for one in factors.values()),
-    )
-    targets = dataclasses.replace(sides[1].sentences(), texts=target_texts if keep_target_text else None)
+    aligned_pairs = alignment.sentences() if len(alignment) else None
+    columns = tuple(one.sentences().ids for one in factors)
+    sources = dataclasses.replace(sides[0].sentences(), texts=texts.texts if keep_text else None, factors=columns)
+    targets = dataclasses.replace(sides[1].sentences(), texts=target_texts.texts if keep_target_text else None)
     return ParallelCorpus(sources, targets, left_out, aligned_pairs)
 
 
-class _Collector:
-    """Gathers sentences, packing them as it goes."""
+class Collector:
+    """Gathers sentences, packing them as it goes; ``stored`` in temporary files, or in memory."""
 
-    def __init__(self) -> None:
-        self.lengths: list[int] = []
-        self.blocks: list[NDArray[np.int32]] = []
-        self.open: list[int] = []
+    def __init__(self, *, stored: bool) -> None:
+        self._ids, self._starts = GrowingVector(np.int32, stored=stored), GrowingVector(np.int64, stored=stored)
+        self._starts.add([0])
+        self._sentences = self._words = 0
+
+    def __len__(self) -> int:
+        return self._sentences
 
     def add(self, words: Ids) -> None:
-        self.lengths.append(len(words))
-        self.open += words
-        if len(self.open) > 1 << 20:
-            self._close()
+        """The next sentence."""
+        self._sentences += 1
+        self._words += len(words)
+        self._ids.add(words)
+        self._starts.add([self._words])
 
     def sentences(self) -> Sentences:
-        self._close()
-        starts = np.concatenate([[0], np.cumsum(self.lengths, dtype=np.int64)])
-        return Sentences(np.concatenate(self.blocks), starts)
-
-    def _close(self) -> None:
-        self.blocks.append(np.asarray(self.open, dtype=np.int32))
-        self.open = []
+        """All of them; none is added afterwards."""
+        return Sentences(self._ids.vector, self._starts.vector)
 
 
 @dataclass(frozen=True)

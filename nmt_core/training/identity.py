@@ -92,7 +92,7 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
     """Changes with any word, factor or alignment point of a corpus; with an unknown word where text is kept."""
     sides = (corpus.source, corpus.target, *([] if corpus.alignment is None else [corpus.alignment]))
-    arrays = (array.tobytes() for side in sides for array in _arrays(side))
+    arrays = (array.data for side in sides for array in _arrays(side))
     kept = (text for side in (corpus.source, corpus.target) for text in side.texts or ())
     texts = (f"{text}\n".encode("utf-8", "surrogateescape") for text in kept)
     return hash_of_bytes(itertools.chain(arrays, texts))
@@ -113,7 +113,7 @@ def hash_of_text(lines: Iterable[str]) -> str:
     return hash_of_bytes(f"{line}\n".encode("utf-8", "surrogateescape") for line in lines)
 
 
-def hash_of_bytes(blocks: Iterable[bytes]) -> str:
+def hash_of_bytes(blocks: Iterable[bytes | memoryview]) -> str:
     """Sixteen hexadecimal digits of SHA-256."""
     digest = hashlib.sha256()
     for block in blocks:

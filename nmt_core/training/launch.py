@@ -35,10 +35,11 @@ class _Follower(NamedTuple):
 def ranks_of_torchrun() -> Ranks | None:
     """What ``torchrun`` says this process is; None where it has not started it."""
     try:
-        rank, size, local = (int(os.environ[name]) for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK"))
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE")
+        rank, size, local, here = (int(os.environ[name]) for name in names)
     except (KeyError, ValueError):
         return None
-    return Ranks(rank, size, local)
+    return Ranks(rank, size, local, one_machine=here == size)
 
 
 def is_restarted() -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Mapping
+import functools
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from nmt_core.data.corpus import TextPair, encode_corpus
+from nmt_core.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.data.stored_pairs import StoredPairs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
@@ -25,6 +26,7 @@ from nmt_core.training.find_preparation import FoundPreparation, find_preparatio
 from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, content_of, identity
 from nmt_core.training.kept_zeros import zeros_of
+from nmt_core.training.ranks import Ranks
 from nmt_core.training.shared_tasks import shared_tasks
 from nmt_core.training.task import Task
 from nmt_core.training.texts import TextReader, read_texts
@@ -50,9 +52,10 @@ class Prepared:
         return self.tasks[0].loaded
 
 
-def prepare(run: RunConfig) -> Prepared:
-    """Read the text, make or read the vocabularies, and make the untrained model."""
+def prepare(run: RunConfig, ranks: Ranks | None = None) -> Prepared:
+    """Read the text, make or read the vocabularies, and make the untrained model, in each of the processes."""
     check_compatible(run)
+    ranks = ranks or Ranks()
     start = None if run.training.start_from is None else load_model(run.training.start_from)
     factored = source_factors(run.model) > 0
     carried = (
@@ -61,11 +64,11 @@ def prepare(run: RunConfig) -> Prepared:
     if carried.preparation is not None:
         run = run.model_copy(update={"text": carried.preparation.text})
     reader = TextReader(run, carried.preparation)
-    texts, dev = read_texts(run, reader)
-    pairs = list(itertools.chain.from_iterable(texts.values()))
-    vocabularies = read_vocabularies(run, pairs)
+    texts = ranks.shared(lambda: read_texts(run, reader))
+    dev = reader.development_sets() or (reader.development_set(texts.held_out, "held out"),)
+    vocabularies = read_vocabularies(run, texts.training)
     source, target, *factors = vocabularies
-    run = with_characters(run, pairs, start)
+    run = with_characters(run, texts.training, start)
     model = first_model(run, vocabularies, start)
     _load_embeddings(run, model, source, target)
     masked = start if run.training.mask_of is None else masked_model(run, vocabularies)
@@ -84,35 +87,41 @@ def prepare(run: RunConfig) -> Prepared:
     )
     if loaded.copying is not None:
         loaded.copying.check()
-    tasks = (*_tasks(run, texts, dev, loaded), *shared_tasks(run, loaded))
+    corpora = [ranks.shared(functools.partial(_encoded, run, text, loaded)) for text in texts.training]
+    tasks = (*_tasks(run, corpora, dev, loaded), *shared_tasks(run, loaded, ranks))
     notes = tuple(note for note in (carried.note, remark, *reader.notes) if note is not None)
     return Prepared(tasks, identity(run, content_of(run, tasks, masked)), notes, zeros)
 
 
+def _encoded(run: RunConfig, text: StoredPairs, loaded: LoadedModel) -> ParallelCorpus:
+    return encode_corpus(
+        text,
+        loaded.encode_text,
+        loaded.target.encode,
+        max_length=run.data.max_length,
+        monolingual=run.data.text is not None,
+        order=run.target_order,
+        keep_text=loaded.model.reads_text,
+        keep_target_text=loaded.model.spells,
+        stored=True,
+    )
+
+
 def _tasks(
-    run: RunConfig, texts: Mapping[str, list[TextPair]], dev: tuple[DevelopmentSet, ...], loaded: LoadedModel
+    run: RunConfig, corpora: Sequence[ParallelCorpus], dev: tuple[DevelopmentSet, ...], loaded: LoadedModel
 ) -> tuple[Task, ...]:
     """One for each training text; the first is measured."""
     return tuple(
         Task(
-            name,
+            f"text {place + 1}",
             loaded,
-            encode_corpus(
-                pairs,
-                loaded.encode_text,
-                loaded.target.encode,
-                max_length=run.data.max_length,
-                monolingual=run.data.text is not None,
-                order=run.target_order,
-                keep_text=loaded.model.reads_text,
-                keep_target_text=loaded.model.spells,
-            ),
+            corpus,
             run.training.plan,
             dev=() if place else dev,
             weight=1.0 if run.data.weights is None else run.data.weights[place],
             partition_words=run.training.partition_words,
         )
-        for place, (name, pairs) in enumerate(texts.items())
+        for place, corpus in enumerate(corpora)
     )
 
 

@@ -56,11 +56,12 @@ class OrderedSum:
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process is number ``rank`` (from 0) of ``size``, and ``local`` of those on its machine."""
+    """This process is number ``rank`` (from 0) of ``size``, and ``local`` of those on its machine, perhaps of all."""
 
     rank: int = 0
     size: int = 1
     local: int = 0
+    one_machine: bool = True
 
     @property
     def first(self) -> bool:
@@ -103,6 +104,17 @@ class Ranks:
         with _together():
             dist.broadcast_object_list(made, src=0, device=torch.device("cpu"))
         value: Value = made[0]
+        return value
+
+    def shared(self, make: Callable[[], Value]) -> Value:
+        """What ``make`` gives: one in the first process, whose files the others read (``data/stored.py``).
+
+        On several machines each process makes its own. Raises LostProcess.
+        """
+        if not self.one_machine:
+            return make()
+        value = self.from_first(make)
+        self.most(0.0)  # the first has its files open until all others have them
         return value
 
     def check_alike(self, fingerprint: str, problem: str) -> None:

@@ -12,6 +12,7 @@ import os
 from collections.abc import Iterable, Iterator
 
 from nmt_core.data.corpus import encode_corpus
+from nmt_core.data.stored_pairs import store_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.models.build import new_model
@@ -21,6 +22,7 @@ from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import split_words
 from nmt_core.training.config import RunConfig
 from nmt_core.training.data_config import Files, TaskConfig
+from nmt_core.training.ranks import Ranks
 from nmt_core.training.task import Task
 from nmt_core.training.validation import DevelopmentSet
 from nmt_core.training.vocabularies import read_vocabulary
@@ -29,19 +31,19 @@ FOLDER = "tasks"
 _LEAST_WORDS = 4  # of a sentence that is cut into halves
 
 
-def shared_tasks(run: RunConfig, reference: LoadedModel) -> tuple[Task, ...]:
+def shared_tasks(run: RunConfig, reference: LoadedModel, ranks: Ranks) -> tuple[Task, ...]:
     """The tasks beside the reference. Raises ConfigError for a task without text, InputError for files."""
-    return tuple(_task(run, config, reference, number) for number, config in enumerate(run.tasks, start=1))
+    return tuple(_task(run, config, reference, ranks, number) for number, config in enumerate(run.tasks, start=1))
 
 
-def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, number: int) -> Task:
+def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, ranks: Ranks, number: int) -> Task:
     where = f"tasks.{config.name}"
-    pairs = list(_pairs(config, (config.source, config.target)))
+    text = ranks.shared(lambda: store_pairs(_pairs(config, (config.source, config.target))))
     source, target = reference.source, reference.target
     if not config.shares("encoder"):
-        source = read_vocabulary(config.source_vocabulary, (pair[0] for pair in pairs))
+        source = read_vocabulary(config.source_vocabulary, text.sources())
     if not config.shares("decoder"):
-        target = read_vocabulary(config.target_vocabulary, (pair[1] for pair in pairs))
+        target = read_vocabulary(config.target_vocabulary, text.targets())
     model = new_model(run.model, len(source), len(target), seed=run.training.seed + number)
     assert isinstance(model, DeepLSTM) and isinstance(reference.model, DeepLSTM)
     if config.shares("encoder"):
@@ -54,8 +56,15 @@ def _task(run: RunConfig, config: TaskConfig, reference: LoadedModel, number: in
     folder = os.path.join(FOLDER, config.name)
     loaded = LoadedModel(model, source, target, settings, "untrained", os.path.join(run.folder, folder))
     try:
-        corpus = encode_corpus(
-            pairs, loaded.encode_text, target.encode, max_length=run.data.max_length, order=run.target_order
+        corpus = ranks.shared(
+            lambda: encode_corpus(
+                text,
+                loaded.encode_text,
+                target.encode,
+                max_length=run.data.max_length,
+                order=run.target_order,
+                stored=True,
+            )
         )
     except ConfigError as error:
         raise ConfigError(f"{where}: {error}") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from nmt_core.data.aligned_corpus import points_between
 from nmt_core.data.corpus import TextPair
 from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
+from nmt_core.data.stored_pairs import StoredPairs, store_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.factors import check_factors
 from nmt_core.files import read_parallel_lines
@@ -102,31 +104,41 @@ class TextReader:
         return self._raw.tokenize(source), self._raw.tokenize_target(target)
 
 
-def read_texts(run: RunConfig, reader: TextReader) -> tuple[dict[str, list[TextPair]], tuple[DevelopmentSet, ...]]:
-    """The training texts by name, and the development sets; without any, some pairs of the first text are held out."""
+class Texts(NamedTuple):
+    """The training texts, and the pairs of the first that are held out of them to validate on."""
+
+    training: tuple[StoredPairs, ...]
+    held_out: list[TextPair]
+
+
+def read_texts(run: RunConfig, reader: TextReader) -> Texts:
+    """Read the training texts; without a development set some pairs of the first one are held out."""
     names = run.data.text or run.data.source or (str(run.data.phrase_table),)
-    parts = [list(reader.training_pairs(place)) for place in range(len(names))]
-    for name, pairs in zip(names, parts, strict=True):
-        if not pairs:
-            raise ConfigError(f"{name}: is empty; there is nothing to train on")
-    if run.data.weights is None:
-        parts = [list(itertools.chain.from_iterable(parts))]
-    dev = reader.development_sets()
-    if not dev:
-        parts[0], held_out = _hold_out(parts[0], run, reader.notes)
-        dev = (reader.development_set(held_out, "held out"),)
-    return {f"text {number}": pairs for number, pairs in enumerate(parts, start=1)}, dev
+    parts = [_not_empty(name, reader.training_pairs(place)) for place, name in enumerate(names)]
+    first, *others = map(store_pairs, [itertools.chain.from_iterable(parts)] if run.data.weights is None else parts)
+    held_out: list[TextPair] = []
+    if not (run.data.dev_text or run.data.dev_source):
+        first, held_out = _hold_out(first, run, reader.notes)
+    return Texts((first, *others), held_out)
 
 
-def _hold_out(pairs: list[TextPair], run: RunConfig, notes: Sequence[str]) -> tuple[list[TextPair], list[TextPair]]:
+def _not_empty(name: str, pairs: Iterable[TextPair]) -> Iterator[TextPair]:
+    """The pairs. Raises ConfigError where there is none."""
+    empty = True
+    for pair in pairs:
+        empty = False
+        yield pair
+    if empty:
+        raise ConfigError(f"{name}: is empty; there is nothing to train on")
+
+
+def _hold_out(pairs: StoredPairs, run: RunConfig, notes: Sequence[str]) -> tuple[StoredPairs, list[TextPair]]:
     """Pairs to train on, and others drawn from among them to validate on."""
     if len(pairs) <= run.data.hold_out:
         remarks = "".join(f"; {note}" for note in notes)
         raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{remarks}")
-    held = np.zeros(len(pairs), dtype=bool)
-    held[np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)] = True
-    kept = [pair for pair, out in zip(pairs, held.tolist(), strict=True) if not out]
-    return kept, [pair for pair, out in zip(pairs, held.tolist(), strict=True) if out]
+    places = np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)
+    return pairs.without(places)
 
 
 def _name(paths: Sequence[str], place: int) -> str:

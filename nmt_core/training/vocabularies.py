@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from nmt_core.data.corpus import TextPair
+from nmt_core.data.stored_pairs import StoredPairs
 from nmt_core.errors import ConfigError
 from nmt_core.factors import split_factors
 from nmt_core.models.build import source_factors
@@ -16,17 +16,13 @@ from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 from nmt_core.training.config import RunConfig
 
 
-def read_vocabularies(run: RunConfig, pairs: Sequence[TextPair]) -> list[Vocabulary]:
+def read_vocabularies(run: RunConfig, texts: Sequence[StoredPairs]) -> list[Vocabulary]:
     """Those of source, target and source factors; with shared embeddings source and target have one of both."""
     data, count = run.data, source_factors(run.model)
-    columns = [[pair[0] for pair in pairs]]
-    if count:
-        split = [split_factors(pair[0], count) for pair in pairs]
-        columns = [[" ".join(words) for words in column] for column in zip(*split, strict=True)]
-    source_lines, *factor_lines = columns
+    source_lines, *factor_lines = (_column(texts, place, count) for place in range(count + 1))
     given = data.source_factor_vocabularies or (None,) * count
     factors = [read_vocabulary(*one, data.minimum_count) for one in zip(given, factor_lines, strict=True)]
-    target_lines = [pair[1] for pair in pairs]
+    target_lines = _targets(texts)
     if not getattr(run.model, "shared_embeddings", False):
         source = read_vocabulary(data.source_vocabulary, source_lines, data.minimum_count)
         return [source, read_vocabulary(data.target_vocabulary, target_lines, data.minimum_count), *factors]
@@ -43,7 +39,21 @@ def read_vocabulary(given: str | int | None, lines: Iterable[str], minimum_count
     return build_vocabulary(lines, size=given, minimum_count=minimum_count)
 
 
-def with_characters(run: RunConfig, pairs: Sequence[TextPair], start: LoadedModel | None) -> RunConfig:
+def _column(texts: Sequence[StoredPairs], place: int, factors: int) -> Iterator[str]:
+    """The source lines; of words with ``factors`` what stands at this place in them."""
+    for line in _sources(texts):
+        yield " ".join(split_factors(line, factors)[place]) if factors else line
+
+
+def _sources(texts: Sequence[StoredPairs]) -> Iterator[str]:
+    return itertools.chain.from_iterable(text.sources() for text in texts)
+
+
+def _targets(texts: Sequence[StoredPairs]) -> Iterator[str]:
+    return itertools.chain.from_iterable(text.targets() for text in texts)
+
+
+def with_characters(run: RunConfig, texts: Sequence[StoredPairs], start: LoadedModel | None) -> RunConfig:
     """With the characters that a hybrid model spells with: those of the model it starts from, or of the text."""
     model = run.model
     if not isinstance(model, HybridConfig):
@@ -51,5 +61,5 @@ def with_characters(run: RunConfig, pairs: Sequence[TextPair], start: LoadedMode
     if start is not None and isinstance(start.config.model, HybridConfig):
         begun = start.config.model
         model = model.with_characters_of([begun.source_characters], [begun.target_characters])
-    sides = words_by_frequency(pair[0] for pair in pairs), words_by_frequency(pair[1] for pair in pairs)
+    sides = words_by_frequency(_sources(texts)), words_by_frequency(_targets(texts))
     return run.model_copy(update={"model": model.with_characters_of(*sides)})

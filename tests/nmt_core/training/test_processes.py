@@ -19,6 +19,7 @@ import torch.distributed as dist
 from nmt_core.commands.main import main
 from nmt_core.errors import ModelError
 from nmt_core.training import trainer
+from nmt_core.training.launch import ranks_of_torchrun
 from nmt_core.training.ranks import OrderedSum, Ranks
 
 
@@ -136,6 +137,19 @@ def test_processes_that_cannot_share_are_refused(
     assert main(["train", path, "--device", "cpu", "--processes", processes]) == 2
     assert told in capsys.readouterr().err
     assert not os.path.exists(runs.file("run"))
+
+
+@pytest.mark.parametrize(("size", "here", "one_machine"), [(4, 4, True), (4, 2, False)])
+def test_processes_of_several_machines_read_the_text_for_themselves(
+    monkeypatch: pytest.MonkeyPatch, size: int, here: int, one_machine: bool
+) -> None:
+    for name, number in (("RANK", 3), ("WORLD_SIZE", size), ("LOCAL_RANK", 1), ("LOCAL_WORLD_SIZE", here)):
+        monkeypatch.setenv(name, str(number))
+    monkeypatch.setattr(Ranks, "from_first", lambda *_: "of the first")
+    monkeypatch.setattr(Ranks, "most", lambda *values: values)
+    ranks = ranks_of_torchrun()
+    assert ranks == Ranks(3, size, 1, one_machine)
+    assert ranks.shared(lambda: "its own") == ("of the first" if one_machine else "its own")
 
 
 def test_processes_that_have_come_apart_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,161 @@
+"""Vectors and texts in temporary files that are read by memory map, so that they need no memory of their own.
+
+The files have no name in any folder, and nothing is left of them whatever happens. What is pickled of them is where
+they are: processes of the same machine read the same pages, and open them while the process that made them has them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import mmap
+import os
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from nmt_core.errors import NmtError
+
+_ERRORS = "surrogateescape"
+_BLOCK = 1 << 13  # numbers, or texts, that are written or read at a time
+
+
+class _Mapped(np.ndarray[tuple[int], np.dtype[Any]]):
+    """A vector in the file of ``descriptor``; parts of it, and what is computed of it, are ordinary vectors."""
+
+    descriptor: int | None
+
+    def __array_finalize__(self, made_of: object) -> None:
+        self.descriptor = None
+
+    def __reduce__(self) -> Any:
+        if self.descriptor is None:
+            return super().__reduce__()
+        return _open, (f"/proc/{os.getpid()}/fd/{self.descriptor}", self.dtype)
+
+
+def _open(path: str, dtype: np.dtype[Any]) -> NDArray[Any]:
+    with open(path, "rb") as file:
+        return _mapped(file, dtype)
+
+
+def _mapped(file: BinaryIO, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The content of an open file, of which the vector keeps a descriptor of its own."""
+    descriptor = os.dup(file.fileno())
+    content: Any = mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ) if os.fstat(descriptor).st_size else b""
+    vector = np.frombuffer(content, dtype).view(_Mapped)
+    vector.descriptor = descriptor
+    weakref.finalize(vector, os.close, descriptor)
+    return vector
+
+
+class _Growing:
+    """Content that comes piece by piece, ``stored`` in a temporary file or in memory."""
+
+    def __init__(self, *, stored: bool) -> None:
+        self._file = _temporary_file() if stored else io.BytesIO()
+        if stored:
+            weakref.finalize(self, self._file.close)
+
+    def write(self, content: bytes | memoryview) -> None:
+        """Put something behind the rest. Raises NmtError where there is no space for it."""
+        with _writing():
+            self._file.write(content)
+            self._file.flush()
+
+    def vector(self, dtype: np.dtype[Any]) -> NDArray[Any]:
+        """All of it; nothing is written afterwards."""
+        if isinstance(self._file, io.BytesIO):
+            return np.frombuffer(self._file.getbuffer(), dtype)
+        return _mapped(self._file, dtype)
+
+
+def _temporary_file() -> BinaryIO:
+    with _writing():
+        return cast(BinaryIO, tempfile.TemporaryFile(prefix="hybridmt-"))
+
+
+class GrowingVector:
+    """A vector whose numbers come one after the other, ``stored`` in a temporary file or in memory."""
+
+    def __init__(self, dtype: DTypeLike, *, stored: bool) -> None:
+        self._dtype, self._content, self._waiting = np.dtype(dtype), _Growing(stored=stored), list[int]()
+
+    def add(self, numbers: Iterable[int]) -> None:
+        """Put numbers behind the others. Raises NmtError where there is no space for them."""
+        self._waiting += numbers
+        if len(self._waiting) >= _BLOCK:
+            self._write()
+
+    @property
+    def vector(self) -> NDArray[Any]:
+        """All of it; nothing is added afterwards."""
+        self._write()
+        return self._content.vector(self._dtype)
+
+    def _write(self) -> None:
+        self._content.write(np.asarray(self._waiting, self._dtype).data)
+        self._waiting.clear()
+
+
+class StoredTexts:
+    """Texts end to end: number i is ``content[starts[i]:starts[i + 1]]``, in UTF-8."""
+
+    def __init__(self, content: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        self._content, self._starts = content, starts
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, place: int) -> str:
+        return str(self._content[self._starts[place] : self._starts[place + 1]].data, "utf-8", _ERRORS)
+
+    def __iter__(self) -> Iterator[str]:
+        content = self._content.data
+        for first in range(0, len(self), _BLOCK):
+            bounds = self._starts[first : first + _BLOCK + 1].tolist()
+            for start, end in itertools.pairwise(bounds):
+                yield str(content[start:end], "utf-8", _ERRORS)
+
+
+class GrowingTexts:
+    """Texts that come one after the other, ``stored`` in a temporary file or in memory."""
+
+    def __init__(self, *, stored: bool) -> None:
+        self._content, self._starts = _Growing(stored=stored), GrowingVector(np.int64, stored=stored)
+        self._starts.add([0])
+        self._length, self._waiting = 0, list[bytes]()
+
+    def add(self, text: str) -> None:
+        """The next text. Raises NmtError where there is no space for it."""
+        content = text.encode("utf-8", _ERRORS)
+        self._length += len(content)
+        self._starts.add([self._length])
+        self._waiting.append(content)
+        if len(self._waiting) >= _BLOCK:
+            self._write()
+
+    @property
+    def texts(self) -> StoredTexts:
+        """All texts; none is added afterwards."""
+        self._write()
+        return StoredTexts(self._content.vector(np.dtype(np.uint8)), self._starts.vector)
+
+    def _write(self) -> None:
+        self._content.write(b"".join(self._waiting))
+        self._waiting.clear()
+
+
+@contextlib.contextmanager
+def _writing() -> Iterator[None]:
+    """Raise NmtError where the folder of temporary files takes no more."""
+    try:
+        yield
+    except OSError as error:
+        problem = f"{tempfile.gettempdir()}: the text that is trained on cannot be kept there ({error.strerror})"
+        raise NmtError(f"{problem}; make space, or name a folder on another disk in TMPDIR") from error

@@ -1,0 +1,111 @@
+"""Text pairs in temporary files: what comes out is what went in, in other processes too, and nothing is left behind."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import random
+import tempfile
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt_core.data.corpus import ParallelCorpus, TextPair, encode_corpus
+from nmt_core.data.stored_pairs import store_pairs
+from nmt_core.errors import NmtError
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+ODD: list[TextPair] = [
+    ("a  b", ""),
+    ("", "\u2028 \x85 \r"),
+    ("\udcff\udc80 caf\xe9", "\U0001f600\t|"),
+    ("", ""),
+    ("das|ART Haus|NN", "</s> <unk>"),
+]
+WORDS = Vocabulary([*SPECIAL_WORDS, *"abcdefgh"])
+
+
+def many(count: int) -> list[TextPair]:
+    generator = random.Random(count)
+    lines = [" ".join(generator.choices("abcdefgh", k=10)) for _ in range(2 * count)]
+    return list(zip(lines[::2], lines[1::2], strict=True))
+
+
+@pytest.mark.parametrize("pairs", [ODD, ODD[3:4], [], many(20_000)])
+def test_pairs_are_what_they_were_as_often_as_wanted(pairs: list[TextPair]) -> None:
+    stored = store_pairs(iter(pairs))
+    assert len(stored) == len(pairs)
+    assert [*stored] == [*stored] == pairs
+    assert [*stored.sources()] == [pair[0] for pair in pairs]
+    assert [*stored.targets()] == [pair[1] for pair in pairs]
+
+
+def test_points_stay_with_their_pairs_and_held_out_ones_are_left_out() -> None:
+    pairs: list[TextPair] = [(f"s{n}", f"t{n}", [(place, n) for place in range(n % 3)]) for n in range(30)]
+    stored = store_pairs(pairs)
+    assert [*stored] == pairs
+    left, held_out = stored.without(np.array([7, 0, 29]))
+    assert held_out == [pairs[0], pairs[7], pairs[29]]
+    assert [*left] == pairs[1:7] + pairs[8:29]
+    assert [*left.targets()] == [pair[1] for pair in left]
+    assert len(left) == 27
+
+
+def test_another_process_reads_the_same_files() -> None:
+    pairs = many(20_000)
+    stored, _ = store_pairs(pairs).without(np.array([3]))
+    content = pickle.dumps(stored)
+    assert len(content) < 30_000
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        assert pool.apply(list, (stored,)) == pairs[:3] + pairs[4:]
+
+
+def encode(pairs: Any, *, stored: bool) -> ParallelCorpus:
+    return encode_corpus(pairs, WORDS.encode, WORDS.encode, keep_text=True, keep_target_text=True, stored=stored)
+
+
+def test_a_corpus_in_files_is_that_in_memory_and_parts_of_it_are_ordinary_vectors() -> None:
+    pairs = [*ODD[:1], *many(500)]
+    one, first = encode(pairs, stored=False), encode(pairs, stored=True)
+    other = pickle.loads(pickle.dumps(first))
+    assert len(one) == len(other) == 500
+    assert one.left_out == other.left_out == 1
+    for sides in ((one.source, other.source), (one.target, other.target)):
+        assert [(each.ids, each.text) for each in sides[0]] == [(each.ids, each.text) for each in sides[1]]
+    part = other.source.ids[3:9]
+    assert np.array_equal(pickle.loads(pickle.dumps(part)), part)
+
+
+def test_nothing_is_left_in_the_folder_of_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    stored = encode(store_pairs(many(100)), stored=True)
+    assert len(stored) == 100
+    assert os.listdir(tmp_path) == []
+
+
+def test_no_space_for_the_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open("/dev/full", "wb+", buffering=0) as full:
+        monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
+        with pytest.raises(NmtError, match=r"cannot be kept there \(No space left on device\).*TMPDIR"):
+            store_pairs(many(10))
+
+
+def test_memory_does_not_grow_with_the_text() -> None:
+    """A pair of strings in a list would take 270 bytes and more."""
+
+    def peak(count: int) -> int:
+        def pairs() -> Any:
+            for number in range(count):
+                yield f"{number} a b c d e f g h a b c d e f", "h g f e d c b a"
+
+        tracemalloc.start()
+        assert len(encode(store_pairs(pairs()), stored=True)) == count
+        found = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return found
+
+    assert peak(60_000) - peak(20_000) < 40_000  # bytes: less than one a pair
