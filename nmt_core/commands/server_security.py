@@ -15,7 +15,9 @@ def add_security_options(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--tls-cert", metavar="PEM", help="the server's certificate; renewed when the file changes")
     group.add_argument("--tls-key", metavar="PEM", help="its private key")
     group.add_argument("--tls-client-ca", metavar="PEM", help="clients must show a certificate signed by this CA")
-    group.add_argument("--token-file", metavar="FILE", help="clients must show a token; lines of NAME TOKEN")
+    group.add_argument(
+        "--token-file", metavar="FILE", help="clients must show a token; lines of NAME TOKEN [MODEL,...]"
+    )
     group.add_argument("--insecure", action="store_true", help="listen on a public address without encryption")
     group.add_argument("--no-reflection", action="store_true", help="do not describe the service to clients")
 

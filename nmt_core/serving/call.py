@@ -19,7 +19,10 @@ _LOGGED = ("method", "peer", "request_id", "user", "model", "items", "requests",
 
 @dataclass
 class Call:
-    """One call; the servicer fills in what it asked for. ``client`` is who it is counted for."""
+    """One call; the servicer fills in what it asked for.
+
+    ``client`` is who it is counted for, ``models`` are those that the client may use (None: all).
+    """
 
     method: str
     peer: str
@@ -27,6 +30,7 @@ class Call:
     begin: float = field(default_factory=time.monotonic)
     client: str = ""
     user: str = ""
+    models: frozenset[str] | None = None
     model: str = ""
     items: int = 0
     requests: int = 0
@@ -66,6 +70,12 @@ def current_client() -> str:
     """Whom the call being handled is counted for; empty outside of calls."""
     call = _current.get(None)
     return "" if call is None else call.client
+
+
+def may_use(model: str) -> bool:
+    """Whether the client of the call being handled may use a model, one that is there or not."""
+    call = _current.get(None)
+    return call is None or call.models is None or model in call.models
 
 
 _account: contextvars.ContextVar[Account] = contextvars.ContextVar("account")

@@ -94,15 +94,16 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return grpc.stream_stream_rpc_method_handler(answer)
 
     def _stream(self, handler: Any, method: str) -> Any:
-        async def parsed(contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Asked]:
+        async def parsed(call: Call, contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Asked]:
             async for content in contents:
-                if self.watchers.tokens is not None:  # it may have been revoked since
-                    check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
+                if self.watchers.tokens is not None:  # it may have been revoked since, or be for other models
+                    owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
+                    call.models = owner.models
                 yield Asked(await self._parsed(handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             async def handle(call: Call) -> None:
-                await handler.stream_stream(parsed(contents, context), context)
+                await handler.stream_stream(parsed(call, contents, context), context)
 
             await self._call(method, self._streams, context, handle)
 
@@ -190,7 +191,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         refusal: Refusal | None = None
         with self.watchers.span(call, metadata):
             try:
-                call.client, call.user = self._identify(context, call.peer, metadata)
+                call.client, call.user, call.models = self._identify(context, call.peer, metadata)
                 with share.one(call.client):
                     await handle(call)
             except Refusal as error:

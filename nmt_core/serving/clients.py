@@ -11,14 +11,18 @@ from google.rpc import code_pb2
 from nmt_core.serving.refusal import Refusal
 
 if TYPE_CHECKING:
-    from nmt_core.serving.security import Tokens
+    from nmt_core.serving.security import Owner, Tokens
 
 
 class Client(NamedTuple):
-    """``key`` is what limits are counted by, ``user`` the name in the log (empty for an address)."""
+    """``key`` is what limits are counted by, ``user`` the name in the log (empty for an address).
+
+    ``models`` are those that it may use (None: all).
+    """
 
     key: str
     user: str = ""
+    models: frozenset[str] | None = None
 
 
 def identify(
@@ -31,13 +35,13 @@ def identify(
     certified = _certified(facts)
     if tokens is not None:
         owner = check_token(metadata, tokens)
-        return Client(f"token {owner}", owner)
+        return Client(f"token {owner.name}", owner.name, owner.models)
     if certified:
         return Client(f"certificate {certified}", certified)
     return Client(f"address {address_of(peer)}")
 
 
-def check_token(metadata: Mapping[str, Any], tokens: Tokens) -> str:
+def check_token(metadata: Mapping[str, Any], tokens: Tokens) -> Owner:
     """The owner of the token in the metadata of a call. Raises Refusal."""
     given = metadata.get("authorization", "")
     owner = tokens.owner(given if isinstance(given, str) else "")

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.serving.background import in_own_thread
+from nmt_core.serving.call import may_use
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.models import Key, ServedModel
-from nmt_core.serving.refusal import Refusal, draining, unavailable
+from nmt_core.serving.refusal import Refusal, draining, not_allowed, unavailable
 
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics
@@ -79,21 +80,23 @@ class Devices:
 
     @property
     def names(self) -> list[str]:
-        """The names of the models. Raises Refusal where none is served yet, or any more."""
+        """The models that the caller may use. Raises Refusal where none is served yet, or any more."""
         if self.draining:
             raise draining()
         if not self.models:
             raise unavailable("the models are still being loaded; try again in a moment", reason="LOADING")
-        return list(next(iter(self.models.values())))
+        return [name for name in next(iter(self.models.values())) if may_use(name)]
 
     def find(self, name: str) -> Place:
         """A model and where it has least to do; the only one has no need to be named. Raises Refusal."""
         names = self.names
         if not name and len(names) == 1:
             name = names[0]
+        if name and not may_use(name):
+            raise not_allowed(name, names)
         if name not in names:
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
-            problem = f"{asked}; models here: {', '.join(names)}"
+            problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         device = min(self._working() or self.engines, key=self._load_of)
         return Place(name, self.models[device][name], self.engines[device])

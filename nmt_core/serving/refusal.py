@@ -55,6 +55,12 @@ def not_supported(problem: str) -> Refusal:
     return Refusal(problem, code=code_pb2.FAILED_PRECONDITION, reason="NOT_SUPPORTED")
 
 
+def not_allowed(model: str, allowed: Iterable[str]) -> Refusal:
+    """The client may use these models only, whether there is another of that name or not."""
+    problem = f"this token is not for the model {model[:100]!r}; it is for {', '.join(allowed) or 'none that is here'}"
+    return Refusal(problem, code=code_pb2.PERMISSION_DENIED, reason="MODEL_NOT_ALLOWED", field="model")
+
+
 def expired() -> Refusal:
     """The deadline passed before the work began."""
     return Refusal("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason="DEADLINE")

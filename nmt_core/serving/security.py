@@ -96,26 +96,36 @@ def read_pem(path: str, kind: str) -> bytes:
     return content
 
 
+class Owner(NamedTuple):
+    """Whose a token is, and which models it is for (None: all)."""
+
+    name: str
+    models: frozenset[str] | None = None
+
+
 class Tokens:
     """The tokens that are accepted, and whose they are."""
 
-    def __init__(self, owners: Iterable[tuple[str, str]]) -> None:
-        self._owners = [(name, token.encode()) for name, token in owners]
+    def __init__(self, owners: Iterable[tuple[Owner, str]]) -> None:
+        self._owners = [(owner, token.encode()) for owner, token in owners]
 
-    def owner(self, authorization: str) -> str | None:
+    def owner(self, authorization: str) -> Owner | None:
         """The owner of ``Bearer TOKEN``; None for a wrong one. Takes the same time for every wrong one."""
         kind, _, token = authorization.partition(" ")
         given = token.strip().encode("utf-8", "replace")
         found = None
-        for name, expected in self._owners:
+        for owner, expected in self._owners:
             if hmac.compare_digest(given, expected) and kind.lower() == "bearer":
-                found = name
+                found = owner
         return found
 
 
 def read_tokens(path: str, *, regular: bool = False) -> Tokens:
-    """Lines of NAME TOKEN. Raises InputError for other lines, short tokens, none at all, or no ``regular`` file."""
-    owners: list[tuple[str, str]] = []
+    """Lines of NAME TOKEN, or NAME TOKEN MODEL,MODEL.
+
+    Raises InputError for other lines, short tokens, one token twice, none at all, or no ``regular`` file.
+    """
+    owners: dict[str, Owner] = {}
     try:
         lines = read_small(path, most=MOST_BYTES, regular=regular).decode("ascii").splitlines()
     except UnicodeDecodeError:
@@ -124,13 +134,16 @@ def read_tokens(path: str, *, regular: bool = False) -> Tokens:
         parts = line.split()
         if not parts or line.startswith("#"):
             continue
-        if len(parts) != 2 or len(parts[1]) < _SHORTEST_TOKEN:
+        models = parts[2].split(",") if len(parts) == 3 else None
+        if not 2 <= len(parts) <= 3 or len(parts[1]) < _SHORTEST_TOKEN or (models is not None and not all(models)):
             problem = f"expected NAME TOKEN, the token of at least {_SHORTEST_TOKEN} characters"
-            raise InputError(path, problem, line=number)
-        owners.append((parts[0], parts[1]))
+            raise InputError(path, f"{problem}, or NAME TOKEN MODEL,MODEL", line=number)
+        if parts[1] in owners:
+            raise InputError(path, "this token stands in another line already", line=number)
+        owners[parts[1]] = Owner(parts[0], None if models is None else frozenset(models))
     if not owners:
         raise InputError(path, "has no token; a line holds NAME TOKEN")
-    return Tokens(owners)
+    return Tokens((owner, token) for token, owner in owners.items())
 
 
 def check_exposure(host: str, *, encrypted: bool, insecure: bool) -> None:

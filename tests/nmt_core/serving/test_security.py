@@ -19,7 +19,7 @@ from nmt_core.commands.main import main
 from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
-from nmt_core.serving.security import Tokens, check_exposure, is_loopback, read_tokens
+from nmt_core.serving.security import Owner, Tokens, check_exposure, is_loopback, read_tokens
 
 TOKEN = "0123456789abcdef-secret"
 
@@ -193,16 +193,24 @@ def test_this_machine_alone_needs_none(host: str) -> None:
 
 
 def test_owners_of_tokens() -> None:
-    tokens = Tokens([("alice", "a" * 20), ("bob", "b" * 20)])
-    assert tokens.owner("Bearer " + "b" * 20) == "bob"
-    assert tokens.owner("bearer  " + "a" * 20) == "alice"
+    alice, bob = Owner("alice"), Owner("bob", frozenset(["en-fr"]))
+    tokens = Tokens([(alice, "a" * 20), (bob, "b" * 20)])
+    assert tokens.owner("Bearer " + "b" * 20) == bob
+    assert tokens.owner("bearer  " + "a" * 20) == alice
     for wrong in ("", "Bearer", "Bearer ", "Basic " + "a" * 20, "a" * 20, "Bearer " + "a" * 19):
         assert tokens.owner(wrong) is None
 
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("", "has no token"), ("alice\n", ":1: expected NAME TOKEN"), ("# x\nalice short\n", ":2: .*16 characters")],
+    [
+        ("", "has no token"),
+        ("alice\n", ":1: expected NAME TOKEN"),
+        ("# x\nalice short\n", ":2: .*16 characters"),
+        (f"alice {TOKEN} en-fr,\n", ":1: .*or NAME TOKEN MODEL,MODEL"),
+        (f"alice {TOKEN} en-fr fr-en\n", ":1: .*or NAME TOKEN MODEL,MODEL"),
+        (f"alice {TOKEN}\nbob {TOKEN} en-fr\n", ":2: this token stands in another line already"),
+    ],
 )
 def test_token_files_with_mistakes(tmp_path, content: str, problem: str) -> None:
     path = tmp_path / "tokens"

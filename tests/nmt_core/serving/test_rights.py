@@ -1,0 +1,111 @@
+"""Tokens that are for some of the models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+import grpc
+import pytest
+
+from nmt_core.errors import ServiceError
+from nmt_core.serving.client import NmtClient
+from nmt_core.serving.connection import Access
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_reload import eventually
+
+ALL, ONE, TWO, GONE = (f"{name}-of-many-letters" for name in ("all", "one", "two", "gone"))
+
+
+def write_tokens(path: Path, alice: str) -> None:
+    lines = f"admin {ALL}\nalice {ONE} {alice}\nbob {TWO} search,phrases\ncarol {GONE} fr-en\n"
+    path.with_suffix(".new").write_text(lines)
+    os.replace(path.with_suffix(".new"), path)
+
+
+@pytest.fixture(scope="module")
+def tokens(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("rights") / "tokens"
+    write_tokens(path, "search")
+    return path
+
+
+@pytest.fixture(scope="module")
+def limited(start, models: Path, tokens: Path):
+    """A server of the models ``search`` and ``phrases``."""
+    return start("--models", str(models), "--token-file", str(tokens), "--beam", "2")
+
+
+def client(server, token: str, model: str = "") -> NmtClient:
+    return NmtClient(server.address, model=model, access=Access(token=token), timeout=20)
+
+
+def refusal(server, token: str, model: str = "") -> str:
+    with client(server, token, model) as asking, pytest.raises(ServiceError) as caught:
+        asking.translate(["un"])
+    return str(caught.value)
+
+
+def test_a_token_is_for_the_models_in_its_line(limited) -> None:
+    assert client(limited, ONE, "search").translate(["un"])[0].translations
+    assert client(limited, TWO, "phrases").translate(["un"])[0].translations
+    assert client(limited, ALL, "phrases").translate(["un"])[0].translations
+    told = refusal(limited, ONE, "phrases")
+    assert "this token is not for the model 'phrases'; it is for search" in told
+    assert "PERMISSION_DENIED" in told
+
+
+def test_a_client_does_not_learn_of_other_models(limited) -> None:
+    assert [model.name for model in client(limited, ONE).models()] == ["search"]
+    assert len(client(limited, ALL).models()) == len(client(limited, TWO).models()) == 2
+    assert refusal(limited, ONE, "nosuch").replace("nosuch", "phrases") == refusal(limited, ONE, "phrases")
+    assert client(limited, GONE).models() == []
+    assert "it is for none that is here" in refusal(limited, GONE, "search")
+    assert "none that you may use" in refusal(limited, GONE)
+
+
+def test_the_only_model_of_a_token_has_no_need_to_be_named(limited) -> None:
+    assert client(limited, ONE).translate(["un"])[0].translations
+    assert "the request names no model; models here: phrases, search" in refusal(limited, TWO)
+
+
+@pytest.mark.parametrize(
+    ("method", "request_"),
+    [
+        ("Translate", pb.TranslateRequest(model="phrases", texts=["un"])),
+        ("Score", pb.ScoreRequest(model="phrases", pairs=[pb.Pair(source="un", target="one")])),
+        ("Rerank", pb.RerankRequest(model="phrases")),
+        ("Encode", pb.EncodeRequest(model="phrases", texts=["un"])),
+        ("GetModel", pb.GetModelRequest(name="phrases")),
+    ],
+)
+def test_every_method_looks_at_the_rights(limited, method: str, request_) -> None:
+    with grpc.insecure_channel(limited.address) as channel:
+        call = getattr(nmt_pb2_grpc.NmtServiceStub(channel), method)
+        assert call(request_, metadata=Access(token=TWO).metadata)
+        with pytest.raises(grpc.RpcError) as caught:
+            call(request_, metadata=Access(token=ONE).metadata)
+    assert caught.value.code() == grpc.StatusCode.PERMISSION_DENIED
+
+
+def test_rights_that_change_hold_for_the_next_request_of_an_open_stream(limited, tokens: Path) -> None:
+    request = pb.TranslateStreamRequest(request=pb.TranslateRequest(model="search", texts=["un"]))
+    with grpc.insecure_channel(limited.address) as channel:
+
+        def requests():
+            yield request
+            assert first.wait(60)
+            write_tokens(tokens, "phrases")
+            limited.process.send_signal(signal.SIGHUP)
+            eventually(lambda: [model.name for model in client(limited, ONE).models()] == ["phrases"])
+            yield request
+
+        first = threading.Event()
+        stream = nmt_pb2_grpc.NmtServiceStub(channel).TranslateStream(requests(), metadata=Access(token=ONE).metadata)
+        assert next(stream).response.sentences[0].translations
+        first.set()
+        assert next(stream).error.reason == "MODEL_NOT_ALLOWED"
+        assert list(stream) == []
