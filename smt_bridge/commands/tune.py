@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say
 from smt_bridge.commands.tune_options import add_tuning_arguments, check_options, tuning_options
+from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score, sign_of
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.recipe import Recipe
@@ -83,12 +84,13 @@ def run(args: argparse.Namespace) -> int:
     validation = ablation = None
     if args.cross_validate and searched:
         validation = cross_validate(pool, start, options, tuner=args.tuner, folds=args.cross_validate)
-        tuned, held_out = _shown(validation.tuned, args.metric), _shown(validation.held_out, args.metric)
+        tuned, held_out = show_score(validation.tuned, args.metric), show_score(validation.held_out, args.metric)
         _say(f"cross-validation, {validation.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
     if args.ablate and searched:
         ablation = ablate(pool, start, options, tuner=args.tuner)
         for name, score in sorted(ablation.items(), key=lambda item: item[1]):
-            _say(f"without {name}: {_shown(score, args.metric)} ({_sign(args.metric) * (score - report.score):+.2f})")
+            change = sign_of(args.metric) * (score - report.score)
+            _say(f"without {name}: {show_score(score, args.metric)} ({change:+.2f})")
     if args.report:
         content = as_json(
             report,
@@ -135,7 +137,7 @@ def _select(args: argparse.Namespace, pool: NbestPool, options: TuningOptions) -
     from smt_bridge.tuning.select import Chosen, select_features
 
     def say_step(step: Chosen) -> None:
-        _say(f"+ {step.name}: {_shown(step.held_out, args.metric)} on held-out sentences")
+        _say(f"+ {step.name}: {show_score(step.held_out, args.metric)} on held-out sentences")
 
     selection = select_features(
         pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, on_step=say_step
@@ -158,8 +160,8 @@ def _recipe(nbest: str | None) -> Recipe:
 
 
 def _say_guard(guard: Guard, metric: str) -> None:
-    halves = ", ".join(f"{name} alone {_shown(score, metric)}" for name, score in guard.halves.items())
-    _say(f"{halves}; tuned weights on held-out sentences ({guard.folds} folds): {_shown(guard.held_out, metric)}")
+    halves = ", ".join(f"{name} alone {show_score(score, metric)}" for name, score in guard.halves.items())
+    _say(f"{halves}; tuned weights on held-out sentences ({guard.folds} folds): {show_score(guard.held_out, metric)}")
     if guard.kept:
         _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
 
@@ -213,19 +215,10 @@ def _say_report(report: TuningReport, metric: str) -> None:
     if report.note:
         _say(f"note: {report.note}")
     runs = len(report.runs)
-    mean = _shown(report.mean, metric)
+    mean = show_score(report.mean, metric)
     spread = f"; {runs} runs: mean {mean}, standard deviation {report.deviation:.2f}" if runs > 1 else ""
-    names = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-    start, end = _shown(report.score_at_start, metric), _shown(report.score, metric)
-    _say(f"{names[metric]} {start} at the start, {end} tuned{spread}")
-
-
-def _sign(metric: str) -> int:
-    return -1 if metric == "ter" else 1
-
-
-def _shown(score: float, metric: str) -> str:
-    return f"{_sign(metric) * score:.2f}"
+    start, end = show_score(report.score_at_start, metric), show_score(report.score, metric)
+    _say(f"{METRIC_NAMES[metric]} {start} at the start, {end} tuned{spread}")
 
 
 def _say(text: str) -> None:

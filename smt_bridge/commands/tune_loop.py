@@ -12,6 +12,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.small_files import check_regular
+from smt_bridge.commands.tuner_options import METRIC_NAMES, add_tuner_arguments, check_tuner_options, show_score
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.tuning_loop import Loop, Settled
@@ -59,15 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--moses-options", default="", metavar="TEXT", help="further options, such as '-search-algorithm 1'")
     add("--nbest", type=int, default=100, metavar="N", help="hypotheses a sentence and round (100)")
     add("--nbest-factor", type=int, default=100, metavar="N", help="its -n-best-factor (100)")
-    tuner = parser.add_argument_group("the tuner, as in `smt-bridge tune`")
-    add = tuner.add_argument
-    add("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
-    add("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
-    add("--runs", type=int, default=3, metavar="N", help="seeds in every round (3)")
-    add("--seed", type=int, default=1, metavar="N", help="the first of them (1)")
-    add("--restarts", type=int, default=20, metavar="N", help="starting points of a MERT run (20)")
-    add("--tokenize", metavar="NAME", help="sacrebleu's tokeniser (none; with --detokenize 13a)")
-    add("--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written")
+    add_tuner_arguments(parser.add_argument_group("the tuner, as in `smt-bridge tune`"))
 
 
 def run(args: argparse.Namespace) -> int:
@@ -88,20 +81,17 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from smt_bridge.metrics.bleu import TOKENIZERS
-
     for path in (args.ini, args.source, *args.reference):
         if path == "-":
             raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")
         check_regular(path)
-    if args.max_rounds < 1 or args.runs < 1 or args.seed < 0 or args.restarts < 0:
-        raise ConfigError("--max-rounds and --runs must be at least 1, --seed and --restarts at least 0")
+    if args.max_rounds < 1 or args.runs < 1:
+        raise ConfigError("--max-rounds and --runs must be at least 1")
     if args.nbest < 2 or args.nbest_factor < 1 or args.moses_threads < 1:
         raise ConfigError("--nbest must be at least 2, --nbest-factor and --moses-threads at least 1")
     if not 0.0 <= args.settled < 1.0 or not 0.0 < args.moses_timeout < 1e9:
         raise ConfigError("--settled must be from 0 to below 1, --moses-timeout a number of seconds above 0")
-    if args.tokenize and args.tokenize not in TOKENIZERS:
-        raise ConfigError(f"--tokenize knows {', '.join(TOKENIZERS)}, not '{args.tokenize}'")
+    check_tuner_options(args)
 
 
 def _loop(args: argparse.Namespace) -> Loop:
@@ -206,8 +196,7 @@ def _say_result(settled: Settled, args: argparse.Namespace) -> None:
 
 
 def _shown(score: float, args: argparse.Namespace) -> str:
-    name, sign = {"bleu": ("BLEU", 1), "chrf": ("chrF2", 1), "ter": ("TER", -1)}[args.metric]
-    return f"{name} {sign * score:.2f}"
+    return f"{METRIC_NAMES[args.metric]} {show_score(score, args.metric)}"
 
 
 def _say(text: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.list_options import add_format_argument
+from smt_bridge.commands.tuner_options import add_tuner_arguments, check_tuner_options
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.tune import TuningOptions
@@ -16,96 +17,59 @@ if TYPE_CHECKING:
 
 def add_tuning_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument(
-        "--nbest",
-        type=InputFile,
-        metavar="FILE",
-        help="n-best list of a development set, plain, gzip, xz or zstd, '-' for stdin",
-    )
-    add_format_argument(parser)
-    parser.add_argument(
-        "--reference", type=InputFile, action="append", default=[], metavar="FILE", help="one line per id; repeatable"
-    )
-    parser.add_argument(
-        "--features-dat",
-        type=InputFile,
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="instead of the list: features of Moses' extractor; repeatable, lists of equal id are joined",
-    )
-    parser.add_argument(
-        "--scores-dat", type=InputFile, action="append", default=[], metavar="FILE", help="and its BLEU counts"
-    )
-    parser.add_argument(
-        "--from-tuner",
-        type=InputFile,
-        metavar="FILE",
-        help="do not tune: give the weights that Moses' kbmira or mert wrote for these files their names",
-    )
-    parser.add_argument("--tuner", choices=["mert", "mira", "pro"], default="mert", help="how to search (mert)")
-    parser.add_argument("--metric", choices=["bleu", "chrf", "ter"], default="bleu", help="what to make best (bleu)")
-    parser.add_argument(
-        "--start",
-        type=InputFile,
-        metavar="WEIGHTS",
-        help="weights to begin with, such as moses.ini (default: all equal)",
-    )
-    parser.add_argument(
-        "--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0"
-    )
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="seed of the first run (1)")
-    parser.add_argument(
-        "--runs", type=int, default=3, metavar="N", help="runs with seeds N, N+1, ...; reported one by one (3)"
-    )
-    parser.add_argument(
-        "--weights-of", choices=["best", "average"], default="best", help="weights of the best run, or of all (best)"
-    )
-    parser.add_argument("--restarts", type=int, default=20, metavar="N", help="starting points of a MERT run (20)")
-    parser.add_argument(
-        "--cross-validate", type=int, metavar="K", help="also tune on K-1 of K parts and score the rest, K times"
-    )
-    parser.add_argument(
+    _add_inputs(parser)
+    add_tuner_arguments(parser)
+    add = parser.add_argument
+    add("--start", type=InputFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
+    add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
+    add("--weights-of", choices=["best", "average"], default="best", help="weights of the best run, or of all (best)")
+    add("--cross-validate", type=int, metavar="K", help="also tune on K-1 of K parts and score the rest, K times")
+    add(
         "--halves",
         metavar="A,B",
         help="indicators of the systems of a merged list (FirstMoses0,FirstNmt0): tuning starts at each, too, and the"
         " best alone is the result where held-out sentences do not show the tuned weights to be better",
     )
-    parser.add_argument(
-        "--select", action="store_true", help="first choose the features by cross-validation, one after the other"
-    )
-    parser.add_argument("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
-    parser.add_argument(
-        "--report", type=OutputFile, metavar="FILE", help="write all that was found as JSON, for `smt-bridge report`"
-    )
-    parser.add_argument(
-        "--recipe",
-        type=OutputFile,
+    add("--select", action="store_true", help="first choose the features by cross-validation, one after the other")
+    add("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
+    _add_outputs(parser)
+    mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
+    add = mira.add_argument
+    add("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
+    add("--mira-c", type=float, default=0.01, metavar="C", help="the most a step may move (0.01)")
+    add("--mira-decay", type=float, default=0.999, metavar="D", help="decay of the background (0.999)")
+    add("--model-bg", action="store_true", help="the model's best goes into the background, not the hope")
+    add("--safe-hope", action="store_true", help="bound the model's influence on the hope")
+    add("--no-shuffle", action="store_true", help="take the sentences in the order of the file")
+
+
+def _add_inputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--nbest", type=InputFile, metavar="FILE", help="n-best list of a development set, '-' for stdin")
+    add_format_argument(parser)
+    more: dict[str, Any] = {"type": InputFile, "action": "append", "default": [], "metavar": "FILE"}
+    add("--reference", **more, help="one line per id; repeatable")
+    add("--features-dat", **more, help="instead of the list: features of Moses' extractor; repeatable, and then joined")
+    add("--scores-dat", **more, help="and its BLEU counts; as often as --features-dat")
+    add(
+        "--from-tuner",
+        type=InputFile,
         metavar="FILE",
-        help="also write the weights with all that made the list (of `translate --nbest-output`), for `translate`",
+        help="do not tune: give the weights that Moses' kbmira or mert wrote for these files their names",
     )
-    parser.add_argument(
+
+
+def _add_outputs(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--report", type=OutputFile, metavar="FILE", help="all that was found as JSON, for `smt-bridge report`")
+    add("--recipe", type=OutputFile, metavar="FILE", help="the weights with all that made the list, for `translate`")
+    add(
         "--write-dat",
         type=_dat_files,
         metavar="PREFIX",
-        help="write PREFIX.features.dat, .scores.dat and .init.opt for Moses' tuners",
+        help="PREFIX.features.dat, .scores.dat and .init.opt for Moses",
     )
-    mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
-    mira.add_argument("--mira-passes", type=int, default=60, metavar="N", help="passes over the lists (60)")
-    mira.add_argument("--mira-c", type=float, default=0.01, metavar="C", help="the most a step may move (0.01)")
-    mira.add_argument("--mira-decay", type=float, default=0.999, metavar="D", help="decay of the background (0.999)")
-    mira.add_argument("--model-bg", action="store_true", help="the model's best goes into the background, not the hope")
-    mira.add_argument("--safe-hope", action="store_true", help="bound the model's influence on the hope")
-    mira.add_argument("--no-shuffle", action="store_true", help="take the sentences in the order of the file")
-    parser.add_argument(
-        "--tokenize",
-        metavar="NAME",
-        help="sacrebleu's tokeniser: none, 13a, intl, char, zh (none; with --detokenize 13a)",
-    )
-    parser.add_argument(
-        "--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written"
-    )
-    parser.add_argument("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")
 
 
 def _dat_files(prefix: str) -> tuple[OutputFile, ...]:
@@ -114,8 +78,6 @@ def _dat_files(prefix: str) -> tuple[OutputFile, ...]:
 
 def check_options(args: argparse.Namespace) -> None:
     """Raises ConfigError for options that do not go together."""
-    from smt_bridge.metrics.bleu import TOKENIZERS
-
     moses = (args.features_dat, args.scores_dat)
     if any(moses) and (not all(moses) or args.nbest or args.reference):
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
@@ -135,10 +97,7 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--write-dat writes BLEU counts: leave out --metric")
     if args.cross_validate is not None and args.cross_validate < 2:
         raise ConfigError("--cross-validate needs at least 2 parts")
-    if args.runs < 1 or args.restarts < 0 or args.seed < 0:
-        raise ConfigError("--runs must be at least 1, --restarts and --seed at least 0")
-    if args.tokenize and args.tokenize not in TOKENIZERS:
-        raise ConfigError(f"--tokenize knows {', '.join(TOKENIZERS)}, not '{args.tokenize}'")
+    check_tuner_options(args)
 
 
 def tuning_options(args: argparse.Namespace, features: Sequence[str] | None) -> TuningOptions:
