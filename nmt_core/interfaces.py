@@ -1,13 +1,14 @@
 """What the neural side and its users agree on; free of torch, so that both can be read and tested alone.
 
 A *pair* is a source and a target as tokenised text: words separated by single spaces, as Moses
-pipelines have them. A *scorer* judges whole pairs, a *generator* makes targets of sources.
+pipelines have them. A *scorer* judges whole pairs, a *generator* makes targets of sources,
+a *guide* says which targets a search may make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 Aligns = Literal["written", "read"]
 """Which target word a row of attention is of: the one then written, or the one read just before, of the row before."""
@@ -59,4 +60,32 @@ class PhraseGenerator(Protocol):
 
     def generate(self, sources: Sequence[str]) -> list[list[str]]:
         """Targets for every source, in any order, perhaps some of them twice; tokenised as the sources are."""
+        ...
+
+
+class GuideStep(NamedTuple):
+    """One way on: a word, or None for the end of the text, and what is reached by it.
+
+    ``bound`` is the score of the best text that begins so; that of the text itself at its end. ``reached`` means
+    something to the guide alone.
+    """
+
+    word: str | None
+    reached: Any
+    bound: float
+
+
+class Guide(Protocol):
+    """The texts that a search may write, word by word, with a score for each; the best of them has 0.
+
+    Different steps from one place have different words, so that a text is reached in one way.
+    """
+
+    @property
+    def beginning(self) -> Any:
+        """What is reached before the first word."""
+        ...
+
+    def follow(self, reached: Any) -> Iterable[GuideStep]:
+        """All ways on; bounds are at most that of the step that led here."""
         ...

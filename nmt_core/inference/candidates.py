@@ -2,7 +2,7 @@
 
 Scores stay on the device of the model; the few candidates that are chosen of them come to the host,
 all at once: on a GPU this is the only time in a step that it is waited for. Sentences with lexical
-constraints fetch a few more and choose among them on the host.
+constraints or a guide fetch a few more and choose among them on the host.
 
 Shapes (see ``nmt_core.layers``): N rows, A sentences, K rows of the sentence that has most, C candidates
 of each, V words, M pairs of row and word.
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.inference.constrained_choice import Bounds, RuledSentence, choose_constrained, merged
+from nmt_core.inference.guided_choice import GuidedChoice, GuidedSentence, choose_guided
 from nmt_core.inference.predictor import Advance
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
 from nmt_core.inference.selection import BLOCK, best_continuations, block_maxima, settle
@@ -28,12 +29,16 @@ _BARELY = -1e30  # instead of -inf for a word that has to be taken whatever its 
 
 
 class Chosen(NamedTuple):
-    """The candidates of every sentence, best first: totals, log-probabilities of the words, rows and words."""
+    """The candidates of every sentence, best first: totals, log-probabilities of the words, rows and words.
+
+    ``guided`` has the choice of the sentences with a guide by their place.
+    """
 
     totals_AC: Floats
     log_probs_AC: Floats
     rows_AC: Integers
     words_AC: Integers
+    guided: dict[int, GuidedChoice]
 
     def kept(self, places_A: Integers) -> Flags:
         """Those that are possible and for which there is a place."""
@@ -72,9 +77,15 @@ class _Offers(NamedTuple):
 
 
 def choose(
-    advance: Advance, sentences: SentenceTable, rows: RowTable, *, time: int, ruled: Sequence[RuledSentence] = ()
+    advance: Advance,
+    sentences: SentenceTable,
+    rows: RowTable,
+    *,
+    time: int,
+    ruled: Sequence[RuledSentence] = (),
+    guided: Sequence[GuidedSentence] = (),
 ) -> Chosen:
-    """The best continuations that the rules allow, as many for every sentence as the most places of any.
+    """The best continuations that rules and guides allow, as many for every sentence as the most places of any.
 
     ``rows`` are ordered as ``sentences`` are; the rows of ``advance`` beyond them are not looked at.
     """
@@ -84,12 +95,17 @@ def choose(
     constrained = [one for one in ruled if one.rules.constraints]
     offers = _offers(scores, [pair for one in constrained for pair in one.wanted()]) if constrained else None
     forced = _offers(scores, [pair for one in ruled for pair in one.forced()]) if ruled else None
+    choices = _guided_choices(scores, guided, sentences, rows) if guided else {}
     _restrict(scores, sentences, owners_N, time)
     if forced is not None:
         _apply_rules(scores, ruled, forced)
     chosen = _best(scores, sentences, rows, owners_N)
     if offers is not None:
         _choose_constrained(chosen, scores, constrained, offers, (sentences, rows, time))
+    for place, choice in choices.items():
+        words = [prefix.word for prefix in choice.prefixes]
+        _put(chosen, place, list(zip(choice.totals, choice.log_probs, choice.rows, words, strict=True)))
+        chosen.guided[place] = choice
     return chosen
 
 
@@ -125,7 +141,7 @@ def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: I
         settle(scores_NV, offsets_N, best, sentence=sentence, rows=there)
     totals_AC, log_probs_AC, indices_AC = np.split((fetch() if unsettled else fetched)[:, :-1], 3, axis=1)
     rows_AC, words_AC = np.divmod(indices_AC.astype(np.int64), scores_NV.shape[1])
-    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC)
+    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC, {})
 
 
 def _impossible(log_probs: Floats) -> Floats:
@@ -164,6 +180,27 @@ def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence], forced: _Offer
 def _offers(scores: _Scores, pairs: Sequence[tuple[int, int]]) -> _Offers:
     pairs_M2 = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return _Offers(pairs_M2, scores.log_probs(*scores.on(pairs_M2.T.copy())))
+
+
+def _guided_choices(
+    scores: _Scores, guided: Sequence[GuidedSentence], sentences: SentenceTable, rows: RowTable
+) -> dict[int, GuidedChoice]:
+    """What the sentences with a guide keep, by their places."""
+    ways = [one.ways() for one in guided]
+    offers = _offers(scores, [(row, after.word) for part in ways for row, after in part])
+    log_probs_M = _impossible(offers.log_probs_M.double().cpu().numpy())
+    choices, end = {}, 0
+    for one, part in zip(guided, ways, strict=True):
+        begin, end = end, end + len(part)
+        choices[one.place] = choose_guided(
+            one,
+            part,
+            log_probs_M[begin:end],
+            rows.totals_N[one.first : one.first + len(one.prefixes)].tolist(),
+            places=int(sentences.places_A[one.place]),
+            threshold=float(sentences.prune_thresholds_A[one.place]),
+        )
+    return choices
 
 
 def _choose_constrained(

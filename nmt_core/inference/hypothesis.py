@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,11 +27,15 @@ class Placed(NamedTuple):
 
 
 class Extra(NamedTuple):
-    """What a score has beside the log-probability: ``log_prob`` before the normalisation, ``coverage`` after it."""
+    """What a score has beside the log-probability: ``log_prob`` before the normalisation, ``coverage`` after it.
+
+    With it comes what the hypothesis has of constraints and of a guide.
+    """
 
     log_prob: float = 0.0
     coverage: float = 0.0
     taken: tuple[Placed, ...] = ()
+    reached: Any = None
 
 
 NO_EXTRA = Extra()
@@ -45,8 +49,8 @@ class Hypothesis:
     word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
     hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
     ``</s>``, a column per source word and one for ``</s>``; None where it was not asked for or the
-    model has none. ``taken`` says where the constraints of the search were met. Search has hypotheses in the order
-    in which the model writes; whoever takes them out of it turns them.
+    model has none. ``taken`` says where the constraints of the search were met, ``reached`` is what its guide reached
+    with it. Search has hypotheses in the order in which the model writes; whoever takes them out of it turns them.
     """
 
     words: tuple[int, ...]
@@ -55,6 +59,7 @@ class Hypothesis:
     word_log_probs: tuple[float, ...]
     attention: Matrix | None = field(default=None, compare=False)
     taken: tuple[Placed, ...] = ()
+    reached: Any = field(default=None, compare=False)
 
     def turned(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
         """A hypothesis of a model that writes in this order, in the order of the text."""
@@ -84,4 +89,4 @@ def make_hypothesis(
     """Sum up the words' log-probabilities and work out the score."""
     log_prob = math.fsum(word_log_probs)
     score = ranking.normalize(log_prob + extra.log_prob, length=len(word_log_probs)) + extra.coverage
-    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.taken)
+    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.taken, extra.reached)

@@ -6,7 +6,7 @@ sentences by one word:
 
     arrange    states follow the survivors of the last step, sentence after sentence
     advance    one predictor step for all rows
-    restrict   rules of length, unknown words, prefixes, repeated n-grams
+    restrict   rules of length, unknown words, prefixes, repeated n-grams; guides
     select     the best continuations of each sentence, as many as its beam still has places
     finish     those that end in </s> leave the beam, which shrinks by them
 
@@ -37,13 +37,14 @@ from nmt_core.data.sizes import filled
 from nmt_core.inference.backtrace import BeamStep, End, History
 from nmt_core.inference.candidates import Chosen, choose
 from nmt_core.inference.constrained_choice import RuledSentence
-from nmt_core.inference.hypothesis import NO_EXTRA, Matrix
+from nmt_core.inference.guided_choice import GuidedSentence
+from nmt_core.inference.hypothesis import NO_EXTRA, Extra, Matrix
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.rules import covered
 from nmt_core.inference.search_config import USUAL_ROWS
 from nmt_core.inference.search_requests import Encoded, Finished, Key
 from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
-from nmt_core.inference.searched_sentence import SearchedSentence, extra_of, table_of
+from nmt_core.inference.searched_sentence import SearchedSentence, extra_of, guided_among, ruled_among, table_of
 from nmt_core.inference.slots import Slots
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rows import Rows
@@ -143,8 +144,8 @@ class SearchLane(Generic[Key]):
         self._arrange()
         table, origins_N, slots_N = self._sentences, self._rows.origins_N, self._rows.slots_N
         advance = self._advance()
-        ruled = self._ruled()
-        found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled)
+        ruled, guided = self._asked()
+        found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled, guided=guided)
         self._note_attention(advance, ruled)
         kept_AC = found.kept(table.places_A)
         ended_AC = kept_AC & (found.words_AC == END_ID)
@@ -165,17 +166,13 @@ class SearchLane(Generic[Key]):
         self._find_nan(advance, slots_N, table.slots_A[done_A])
         return self._report(done_A)
 
-    def _ruled(self) -> list[RuledSentence]:
-        """The sentences with rules; usually none."""
-        if not any(sentence.progress for sentence in self._known.values()):
-            return []
+    def _asked(self) -> tuple[list[RuledSentence], list[GuidedSentence]]:
+        """The sentences with rules, and those with a guide; usually none."""
+        if not any(sentence.progress or sentence.prefixes for sentence in self._known.values()):
+            return [], []
         firsts = np.searchsorted(self._rows.slots_N, self._sentences.slots_A).tolist()
         sentences = [self._known[slot] for slot in self._sentences.slots_A.tolist()]
-        return [
-            RuledSentence(place, first, sentence.rules, sentence.progress)
-            for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
-            if sentence.rules
-        ]
+        return ruled_among(sentences, firsts), guided_among(sentences, firsts)
 
     def _note_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> None:
         """Take what is asked for of the attention to the host, sentence by sentence, without padding."""
@@ -203,6 +200,9 @@ class SearchLane(Generic[Key]):
             sentence.progress = [
                 one.rules.extend(one.progress[row - one.first], word) for row, word in zip(rows, words, strict=True)
             ]
+        for place, choice in found.guided.items():
+            sentence = self._known[int(self._sentences.slots_A[place])]
+            sentence.follow(choice, np.flatnonzero(live_AC[place]).tolist())
 
     def _arrange(self) -> None:
         """Put rows in the order of their slots and their states in the order of the rows."""
@@ -246,6 +246,9 @@ class SearchLane(Generic[Key]):
             extra = NO_EXTRA
             if (one := by_place.get(place)) is not None:
                 extra = extra_of(one, config.coverage_penalty, int(found.rows_AC[place, column]))
+            elif place in found.guided:
+                end = found.guided[place].prefixes[column]
+                extra = Extra(end.bound, reached=end.reached)
             length = time - int(table.begun_A[place]) + 1
             score = config.ranking.normalize(float(found.totals_AC[place, column]), length=length) + extra.coverage
             sentence.ends.append(End(time, int(entries_AC[place, column])))

@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 
 from nmt_core.errors import ConfigError, ModelError
+from nmt_core.inference.guided_choice import GuideInIds
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
 from nmt_core.inference.search_config import DecodingConfig
@@ -17,11 +18,15 @@ from nmt_core.text.sentence import Sentence
 
 Key = TypeVar("Key", bound=Hashable)
 
+_NO_LIMIT = 1 << 40  # words; a guide ends
+
 
 class Request(NamedTuple, Generic[Key]):
     """A sentence to translate: any ``key`` to know it by, its source, and how to search.
 
-    Its translations begin with the target ids of ``prefix`` and obey the ``constraints``.
+    Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
+    those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
+    ``length_normalization`` of 0).
     """
 
     key: Key
@@ -29,6 +34,7 @@ class Request(NamedTuple, Generic[Key]):
     config: DecodingConfig
     prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
+    guide: GuideInIds | None = None
 
     @property
     def rules(self) -> Rules:
@@ -52,6 +58,8 @@ class Request(NamedTuple, Generic[Key]):
     @property
     def limit(self) -> int:
         """The most words of a translation. Raises ConfigError where prefix and constraints need more."""
+        if self.guide is not None:
+            return _NO_LIMIT
         limit = self.config.length_limit(len(self.source))
         if not (self.prefix or self.constraints):
             return limit
@@ -96,12 +104,14 @@ class Encoded(NamedTuple, Generic[Key]):
 class Finished(NamedTuple, Generic[Key]):
     """The best hypotheses of a sentence, best first: at most ``nbest``.
 
-    None at all means that the model's numbers are not probabilities, or that none obeys the rules.
+    None at all means that the model's numbers are not probabilities, or that none obeys the rules. They are ``proved``
+    where a guide allows no better ones, found or not.
     """
 
     key: Key
     hypotheses: list[Hypothesis]
     constrained: bool = False
+    proved: bool = False
 
 
 def checked(done: Finished[Key]) -> list[Hypothesis]:

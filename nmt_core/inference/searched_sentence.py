@@ -10,6 +10,7 @@ import numpy as np
 
 from nmt_core.inference.backtrace import End, Path
 from nmt_core.inference.constrained_choice import RuledSentence
+from nmt_core.inference.guided_choice import GuidedChoice, GuidedSentence, Prefix
 from nmt_core.inference.hypothesis import Extra, Hypothesis, Matrix, make_hypothesis
 from nmt_core.inference.rules import Progress, Rules, coverage_term
 from nmt_core.inference.search_requests import Finished, Key, Request
@@ -20,7 +21,8 @@ from nmt_core.inference.search_tables import Integers, SentenceTable
 class SearchedSentence(Generic[Key]):
     """What is known of a sentence beside the numbers in its table.
 
-    ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules.
+    ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules. ``prefixes`` are what
+    a guide knows of them, ``lost`` is the best total that the beam had no place for, with a guide.
     ``attention`` has for every step the first of its rows, and their weights. ``numbers``: no log-probability
     of its last step was NaN.
     """
@@ -28,6 +30,8 @@ class SearchedSentence(Generic[Key]):
     request: Request[Key]
     rules: Rules
     progress: list[Progress]
+    prefixes: list[Prefix]
+    lost: float = -np.inf
     ends: list[End] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     extras: list[Extra] = field(default_factory=list)
@@ -37,8 +41,15 @@ class SearchedSentence(Generic[Key]):
     @staticmethod
     def of(request: Request[Key]) -> SearchedSentence[Key]:
         """A sentence at its beginning."""
-        rules = request.rules
-        return SearchedSentence(request, rules, [Progress()] if rules else [])
+        rules, guide = request.rules, request.guide
+        return SearchedSentence(
+            request, rules, [Progress()] if rules else [], [] if guide is None else [guide.beginning]
+        )
+
+    def follow(self, choice: GuidedChoice, columns: Sequence[int]) -> None:
+        """Go on with those of a choice that stand in these columns."""
+        self.prefixes = [choice.prefixes[column] for column in columns]
+        self.lost = max(self.lost, choice.lost)
 
     def attention_of(self, path: Path) -> Matrix | None:
         """The attention weights of one hypothesis at each of its steps."""
@@ -57,8 +68,11 @@ class SearchedSentence(Generic[Key]):
             for path, extra in zip(paths, self.extras, strict=True)
         ]
         hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier comes first
-        constrained = self.numbers and bool(self.rules)
-        return Finished(self.request.key, hypotheses[: config.nbest], constrained=constrained)
+        guided = self.request.guide is not None
+        constrained = self.numbers and (bool(self.rules) or guided)
+        best = hypotheses[: config.nbest]
+        proved = guided and self.lost <= (best[-1].score if len(best) == config.nbest else -np.inf)
+        return Finished(self.request.key, best, constrained=constrained, proved=proved)
 
 
 def table_of(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> SentenceTable:
@@ -67,8 +81,27 @@ def table_of(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence
     for request, slot, limit in zip(requests, slots, limits, strict=True):
         config = request.config
         rules = (limit, config.min_length, config.forbid_unknown, *config.ranking)
-        lines.append((slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, -np.inf))
+        threshold = -np.inf if request.guide is None else request.guide.least
+        lines.append((slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, threshold))
     return SentenceTable.of(lines)
+
+
+def ruled_among(sentences: Sequence[SearchedSentence[Key]], firsts: Sequence[int]) -> list[RuledSentence]:
+    """Those with rules, of all in the order of the table, with the first rows of each."""
+    return [
+        RuledSentence(place, first, sentence.rules, sentence.progress)
+        for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
+        if sentence.rules
+    ]
+
+
+def guided_among(sentences: Sequence[SearchedSentence[Key]], firsts: Sequence[int]) -> list[GuidedSentence]:
+    """Those with a guide."""
+    return [
+        GuidedSentence(place, first, sentence.request.guide, sentence.prefixes)
+        for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
+        if sentence.request.guide is not None
+    ]
 
 
 def extra_of(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:

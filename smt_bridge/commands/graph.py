@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, ClassVar
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
 from nmt_core.messages import say
+from smt_bridge.commands.graph_search import FEATURE, add_search_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.formats.graph_features import GraphFeatures
     from smt_bridge.formats.phrase_graph import PhraseGraph
 
 NAME = "graph"
-HELP = "n-best lists, oracles and n-gram posteriors of Moses' search graphs, and smaller graphs"
+HELP = "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs"
 _MOST_WORDS = 9  # of an n-gram
 _EXAMPLE = """examples:
   moses -f moses.ini -output-search-graph-hypergraph true gz graphs < test.tok.en
@@ -25,6 +26,7 @@ _EXAMPLE = """examples:
   smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
   smt-bridge graph oracle small.gz --ini moses.ini --reference test.tok.fr > oracle.tok.fr
   smt-bridge graph posteriors small.gz --ini moses.ini --scale 5 --order 2 > bigrams
+  smt-bridge graph search small.gz --ini moses.ini --model runs/search --source test.tok.en --nbest 12 > test.nbest
 
 GRAPHS is the folder or a file of -output-search-graph-hypergraph, or the file of -output-search-graph-extended (also
 as -osgx); '-' is standard input. What comes out goes to standard output, in the order of the graphs. moses.ini is that
@@ -34,7 +36,7 @@ of the run: it says which features there are. See docs/graphs.md."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the uses and their options."""
     parser.epilog = _EXAMPLE
-    uses = parser.add_subparsers(dest="use", required=True, metavar="nbest|prune|oracle|posteriors")
+    uses = parser.add_subparsers(dest="use", required=True, metavar="nbest|prune|oracle|posteriors|search")
     nbest = uses.add_parser("nbest", help="the best distinct translations of every graph, as an n-best list of Moses")
     nbest.add_argument("--nbest", type=int, default=100, metavar="N", help="so many of a sentence (%(default)s)")
     prune = uses.add_parser("prune", help="the same graphs without the arcs that only bad paths use")
@@ -62,7 +64,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         use.add_argument(
             "--scale", type=float, default=1.0, metavar="A", help="a path weighs exp(A times its total) (%(default)s)"
         )
-    for use in (nbest, prune, oracle, posteriors):
+    search = uses.add_parser("search", help="of every graph the translations that a neural model likes best")
+    add_search_arguments(search)
+    for use in (nbest, prune, oracle, posteriors, search):
         _add_input(use)
 
 
@@ -81,8 +85,9 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.formats.search_graph import read_graphs
 
     _check(args)
-    features = read_graph_features(args.ini, args.weights)
-    work = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors}[args.use]
+    features = read_graph_features(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
+    works = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors, "search": _searched}
+    work = works[args.use]
     with open_output("-") as stream:
         for part in work(args, features, read_graphs(args.graphs, features)):
             stream.write(part)
@@ -91,13 +96,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    inputs = [getattr(args, name, None) for name in ("graphs", "ini", "weights", "reference")]
+    inputs = [getattr(args, name, None) for name in ("graphs", "ini", "weights", "reference", "source")]
     if inputs.count("-") > 1:
         raise ConfigError("only one of the inputs can be standard input")
-    for name in ("nbest", "beam"):
+    for name in ("nbest", "beam", "window"):
         if getattr(args, name, 1) < 1:
             raise ConfigError(f"--{name} must be at least 1")
-    for name in ("gap", "arcs_per_word", "posterior", "scale", "minimum"):
+    for name in ("gap", "arcs_per_word", "posterior", "scale", "minimum", "graph_weight"):
         value = getattr(args, name, None)
         if value is not None and not 0.0 <= value < float("inf"):
             raise ConfigError(f"--{name.replace('_', '-')} must be a number from 0 on")
@@ -107,13 +112,13 @@ def _check(args: argparse.Namespace) -> None:
 
 def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     from smt_bridge.graphs.best_strings import best_strings
-    from smt_bridge.graphs.nbest_lines import nbest_lines
+    from smt_bridge.graphs.nbest_lines import nbest_line
 
     counts = _Counts()
     for graph in graphs:
         found = best_strings(graph, features.scores(graph), min(args.nbest, sys.maxsize))
         counts.add(graph, translations=len(found), without=not found)
-        yield b"".join(nbest_lines(graph, found, features))
+        yield b"".join(nbest_line(graph, one, features) for one in found)
     counts.tell(args)
 
 
@@ -139,14 +144,16 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
     """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
     import numpy as np
 
+    from smt_bridge.fields import split_tokens
     from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.graphs.beside_lines import beside_lines
     from smt_bridge.graphs.oracle import oracle_string
     from smt_bridge.graphs.word_graph import word_graph
     from smt_bridge.metrics.bleu import COLUMNS, References, bleu
 
     counts, sums = _Counts(), np.zeros(COLUMNS, np.int64)
-    for reference, graph in _beside_references(args, graphs):
-        found = None
+    for line, graph in beside_lines(args.reference, graphs, path=args.graphs):
+        reference, found = tuple(split_tokens(line)), None
         if graph is not None:
             found = oracle_string(word_graph(graph, features.scores(graph)), reference, args.beam)
             counts.add(graph, references=found == reference, without=found is None)
@@ -155,30 +162,6 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
         known = References([words_as_text(b" ".join(reference))], str)
         sums += known.statistics([words_as_text(text)])[0]
     counts.tell(args, f"; BLEU of these is {float(bleu(sums)):.2f}, a lower bound of the graphs' oracle")
-
-
-def _beside_references(
-    args: argparse.Namespace, graphs: Iterable[PhraseGraph]
-) -> Iterator[tuple[tuple[bytes, ...], PhraseGraph | None]]:
-    """The words of every reference, and the graph of the sentence where there is one."""
-    from nmt_core.files import read_lines
-    from smt_bridge.errors import FormatError
-    from smt_bridge.fields import split_tokens
-
-    waiting = iter(graphs)
-    graph = next(waiting, None)
-    lines = 0
-    for line, text in enumerate(read_lines(args.reference)):
-        lines = line + 1
-        reference = tuple(split_tokens(text.removesuffix(b"\r")))
-        if graph is None or graph.sentence != line:
-            yield reference, None
-            continue
-        yield reference, graph
-        graph = next(waiting, None)
-    if graph is not None:
-        problem = f"has a graph of sentence {graph.sentence} but {args.reference} has only {lines} lines"
-        raise FormatError(args.graphs, f"{problem} (ids begin at 0)", line=graph.line)
 
 
 def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
@@ -203,6 +186,16 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
     counts.tell(args)
 
 
+def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    from smt_bridge.commands.graph_search import search_graphs
+
+    counts = _Counts()
+    for one in search_graphs(args, features, graphs):
+        counts.add(one.graph, translations=len(one.lines), proved=int(one.proved), without=not one.lines)
+        yield b"".join(one.lines)
+    counts.tell(args)
+
+
 class _Counts:
     """What is told on stderr in the end."""
 
@@ -211,6 +204,7 @@ class _Counts:
         "kept": "arcs kept",
         "references": "references inside",
         "ngrams": "n-grams",
+        "proved": "proved best",
         "without": "without a translation",
     }
 

@@ -6,7 +6,7 @@ part of a hypothesis' total.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -39,13 +39,21 @@ class GraphFeatures:
     """The D columns of a decoder's graphs, in its order, with the weights of its ``moses.ini`` (``path``).
 
     ``chosen`` are other weights to rank with, named ``chosen_path`` in errors, which may lack those of features that
-    no list shows. Raises WiringError for weights and features that do not go together.
+    no list shows; with them came those of ``others``, which are no features of the decoder. Raises
+    WiringError for weights and features that do not go together.
     """
 
     def __init__(
-        self, features: tuple[Feature, ...], weights: Weights, *, path: str, chosen: Weights | None, chosen_path: str
+        self,
+        features: tuple[Feature, ...],
+        weights: Weights,
+        *,
+        path: str,
+        chosen: Weights | None,
+        chosen_path: str,
+        others: Mapping[str, tuple[float, ...]],
     ) -> None:
-        self.path = path
+        self.path, self.others = path, others
         dense = _dense(features, weights, path)
         self.labels = tuple(label for feature in dense for label in feature.labels)
         self.decoder_weights_D = _vector(dense)
@@ -80,18 +88,25 @@ def totals(graph: PhraseGraph, weights_D: Floats, sparse: Mapping[str, float]) -
     return scores
 
 
-def read_graph_features(ini: str, weights: str | None = None) -> GraphFeatures:
+def read_graph_features(ini: str, weights: str | None = None, *, besides: Collection[str] = ()) -> GraphFeatures:
     """The features of the decoder with this ``moses.ini``, ranked with other weights where these are given.
 
+    Of these weights those called as in ``besides`` are of features that the decoder does not have.
     Raises FormatError for malformed files, WiringError for those that do not go together.
     """
     read = read_ini(ini)
     features = read.features
     if not features:
         raise WiringError(f"{ini}: has no [feature] section; give the moses.ini of the decoder that wrote the graphs")
-    chosen = read_weights(weights) if weights is not None else None
+    given = Weights({}) if weights is None else read_weights(weights)
+    chosen = Weights({name: values for name, values in given.items() if name not in besides})
     return GraphFeatures(
-        features, all_weights(read.lines, path=ini), path=ini, chosen=chosen, chosen_path=weights or ""
+        features,
+        all_weights(read.lines, path=ini),
+        path=ini,
+        chosen=None if weights is None else chosen,
+        chosen_path=weights or "",
+        others={name: given[name] for name in besides if name in given},
     )
 
 

@@ -25,7 +25,7 @@ OTHERS = {
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
-USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune", "oracle", "posteriors")}
+USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune", "oracle", "posteriors", "search")}
 
 
 def written() -> Iterator[tuple[str, Command]]:

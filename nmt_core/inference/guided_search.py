@@ -1,0 +1,142 @@
+"""The translations that a model likes best among those that guides allow, such as the strings of a decoder's graphs.
+
+    score = log p(y | x) + the guide's score of y
+
+without a normalisation of the length. Whether a beam was wide enough is known afterwards: a hypothesis that it had no
+place for has a total that no translation it begins can exceed. Where that is above what was found, the sentence is
+searched once more in a wider beam, which follows nothing that is worse than what was found (branch and bound).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from nmt_core.errors import ConfigError
+from nmt_core.inference.beam_search import BeamSearch, search_all
+from nmt_core.inference.guided_choice import GuideInIds
+from nmt_core.inference.predictor import joint_vocabulary, make_predictor
+from nmt_core.inference.rescoring import search_is_coarse
+from nmt_core.inference.search_config import MOST_ROWS, DecodingConfig
+from nmt_core.inference.search_requests import Finished, Request
+from nmt_core.interfaces import Guide
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.raw_text import shared_preparation
+from nmt_core.preparation.words import remembered
+from nmt_core.text.target_order import TargetOrder
+
+_WIDER = 8  # times, with each search
+
+
+class GuidedTranslation(NamedTuple):
+    """log p(y | x), the score, and what the guide reached at the end of the translation."""
+
+    log_prob: float
+    score: float
+    reached: Any
+
+
+class GuidedTranslations(NamedTuple):
+    """The best of a sentence, best first; none where the guide allows none. ``proved``: there are no better ones."""
+
+    found: list[GuidedTranslation]
+    proved: bool
+
+
+class GuidedTranslator:
+    """Searches with one model or an ensemble, in words as a Moses system has them, whatever the models read.
+
+    A beam of ``beam`` hypotheses finds the ``nbest`` best; where it may have missed a better one, up to ``widest``
+    are followed. A word of a guide that a model does not know is ``<unk>`` to it. Raises ConfigError for models whose
+    words do not come one after the other as those of the text do.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        *,
+        beam: int = 12,
+        nbest: int = 1,
+        widest: int = 0,
+        batch_tokens: int = 1000,
+    ) -> None:
+        _check(models)
+        if nbest > beam:
+            raise ConfigError(f"{nbest} best translations need a beam of at least {nbest}")
+        self._config = DecodingConfig.from_mapping(
+            {"beam": beam, "nbest": nbest, "length_normalization": 0.0}, origin="the search"
+        )
+        if not 0 <= widest <= MOST_ROWS:
+            raise ConfigError(f"an exact search follows at most {MOST_ROWS:,} hypotheses, not {widest:,}")
+        self._widest = widest
+        self._models, self._batch_tokens = tuple(models), batch_tokens
+        self._predictor = make_predictor(models)
+        self._source, ids_of = None, lambda word: models[0].target.encode_words([word])
+        preparation = shared_preparation(models)
+        if preparation is not None:
+            self._source = preparation.open_surface("source", joint_vocabulary([loaded.source for loaded in models]))
+            target = preparation.open_surface("target", models[0].target)
+            ids_of = lambda word: models[0].target.encode(target.read(word).text)  # noqa: E731
+        self._ids_of = remembered(ids_of)
+
+    def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> list[GuidedTranslations]:
+        """The best translations of every source, which has at least one word, by its guide."""
+        texts = [source if self._source is None else self._source.read(source).text for source in sources]
+        requests = [
+            Request(number, self._models[0].encode_text(text), self._config, guide=GuideInIds(guide, self._ids_of))
+            for number, (text, guide) in enumerate(zip(texts, guides, strict=True))
+        ]
+        found = self._search(requests)
+        beam = self._config.beam
+        while beam < self._widest:
+            beam = min(beam * _WIDER, self._widest)
+            again = [_wider(requests[done.key], done, beam) for done in found.values() if not done.proved]
+            for number, done in self._search(again).items():
+                if done.proved or _best(done) > _best(found[number]):
+                    found[number] = done
+        return [_translations(found[number]) for number in range(len(requests))]
+
+    def _search(self, requests: Iterable[Request[int]]) -> dict[int, Finished[int]]:
+        longest_first = sorted(requests, key=lambda one: -len(one.source))
+        search: BeamSearch[int] = BeamSearch(self._predictor)
+        return {done.key: done for done in search_all(search, longest_first, batch_tokens=self._batch_tokens)}
+
+
+def _wider(request: Request[int], done: Finished[int], beam: int) -> Request[int]:
+    """Only for what is as good as what was found, if that was as much as was asked for."""
+    assert request.guide is not None
+    enough = len(done.hypotheses) == request.config.nbest
+    least = done.hypotheses[-1].score if enough else -np.inf
+    return request._replace(
+        config=request.config.model_copy(update={"beam": beam}), guide=request.guide._replace(least=least)
+    )
+
+
+def _best(done: Finished[int]) -> float:
+    return done.hypotheses[0].score if done.hypotheses else -np.inf
+
+
+def _translations(done: Finished[int]) -> GuidedTranslations:
+    found = [GuidedTranslation(one.log_prob, one.score, one.reached) for one in done.hypotheses]
+    return GuidedTranslations(found, done.proved)
+
+
+def _check(models: Sequence[LoadedModel]) -> None:
+    """Raises ConfigError for models that a guide cannot lead."""
+    folders = ", ".join(loaded.folder for loaded in models)
+    first, preparation = models[0], shared_preparation(models)
+    problem = None
+    if first.target_order is not TargetOrder.LEFT_TO_RIGHT:
+        problem = f"writes {first.target_order}"
+    elif first.copying is not None:
+        problem = "writes annotated text"
+    elif first.model.spells:
+        problem = "spells unknown words"
+    elif preparation is not None and preparation.record.settings.tokenization is None:
+        problem = "reads running text, whose words are not those of a graph"
+    elif search_is_coarse(models):
+        problem = "is not in float32"
+    if problem is not None:
+        raise ConfigError(f"{folders} {problem}: it cannot search among given strings; score n-best lists with it")

@@ -1,0 +1,235 @@
+"""`smt-bridge graph search`: neural search in Moses' graphs, against scores of all their translations."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.interfaces import SentencePair
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import NbestEntry, read_entries
+from tests.prepared_models import KINDS, make_model
+from tests.small_graphs import INI, random_graph
+
+GRAPHS = [random_graph(number, nodes=7, arcs=20, words="abcd", sentence=number) for number in range(4)]
+SOURCES = ["x y", "y z x", "z", "x x unknown"]
+
+
+def save(folder: str, seed: int, words: Sequence[str] = ("a", "b", "c"), **fields: object) -> str:
+    """A random model of these target words."""
+    source, target = Vocabulary([*SPECIAL_WORDS, "x", "y", "z"]), Vocabulary([*SPECIAL_WORDS, *words])
+    config = DeepLSTMConfig(depth=1, hidden=8, embedding=6, init_range=2.0)
+    model = new_model(config, len(source), len(target), seed=seed)
+    save_model(folder, model, source, target, FolderConfig(model=config, **fields))
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("moses.ini").write_text(INI)
+    Path("graphs.gz").write_bytes(gzip.compress("".join(graph.extended() for graph in GRAPHS).encode()))
+    Path("source").write_text("".join(f"{line}\n" for line in SOURCES))
+    Path("reference").write_text("a b c\n" * len(GRAPHS))
+    save("model", 1)
+    save("other", 2)
+    return tmp_path
+
+
+def search(capsysbinary: pytest.CaptureFixture[bytes], *options: str, model: str = "model") -> list[NbestEntry]:
+    files = ["graphs.gz", "--ini", "moses.ini", "--source", "source", "--model", model]
+    assert main(["graph", "search", *files, *options]) == 0
+    Path("list").write_bytes(capsysbinary.readouterr().out)
+    return list(read_entries("list"))
+
+
+def by_hand(model: str, *, graph: float = 1.0, nmt: float = 1.0) -> list[dict[str, tuple[float, float]]]:
+    """For every sentence its translations with log p and the total."""
+    scorer, found = open_pair_scorer(model.split(",")), []
+    for source, made in zip(SOURCES, GRAPHS, strict=True):
+        strings = {" ".join(words): score for words, score in made.best_strings().items()}
+        scores = [one.log_prob for one in scorer.score([SentencePair(source, text) for text in strings])]
+        totals = zip(strings.items(), scores, strict=True)
+        found.append({text: (log_prob, graph * score + nmt * log_prob) for (text, score), log_prob in totals})
+    return found
+
+
+@pytest.mark.parametrize("model", ["model", "model,other"])
+@pytest.mark.parametrize(
+    ("options", "weights"),
+    [([], {}), (["--nmt-weight", "0.25"], {"nmt": 0.25}), (["--graph-weight", "0"], {"graph": 0.0})],
+)
+def test_all_translations_of_the_graphs_are_ranked(
+    folder: Path,
+    capsysbinary: pytest.CaptureFixture[bytes],
+    model: str,
+    options: list[str],
+    weights: dict[str, float],
+) -> None:
+    found = search(capsysbinary, "--beam", "3000", "--nbest", "3000", *options, model=model)
+    for sentence, wanted in enumerate(by_hand(model, **weights)):
+        entries = [entry for entry in found if entry.sentence == sentence]
+        assert {entry.text: entry.total for entry in entries} == {
+            text: pytest.approx(total, abs=1e-4) for text, (_, total) in wanted.items()
+        }
+        assert {entry.text: entry.features["NMT0"][0] for entry in entries} == {
+            text: pytest.approx(log_prob, abs=1e-5) for text, (log_prob, _) in wanted.items()
+        }
+        totals = [entry.total for entry in entries]
+        assert totals == sorted(totals, reverse=True)
+
+
+@pytest.mark.parametrize("window", ["1", "16"])
+def test_a_narrow_beam_is_widened_to_the_best(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes], window: str
+) -> None:
+    found = search(capsysbinary, "--beam", "1", "--exact", "3000", "--window", window)
+    for entry, wanted in zip(found, by_hand("model"), strict=True):
+        assert entry.total == pytest.approx(max(total for _, total in wanted.values()), abs=1e-4)
+
+
+def test_the_derivation_is_the_best_of_its_string(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    found = search(capsysbinary, "--nbest", "10")
+    assert main(["graph", "nbest", "graphs.gz", "--ini", "moses.ini", "--nbest", "3000"]) == 0
+    Path("nbest").write_bytes(capsysbinary.readouterr().out)
+    known = {(entry.sentence, entry.hypothesis): entry.features for entry in read_entries("nbest")}
+    for entry in found:
+        features = {name: values for name, values in entry.features.items() if name != "NMT0"}
+        assert features == known[entry.sentence, entry.hypothesis]
+
+
+def test_lists_are_merged_annotated_tuned_and_searched_with_the_weights(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["graph", "nbest", "graphs.gz", "--ini", "moses.ini", "--nbest", "20"]) == 0
+    Path("moses").write_bytes(capsysbinary.readouterr().out)
+    search(capsysbinary, "--nbest", "12")
+    assert main(["merge", "--list", "moses=moses", "--list", "graph=list", "--output", "merged"]) == 0
+    texts = {(entry.sentence, entry.hypothesis) for name in ("moses", "list") for entry in read_entries(name)}
+    assert {(entry.sentence, entry.hypothesis) for entry in read_entries("merged")} == texts
+    for name in ("moses", "list"):
+        scorer = ["--source", "source", "--nbest", name, "--feature", "nmt:model", "--jobs", "1", "--quiet"]
+        names = ["--output", f"{name}.rich"]
+        if name == "list":
+            scorer[scorer.index("nmt:model")] = "nmtnorm:model"
+        assert main(["add-features", *scorer, *names]) == 0
+    log_probs = {(one.sentence, one.hypothesis): one.features["NMT0"][0] for one in read_entries("moses.rich")}
+    searched = {(one.sentence, one.hypothesis): one.features["NMT0"][0] for one in read_entries("list.rich")}
+    both = log_probs.keys() & searched.keys()
+    assert both
+    for key in both:
+        assert searched[key] == pytest.approx(log_probs[key], abs=1e-5)
+    before = [(one.hypothesis, one.total) for one in read_entries("moses")]
+    assert [(one.hypothesis, one.total) for one in read_entries("moses.rich")] == before
+    tune = ["tune", "--nbest", "moses.rich", "--reference", "reference", "--runs", "1", "--output", "weights"]
+    assert main(tune) == 0
+    weights = Path("weights").read_text()
+    nmt = float(weights.split("NMT0=")[1].split()[0])
+    if nmt <= 0:
+        Path("weights").write_text(weights.replace(f"NMT0= {weights.split('NMT0=')[1].split()[0]}", "NMT0= 0.5"))
+    found = search(capsysbinary, "--weights", "weights", "--beam", "3000")
+    assert main(["rerank", "--nbest", "moses.rich", "--weights", "weights", "--output", "best"]) == 0
+    assert len(found) == len(Path("best").read_text().splitlines())
+
+
+def test_a_sentence_without_translation_is_a_gap(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    text = GRAPHS[0].extended() + "1 hyp=0 stack=0 forward=1 fscore=-1.5\n" + GRAPHS[3].extended()
+    Path("graphs.gz").write_bytes(gzip.compress(text.encode()))
+    assert [entry.sentence for entry in search(capsysbinary)] == [0, 3]
+
+
+@pytest.fixture(scope="module")
+def pieces(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_model(tmp_path_factory.mktemp("bpe"), KINDS["bpe"])
+
+
+def test_a_model_of_subwords_searches_among_the_words(
+    folder: Path, pieces: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    words = {"a": "Aktionsplan", "b": "&apos;s", "c": "Hunde", "d": "\u0416\u0416", " e": " gut"}
+    text = GRAPHS[0].extended()
+    lines = []
+    for line in text.splitlines():
+        before, bar, out = line.partition("|")
+        for short, word in words.items():
+            out = " ".join(word if part == short else part for part in out.removesuffix('"').split(" "))
+        lines.append(f'{before}{bar}{out}"\n' if bar else f"{line}\n")
+    Path("graphs.gz").write_bytes(gzip.compress("".join(lines).encode()))
+    Path("source").write_text("the plan &apos;s good .\n")
+    found = search(capsysbinary, "--beam", "3000", "--nbest", "3000", model=str(pieces))
+    assert len(found) == len(GRAPHS[0].best_strings())
+    files = ["--source", "source", "--nbest", "list", "--output", "rich"]
+    assert main(["add-features", *files, "--feature", f"nmtnorm:{pieces}", "--jobs", "1", "--quiet"]) == 0
+    for entry in read_entries("rich"):
+        length = len(entry.text.split(" ")) + 1 if entry.text else 1
+        assert entry.features["NMT0"][0] == pytest.approx(entry.features["NMTnorm0"][0] * length, abs=1e-4)
+
+
+def test_real_graphs(
+    shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    place = shared / "moses" / "en-fr"
+    ini, source = str(place / "moses.ini"), str(place / "graphs" / "source.en")
+    monkeypatch.chdir(tmp_path)
+    save("model", 3, sorted(set((place / "graphs" / "1best").read_text().split())))
+    assert main(["graph", "prune", str(place / "graphs" / "hypergraph"), "--ini", ini, "--gap", "0.1"]) == 0
+    Path("small").write_bytes(capsysbinary.readouterr().out)
+    files = ["small", "--ini", ini, "--source", source, "--model", "model"]
+    assert main(["graph", "search", *files, "--exact", "5000"]) == 0
+    Path("list").write_bytes(capsysbinary.readouterr().out)
+    assert main(["graph", "nbest", "small", "--ini", ini, "--nbest", "1000"]) == 0
+    Path("every").write_bytes(capsysbinary.readouterr().out)
+    scorer = open_pair_scorer(["model"])
+    sources = Path(source).read_text().splitlines()
+    every = list(read_entries("every"))
+    scores = scorer.score([SentencePair(sources[entry.sentence], entry.text) for entry in every])
+    for found in read_entries("list"):
+        own = [(entry, score) for entry, score in zip(every, scores, strict=True) if entry.sentence == found.sentence]
+        totals = {entry.text: (entry.total or 0.0) + score.log_prob for entry, score in own}
+        assert found.total == pytest.approx(totals[found.text], abs=1e-3)
+        assert len(own) == 1000 or found.total == pytest.approx(max(totals.values()), abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--nmt-weight", "0"], "--nmt-weight must be a number above 0"),
+        (["--nmt-weight", "nan"], "--nmt-weight must be a number above 0"),
+        (["--graph-weight", "-1"], "--graph-weight must be a number from 0 on"),
+        (["--nbest", "13"], "13 best translations need a beam of at least 13"),
+        (["--beam", "0"], "--beam must be at least 1"),
+        (["--beam", "10001"], "beam"),
+        (["--exact", "-1"], "follows at most 10,000 hypotheses"),
+        (["--window", "0"], "--window must be at least 1"),
+        (["--model", "absent"], "'absent' is not a model folder"),
+        (["--model", "grpc:localhost:1"], "a server does not search in graphs"),
+        (["--model", "backwards"], "backwards writes right-to-left"),
+        (["--source", "short"], "has a graph of sentence 2 but short has only 2 lines"),
+        (["--source", "blank"], "sentence 1, but that line of blank has no words"),
+        (["--source", "missing"], "missing: "),
+        (["--weights", "weights"], "weights: NMT0 must be a number above 0"),
+    ],
+)
+def test_bad_input_is_one_line(
+    folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save("backwards", 1, target_order=TargetOrder.RIGHT_TO_LEFT)
+    Path("short").write_text("a\nb\n")
+    Path("blank").write_text("a\n \nb\nc\n")
+    Path("weights").write_text("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1 1\nNMT0= -0.5\n")
+    files = ["graphs.gz", "--ini", "moses.ini", "--source", "source", "--model", "model"]
+    assert main(["graph", "search", *files, *options]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.splitlines()) == 1
+    assert problem in said.err
