@@ -34,16 +34,12 @@ class Reranker:
         self._path = path
         self._weights_path = weights_path
         self._lenient = lenient
-        self._rows: dict[tuple[str, ...], tuple[float, ...]] = {}
+        self._rows: dict[tuple[tuple[str, ...], tuple[int, ...]], tuple[float, ...]] = {}
         self._dense: frozenset[str] | None = None
 
     def total(self, entry: NbestEntry) -> float:
         """The dot product of weights and features."""
-        values = list(chain.from_iterable(entry.features.values()))
-        row = self._row(entry)
-        if len(row) != len(values):
-            self._refuse_arity(entry)
-        return fsum(map(mul, row, values))
+        return fsum(map(mul, self._row(entry), chain.from_iterable(entry.features.values())))
 
     def best(self, group: NbestList) -> NbestEntry:
         """The entry with the highest total; of equals the earliest."""
@@ -55,16 +51,21 @@ class Reranker:
         return sorted(scored, key=lambda pair: -pair[0])
 
     def _row(self, entry: NbestEntry) -> tuple[float, ...]:
-        names = tuple(entry.features)
-        row = self._rows.get(names)
+        """The weights of the entry's values."""
+        layout = tuple(entry.features), tuple(map(len, entry.features.values()))
+        row = self._rows.get(layout)
         if row is None:
             if not self._lenient:
                 self._check_dense(entry)
+            self._check_arity(entry)
             if len(self._rows) >= _MOST_ROWS:
                 self._rows.clear()
-            absent = {name: (0.0,) * len(entry.features[name]) for name in names if name not in self._weights}
-            row = tuple(chain.from_iterable(absent.get(name) or self._weights[name] for name in names))
-            self._rows[names] = row
+            row = tuple(
+                chain.from_iterable(
+                    self._weights.get(name) or (0.0,) * size for name, size in zip(*layout, strict=True)
+                )
+            )
+            self._rows[layout] = row
         return row
 
     def _check_dense(self, entry: NbestEntry) -> None:
@@ -96,13 +97,12 @@ class Reranker:
                 " or use --lenient)"
             )
 
-    def _refuse_arity(self, entry: NbestEntry) -> None:
+    def _check_arity(self, entry: NbestEntry) -> None:
         for name, values in entry.features.items():
             weights = self._weights.get(name, values)
             if len(weights) != len(values):
                 problem = f"feature {name} has {len(values)} values but {len(weights)} weights in {self._weights_path}"
                 raise FormatError(self._path, problem, line=entry.line)
-        raise FormatError(self._path, "features have other numbers of values than in earlier lines", line=entry.line)
 
 
 class Choice(NamedTuple):

@@ -223,17 +223,17 @@ class _Layout:
         self._arity: dict[str, int] = {}
         self._dense: frozenset[str] | None = None
         self._regular: tuple[str, ...] = ()
+        self._regular_arities: list[int] = []
         self._regular_columns: list[int] = []
 
     def add(self, sentence: int, entry: NbestEntry) -> None:
         features = entry.features
-        names = tuple(features)
-        values = list(itertools.chain.from_iterable(features.values()))
-        if names != self._regular or len(values) != len(self._regular_columns):
+        names, arities = tuple(features), list(map(len, features.values()))
+        if names != self._regular or arities != self._regular_arities:
             self._check(entry)
-            self._regular = names
+            self._regular, self._regular_arities = names, arities
             self._regular_columns = [self._starts[name] + place for name in names for place in range(self._arity[name])]
-        self._builder.add_row(sentence, self._regular_columns, values)
+        self._builder.add_row(sentence, self._regular_columns, itertools.chain.from_iterable(features.values()))
 
     def _check(self, entry: NbestEntry) -> None:
         if self._dense is None:

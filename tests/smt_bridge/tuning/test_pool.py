@@ -49,6 +49,11 @@ def test_row_of_another_shape_names_its_line(second: bytes, said: str) -> None:
         pool_of(b"0 ||| a ||| A= 1 B= 2", b"0 ||| a ||| " + second)
 
 
+def test_a_value_under_the_wrong_name_is_noticed() -> None:
+    with pytest.raises(FormatError, match="list:2: feature A has 2 values here and 1 in earlier lines"):
+        pool_of(b"0 ||| a ||| A= 1 B= 2 3", b"0 ||| a ||| A= 1 2 B= 3")
+
+
 def test_column_equal_within_lists_does_not_vary() -> None:
     pool = pool_of(b"0 ||| a ||| A= 1 B= 2", b"0 ||| a ||| A= 1 B= 3", b"1 ||| a ||| A= 5 B= 3")
     assert pool.varying().tolist() == [False, True]
