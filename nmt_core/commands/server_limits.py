@@ -41,6 +41,13 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
     for name, meaning in _SECONDS.items():
         text = f"seconds {meaning} (default: {_default(name):g})"
         group.add_argument(f"--{name}-timeout", type=float, metavar="S", help=text)
+    group.add_argument(
+        "--model-limit",
+        action="append",
+        default=[],
+        metavar="NAME=LIMITS",
+        help="of that model, such as requests:20,tokens:100000,seconds:60: under way at once, and the time of one",
+    )
     group.add_argument("--queue-tokens", **whole, default=2_000_000, help="what may wait (default: 2000000)")
     group.add_argument("--client-tokens", **whole, help="what may wait of one client (default: a quarter of that)")
     group.add_argument(

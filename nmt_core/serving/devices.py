@@ -13,6 +13,7 @@ from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import may_use
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.models import Key, ServedModel
+from nmt_core.serving.quota import ModelLimits, Quota, Quotas
 from nmt_core.serving.refusal import Refusal, draining, not_allowed, unavailable
 
 if TYPE_CHECKING:
@@ -23,21 +24,32 @@ Load = Callable[[str], Mapping[str, ServedModel]]
 
 
 class Place(NamedTuple):
-    """A model, and the device that will do the work."""
+    """A model, the device that will do the work, and what may be under way of the model."""
 
     name: str
     model: ServedModel
     engine: Engine[Key]
+    quota: Quota
 
 
 class Devices:
     """The devices of these names. One whose turn lasts ``stuck_seconds`` gets no work while there is another.
 
-    ``queue`` are the bounds of the engines. While ``draining`` no model is found any more.
+    ``model_limits`` are bounds of some models, ``queue`` those of the engines. While ``draining`` no model is found
+    any more.
     """
 
-    def __init__(self, names: Sequence[str], *, stuck_seconds: float, metrics: Metrics | None, **queue: Any) -> None:
+    def __init__(
+        self,
+        names: Sequence[str],
+        *,
+        stuck_seconds: float,
+        metrics: Metrics | None,
+        model_limits: Mapping[str, ModelLimits],
+        **queue: Any,
+    ) -> None:
         self._stuck_seconds, self._metrics = stuck_seconds, metrics
+        self._quotas = Quotas(model_limits)
         self.models: dict[str, dict[str, ServedModel]] = {}
         self.engines = {
             name: Engine[Key](lambda key: key.model.work(key), device=name, observer=metrics, **queue) for name in names
@@ -99,7 +111,7 @@ class Devices:
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         device = min(self._working() or self.engines, key=self._load_of)
-        return Place(name, self.models[device][name], self.engines[device])
+        return Place(name, self.models[device][name], self.engines[device], self._quotas.of(name))
 
     async def close(self, timeout: float) -> None:
         """Finish what was accepted, in that time."""

@@ -49,10 +49,11 @@ async def do(place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]
     short = [index for index in wanted if most is None or tokens[index] <= most]
     parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
     submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-    parts_found = await _all(
-        submit([items[index] for index in chosen], tokens=[tokens[index] for index in chosen], lane=lane)
-        for lane, chosen in parts
-    )
+    async with place.quota.one(sum(tokens[index] for index in wanted)):
+        parts_found = await _all(
+            submit([items[index] for index in chosen], tokens=[tokens[index] for index in chosen], lane=lane)
+            for lane, chosen in parts
+        )
     for (_, chosen), part in zip(parts, parts_found, strict=True):
         for index, answer in zip(chosen, part, strict=True):
             found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer

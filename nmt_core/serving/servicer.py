@@ -7,7 +7,7 @@ concerns one item is a ``Refusal`` in its place among the answers and becomes it
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.serving import convert
@@ -15,6 +15,7 @@ from nmt_core.serving.backend import Backend
 from nmt_core.serving.devices import Devices, Load
 from nmt_core.serving.encode import encode
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.quota import ModelLimits
 from nmt_core.serving.refusal import draining
 from nmt_core.serving.score import rerank, score
 from nmt_core.serving.shares import Memory
@@ -34,7 +35,7 @@ Method = Callable[[Any, float | None, Backend], Awaitable[bytes]]
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     """Answers the methods of the service, UNAVAILABLE before ``load`` is done.
 
-    ``queue`` are the bounds of the engines of the ``devices``.
+    ``model_limits`` are the bounds of some models, ``queue`` those of the engines of the ``devices``.
     """
 
     def __init__(
@@ -43,11 +44,13 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         devices: Sequence[str] = ("cpu",),
         limits: Limits | None = None,
         metrics: Metrics | None = None,
+        model_limits: Mapping[str, ModelLimits] | None = None,
         **queue: Any,
     ) -> None:
         self.limits = limits or Limits()
         self.memory = Memory(self.limits.memory_bytes)
-        self.devices = Devices(devices, stuck_seconds=self.limits.stuck_seconds, metrics=metrics, **queue)
+        bounds = {"stuck_seconds": self.limits.stuck_seconds, "model_limits": model_limits or {}, **queue}
+        self.devices = Devices(devices, metrics=metrics, **bounds)
         self._texts = TextProcessing(self.limits)
         self._backend = Backend(self.devices, self._texts, self.limits, metrics)
         self._streams: set[Stream] = set()

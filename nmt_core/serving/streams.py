@@ -17,7 +17,7 @@ from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unava
 from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
-_LATER = ("QUEUE_FULL", "MEMORY_FULL")
+_LATER = ("QUEUE_FULL", "MEMORY_FULL", "MODEL_BUSY")
 _log = logging.getLogger(__name__)
 
 

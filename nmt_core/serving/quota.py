@@ -1,0 +1,75 @@
+"""What of one model may be under way at once, and how long: one that is much asked for leaves room for the others."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+
+from google.rpc import code_pb2
+
+from nmt_core.serving.refusal import Refusal, busy
+
+
+@dataclass(frozen=True)
+class ModelLimits:
+    """Bounds of one model (None: the server's are enough).
+
+    ``requests`` and ``tokens`` bound those of all clients that wait or are being done, ``seconds`` the time of one.
+    """
+
+    requests: int | None = None
+    tokens: int | None = None
+    seconds: float | None = None
+
+
+class Quota:
+    """What is under way of a model, on all devices."""
+
+    def __init__(self, model: str, limits: ModelLimits) -> None:
+        self._model, self._limits = model, limits
+        self.requests = self.tokens = 0
+
+    @contextlib.asynccontextmanager
+    async def one(self, tokens: int) -> AsyncIterator[None]:
+        """One more request of so many tokens while the block runs. Raises Refusal: MODEL_BUSY, MODEL_TIMEOUT."""
+        self._check(tokens)
+        self.requests += 1
+        self.tokens += tokens
+        try:
+            async with asyncio.timeout(self._limits.seconds) as limit:
+                yield
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            problem = f"requests of the model {self._model!r} have {self._limits.seconds:g} s; ask for less at once"
+            raise Refusal(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="MODEL_TIMEOUT") from None
+        finally:
+            self.requests -= 1
+            self.tokens -= tokens
+
+    def _check(self, tokens: int) -> None:
+        """Raises Refusal where too much is under way. One alone may have any size: nothing is refused for ever."""
+        limits = self._limits
+        if limits.requests is not None and self.requests >= limits.requests:
+            raise self._busy(f"{self.requests} requests of the model {self._model!r} are under way already")
+        if limits.tokens is not None and self.requests and self.tokens + tokens > limits.tokens:
+            raise self._busy(f"{self.tokens} tokens of the model {self._model!r} are under way already")
+
+    def _busy(self, problem: str) -> Refusal:
+        return busy(f"{problem}; try again later", reason="MODEL_BUSY", retry_after=1.0)
+
+
+class Quotas:
+    """The quota of every model that is served; of a model without limits an open one."""
+
+    def __init__(self, limits: Mapping[str, ModelLimits]) -> None:
+        self._limits = limits
+        self._quotas: dict[str, Quota] = {}
+
+    def of(self, model: str) -> Quota:
+        """The quota of a model."""
+        if model not in self._quotas:
+            self._quotas[model] = Quota(model, self._limits.get(model, ModelLimits()))
+        return self._quotas[model]
