@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from nmt_core.interfaces import SentencePair
+from smt_bridge.fields import split_tokens
 from smt_bridge.formats.nbest_entry import NbestEntry
 
 MARK = re.compile(rb"(?:^|(?<=[ \t]))\|([0-9]{1,9})-([0-9]{1,9})(?:,[^|]*)?\|(?=[ \t]|$)")
@@ -26,7 +27,7 @@ def phrase_pairs(source: str, entry: NbestEntry) -> list[SentencePair]:
     pairs, begin, end_of_mark = [], 0, 0
     marked = b"" if entry.json else entry.fields[1]
     for mark in MARK.finditer(marked):
-        size = len(marked[end_of_mark : mark.start()].split())
+        size = len(split_tokens(marked[end_of_mark : mark.start()]))
         first, last = int(mark[1]), int(mark[2])
         if not first <= last < len(read):
             raise ValueError(

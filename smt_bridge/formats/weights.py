@@ -160,7 +160,7 @@ def _parsed(line: str, path: str, number: int) -> tuple[str, tuple[float, ...]]:
 def _overwritten(line: str, values: Mapping[str, Sequence[float]], path: str, number: int) -> _Values:
     """``Name= w x`` several times in a line; ``x`` keeps the weight that is there."""
     found: dict[str, list[str]] = {}
-    for token in line.replace("\t", " ").split():
+    for token in _tokens(line):
         if token.endswith("="):
             found[token[:-1]] = []
         elif found:
@@ -228,7 +228,7 @@ _NAMELESS = (
 
 def _with_label(line: str) -> str:
     """``name value`` as ``name= value`` (names of sparse features may hold ``#``); nothing for other lines."""
-    tokens = line.replace("\t", " ").split()
+    tokens = _tokens(line)
     if len(tokens) == 2 and not tokens[0].endswith("=") and not _NUMBER.fullmatch(tokens[0]):
         return f"{tokens[0]}= {tokens[1]}"
     return ""
@@ -239,13 +239,18 @@ def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:
 
     Raises ValueError, whose text says what is wrong, for any other line.
     """
-    label, *numbers = [token for token in line.replace("\t", " ").split(" ") if token]
+    label, *numbers = _tokens(line)
     if not label.endswith("=") or len(label) == 1 or not numbers:
         raise ValueError(f"expected `Name= 0.1 0.2` (blank after the =, none before it) but found {line[:60]!r}")
     for number in numbers:
         if not _NUMBER.fullmatch(number) or abs(float(number)) > LARGEST:
             raise ValueError(f"a weight of {label[:-1]} must be a plain number up to 3.4e38 but is {number[:30]!r}")
     return label[:-1], tuple(float(number) for number in numbers)
+
+
+def _tokens(line: str) -> list[str]:
+    """What stands between spaces and tabs; other blanks, such as U+00A0, can be part of a word and of a name."""
+    return [token for token in line.replace("\t", " ").split(" ") if token]
 
 
 def check_weights(weights: Mapping[str, Sequence[float]]) -> None:

@@ -18,6 +18,7 @@ from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.work import StepDecoder
+from nmt_core.text.vocabulary import split_words
 from smt_bridge.decoder.chooser import MOSES, Choice, Chooser, lists_of
 from smt_bridge.decoder.markup import without_markup
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
@@ -136,7 +137,7 @@ class HybridSearch:
         scores = self._parts.scorer.score(pairs, per_word=True)
         for (total, entry), score in zip(ordered, scores, strict=True):
             words = tuple(entry.text.split(" ")) if entry.text else ()
-            source, numbers = tuple(sentence.text.split()), tuple(score.word_log_probs or ())
+            source, numbers = tuple(split_words(sentence.text)), tuple(score.word_log_probs or ())
             systems = self._parts.chooser.systems(entry)
             yield Translation(
                 entry.text, words, score.log_prob, total, numbers, source, systems=systems, degraded=degraded

@@ -159,7 +159,7 @@ def _counts_by_id(path: str) -> dict[int, _Found]:
 def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
     lines = enumerate(read_lines(path), start=1)
     for number, line in lines:
-        header = line.decode("utf-8", "surrogateescape").split()
+        header = [token.decode("utf-8", "surrogateescape") for token in line.split()]
         if len(header) < 4 or header[0] != f"{kind}_TXT_BEGIN_0" or not all(map(_is_count, header[1:4])):
             raise FormatError(path, f"expected '{kind}_TXT_BEGIN_0 id rows width ...' (text, not binary)", line=number)
         count, names = int(header[2]), tuple(header[4:])

@@ -52,7 +52,7 @@ def _pairs(path: str) -> Iterator[tuple[int, str, float]]:
     """The line, the name (``F0`` where the numbers stand in a row) and the weight."""
     row = 0
     for line, raw in enumerate(read_lines(path), start=1):
-        tokens = raw.decode("utf-8", "surrogateescape").split()
+        tokens = [token.decode("utf-8", "surrogateescape") for token in raw.split()]
         numbers = [_number(token) for token in tokens]
         if len(tokens) == 2 and numbers[0] is None and numbers[1] is not None:
             yield line, tokens[0], numbers[1]

@@ -36,6 +36,7 @@ def test_the_pairs_are_those_of_the_marks() -> None:
     assert phrase_pairs(SOURCE, entry(LINE.replace(b"|0-1|", b"|0-1,wa=0-0 1-1,total=-1.5|"))) == PAIRS
     assert phrase_pairs("a", entry(b"0 ||| |0-0| ||| LM0= -1 ||| -2")) == [("a", "")]
     assert phrase_pairs("", entry(b"0 |||  ||| LM0= -1 ||| -2")) == []
+    assert phrase_pairs("a b", entry(b"0 ||| x\x0cy |0-0| z |1-1| ||| LM0= -1")) == [("a", "x\x0cy"), ("b", "z")]
 
 
 def test_factors_are_those_of_the_words() -> None:

@@ -118,6 +118,8 @@ def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
     assert dict(read_weights(str(tmp_path / "dense"))) == {"LM0": (0.5,), "TM0": (0.25, -0.125), "WP0": (1.0,)}
     (tmp_path / "sparse").write_text("wt_a~b 0.5\nwt_c~d\t-1e-3\n")
     assert dict(read_weights(str(tmp_path / "sparse"))) == {"wt_a~b": (0.5,), "wt_c~d": (-0.001,)}
+    (tmp_path / "blanks").write_text("wt_10\u00a0000~# 0.5\nwt_a~\u3000 1\n")  # blanks that are part of a word
+    assert dict(read_weights(str(tmp_path / "blanks"))) == {"wt_10\u00a0000~#": (0.5,), "wt_a~\u3000": (1.0,)}
     (tmp_path / "apart").write_text("TM0= 0.25\nLM0= 0.5\nTM0= -0.125\n")
     with pytest.raises(FormatError, match="given twice"):
         read_weights(str(tmp_path / "apart"))

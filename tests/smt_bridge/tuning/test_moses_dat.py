@@ -103,7 +103,7 @@ def test_arbitrary_bytes_give_a_pool_or_one_line(
 
 def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
     pool = read(tmp_path)
-    (tmp_path / "kbmira").write_text("F0 0.5\nF1 -2e-1\nwt_c 3\nwt_gone 4\n")
+    (tmp_path / "kbmira").write_text("F0 0.5\nF1 -2e-1\nwt_c 3\nwt_gone\u00a0far 4\n")
     assert read_tuner_weights(str(tmp_path / "kbmira"), pool).tolist() == [0.5, -0.2, 0, 0, 3]
     (tmp_path / "mert").write_text("0.25 -0.75 \n")
     assert read_tuner_weights(str(tmp_path / "mert"), pool).tolist() == [0.25, -0.75, 0, 0, 0]
