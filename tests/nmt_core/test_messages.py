@@ -37,9 +37,9 @@ def test_names_of_files_and_wrong_options_are_shown(capfd: pytest.CaptureFixture
     assert smt_bridge(["rerank", "--nbest", "a\x1b[2J", "--weights", "w\x1b[2J"]) == 2
     with pytest.raises(SystemExit):
         nmt_core(["vocab", "--size", "\x1b[31m", "corpus"])
-    told = capfd.readouterr().err
-    assert "\x1b" not in told
-    assert told.count("\\x1b[31m") == 2
+    message = capfd.readouterr().err
+    assert "\x1b" not in message
+    assert message.count("\\x1b[31m") == 2
 
 
 def test_words_of_a_list_are_shown(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -77,8 +77,8 @@ def test_bad_input_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(monkeypatch, "--data", tmp_path / "nowhere", "--out", tmp_path / "out", "base") == 2
-    told = capsys.readouterr().err
-    assert told == f"luong: {tmp_path}/nowhere/train.tok.en.gz is missing; give the folder of the corpus as --data\n"
+    message = capsys.readouterr().err
+    assert message == f"luong: {tmp_path}/nowhere/train.tok.en.gz is missing; give the folder of the corpus as --data\n"
     with pytest.raises(SystemExit, match="2"):
         run(monkeypatch, "--data", tmp_path, "nothing")
     assert "there is no row 'nothing'; rows: base, reverse" in capsys.readouterr().err

@@ -58,10 +58,10 @@ def test_files(files: Path, scheme: str, source: str, target: str, capsys: pytes
     words = Vocabulary.load(str(files / "new.target.vocab")).words
     assert words[-2:] == ("the", "de")
     assert len(words) == 4 + (16 if scheme != "copyable" else 21)
-    told = capsys.readouterr()
-    assert told.out == ""
+    output = capsys.readouterr()
+    assert output.out == ""
     placed = 3 if scheme == "copyable" else 4
-    assert f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word" in told.err
+    assert f"3 pairs, 7 target words; {placed} of 4 unknown target words with a source word" in output.err
 
 
 def test_the_folder_of_the_output_is_made(files: Path) -> None:
@@ -106,9 +106,9 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
 def test_input_that_does_not_fit(files: Path, name: str, content: str, message: str, capsys) -> None:
     (files / name).write_text(content)
     assert annotate(files) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert message in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
     assert not list(files.glob("out*"))
 
 

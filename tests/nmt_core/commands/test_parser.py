@@ -13,7 +13,7 @@ from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main as smt_bridge
 
 
-def told(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
+def message_of(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
     """The one line that a wrong command line ends with."""
     with pytest.raises(SystemExit) as ended:
         nmt_core(arguments.split())
@@ -38,11 +38,11 @@ def told(capfd: pytest.CaptureFixture[str], arguments: str) -> str:
 def test_what_is_mistyped_is_told_with_what_was_meant(
     capfd: pytest.CaptureFixture[str], arguments: str, meant: str
 ) -> None:
-    assert meant in told(capfd, arguments)
+    assert meant in message_of(capfd, arguments)
 
 
 def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -> None:
-    line = told(capfd, "train --frobnicate en-fr.yaml")
+    line = message_of(capfd, "train --frobnicate en-fr.yaml")
     assert "there is no option --frobnicate" in line
     assert "did you mean" not in line
 
@@ -58,7 +58,7 @@ def test_what_is_like_nothing_is_told_alone(capfd: pytest.CaptureFixture[str]) -
     ],
 )
 def test_a_wrong_command_line_is_one_line(capfd: pytest.CaptureFixture[str], arguments: str, problem: str) -> None:
-    line = told(capfd, arguments)
+    line = message_of(capfd, arguments)
     assert problem in line
     assert f"'nmt-core {arguments.split()[0]} --help'" in line
 

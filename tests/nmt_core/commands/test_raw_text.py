@@ -212,9 +212,9 @@ def test_text_that_was_prepared_otherwise_is_noticed_once(
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     given = ["--max-length-ratio", "1", "--beam", "1"] if command == "decode" else [str(tmp_path / "text")] * 2
     pipe([command, "--model", str(model), "--quiet", *given], lines, monkeypatch)
-    told = capsys.readouterr().err
-    assert told.count("unknown to the model") == 1
-    assert "Raw text needs --raw" in told
+    message = capsys.readouterr().err
+    assert message.count("unknown to the model") == 1
+    assert "Raw text needs --raw" in message
     pipe([command, "--model", str(model), "--quiet", "--raw", *given], lines[:1] * 3, monkeypatch)
     assert "--raw" not in capsys.readouterr().err
 

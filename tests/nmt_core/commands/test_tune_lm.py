@@ -85,8 +85,8 @@ def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsy
     command = ["tune-lm", "--model", str(folder / "search"), "--device", "cpu", "--lm", lm, "--weights", "0:2:0.25"]
     places = ["--source", str(folder / "source"), "--reference", str(folder / "reference")]
     assert main([*command, *places, "--output", str(folder / "tuned.json")]) == 0
-    told = capsys.readouterr()
-    rows = [tuple(map(float, line.split("\t"))) for line in told.out.split("\n")[:-1]]
+    output = capsys.readouterr()
+    rows = [tuple(map(float, line.split("\t"))) for line in output.out.split("\n")[:-1]]
     references = (folder / "reference").read_text().split("\n")[:-1]
     bleus = {}
     for weight in (0, 0.25, 0.5, 0.75, 1, 1.25, 1.5, 1.75, 2):
@@ -96,7 +96,7 @@ def test_tune_lm_finds_what_decoding_with_every_weight_finds(folder: Path, capsy
     assert len(set(bleus.values())) > 1
     best = max(bleus, key=lambda weight: bleus[weight])
     assert rows[-1] == (best, pytest.approx(bleus[best], abs=0.006))
-    assert f"--lm {lm} --lm-weight {best:g}" in told.err
+    assert f"--lm {lm} --lm-weight {best:g}" in output.err
     written = json.loads((folder / "tuned.json").read_text())
     assert written["best"] == {"weight": best, "bleu": pytest.approx(bleus[best])}
     assert len(written["trials"]) == 9

@@ -48,8 +48,8 @@ def decode(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
             (tmp_path / "lex").write_text(lexicon)
             arguments += ["--lexicon", str(tmp_path / "lex")]
         code = main(["decode", *arguments, "--max-length-ratio", "1", "--quiet", *options])
-        told = capsys.readouterr()
-        return told.out.split("\n")[:-1], told.err.split("\n")[:-1], code
+        output = capsys.readouterr()
+        return output.out.split("\n")[:-1], output.err.split("\n")[:-1], code
 
     return run
 
@@ -63,7 +63,7 @@ def test_decode_writes_what_the_rule_says(decode) -> None:
         ({"lexicon": F2E}, "Zorba", True),
     ):
         rule = "copy" if copied is None else "lexicon-lowercase" if copied else "lexicon"
-        found, told, code = decode("--replace-unk", rule, **options)
+        found, messages, code = decode("--replace-unk", rule, **options)
         assert code == 0
         assert [len(line.split()) for line in found] == [len(line.split()) for line in plain]
         assert (set(found[0].split()), found[1], set(found[2].split())) == ({word}, "", {"1914"})
@@ -71,7 +71,7 @@ def test_decode_writes_what_the_rule_says(decode) -> None:
         translated = names if word == "bande" else 0
         total = names + years
         remark = f"{total} unknown words replaced: {total - translated} copied, {translated} from the lexicon"
-        assert told == [f"nmt-core decode: {remark}"]
+        assert messages == [f"nmt-core decode: {remark}"]
 
 
 def test_lists_have_an_entry_per_hypothesis_and_the_scores_they_had(decode) -> None:
@@ -121,11 +121,11 @@ def test_bars_that_are_copied_do_not_cut_the_line(decode) -> None:
     ],
 )
 def test_decode_says_what_does_not_fit(decode, options: list[str], lexicon: str, model: str, message: str) -> None:
-    found, told, code = decode(*options, lexicon=lexicon, model=model)
+    found, messages, code = decode(*options, lexicon=lexicon, model=model)
     assert code == 2
     assert found == []
-    assert len(told) == 1
-    assert message in told[0]
+    assert len(messages) == 1
+    assert message in messages[0]
 
 
 class TestLexicon:

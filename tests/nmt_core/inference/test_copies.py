@@ -227,9 +227,9 @@ def test_what_does_not_go_is_one_line(folders, tmp_path: Path, capsys, arguments
     if command == "decode":
         rest += ["--input", str(tmp_path / "s")]
     assert main([command, "--model", folders[0], "--device", "cpu", "--quiet", *rest]) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert message in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
 
 
 def test_a_folder_carries_its_lexicon_and_says_its_version(folders: tuple[str, str]) -> None:

@@ -124,8 +124,8 @@ def test_every_option_reason_and_metric_is_in_the_documentation() -> None:
     parser = argparse.ArgumentParser(add_help=False)
     serve.add_arguments(parser)
     options = [action.option_strings[0] for action in parser._actions]
-    told = [option for option in options if option not in text and not option.startswith("--tls-")]
-    assert not told
+    missing = [option for option in options if option not in text and not option.startswith("--tls-")]
+    assert not missing
     sources = "".join(path.read_text() for path in (ROOT / "nmt_core" / "serving").glob("*.py"))
     for reason in re.findall(r'reason="([A-Z_]+)"', sources):
         assert reason in text, reason

@@ -110,8 +110,8 @@ def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
         assert main(["score", "--model", folder, *common, path["source"], path["target"]]) == 0
         files = ["--source", path["source"], "--nbest", path["nbest"], "--output", path["rich"]]
         assert bridge(["add-features", *files, "--scorer", folder, *common, "--jobs", "1"]) == 0
-        told = capsys.readouterr().err
-        assert told.count("unknown to the model") == 3 * warnings, told
+        message = capsys.readouterr().err
+        assert message.count("unknown to the model") == 3 * warnings, message
         search = open_served_model([folder], DecodingConfig(beam=1), device="cpu", dtype="float32").decoder(False)
         search.admit([(number, SearchItem(source, DecodingConfig(beam=1))) for number in range(350)])
         assert caplog.text.count("unknown to the model") == warnings

@@ -87,9 +87,9 @@ def test_what_a_run_cannot_do_is_one_line(runs, settings, options: list[str], me
     write(runs, "run", settings, max_updates=2)
     capsys.readouterr()
     assert runs.go_on("run", *(option.format(words=runs.file("words")) for option in options)) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert message in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
 
 
 def test_posall_wants_the_alignment_of_its_development_set(runs, settings, capsys) -> None:

@@ -119,14 +119,14 @@ def test_attention_learns_the_alignment(runs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("0-0 9-0", ":2: point 9-0, but the sentences have"),
         ("0-0 x", ":2: alignment point 'x': expected SOURCE-TARGET"),
     ],
 )
 def test_an_alignment_of_another_corpus_is_refused_with_its_line(
-    runs, capsys: pytest.CaptureFixture[str], line: str, told: str
+    runs, capsys: pytest.CaptureFixture[str], line: str, message: str
 ) -> None:
     path = Path(runs.file("train.align"))
     first, _, rest = path.read_text().split("\n", 2)
@@ -134,7 +134,7 @@ def test_an_alignment_of_another_corpus_is_refused_with_its_line(
     runs.write("run", data={"alignment": str(path)}, guided_alignment={})
     assert runs.go_on("run") == 2
     error = capsys.readouterr().err
-    assert f"{path}{told}" in error
+    assert f"{path}{message}" in error
     assert len(error.splitlines()) == 1
 
 
@@ -147,7 +147,7 @@ def test_an_alignment_of_another_length_is_refused(runs, capsys: pytest.CaptureF
 
 
 @pytest.mark.parametrize(
-    ("settings", "options", "told"),
+    ("settings", "options", "message"),
     [
         ({"guided_alignment": {}}, [], "run.yaml: data.alignment and training.guided_alignment go together"),
         ({"data": {"alignment": "x"}}, [], "data.alignment and training.guided_alignment go together"),
@@ -165,7 +165,7 @@ def test_an_alignment_of_another_length_is_refused(runs, capsys: pytest.CaptureF
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(
-    runs, capsys: pytest.CaptureFixture[str], settings: dict, options: list[str], told: str
+    runs, capsys: pytest.CaptureFixture[str], settings: dict, options: list[str], message: str
 ) -> None:
     if "data" in settings:
         settings = {
@@ -175,7 +175,7 @@ def test_what_does_not_go_with_it_is_one_line(
     runs.write("run", **settings)
     assert runs.go_on("run", *options) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 

@@ -56,11 +56,11 @@ def write_config(corpus: Path, folder: str, *, model: dict[str, Any] | None = No
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFixture[str], cell: str) -> None:
     assert main(["train-lm", write_config(corpus, "lm"), "--device", "cpu", "--set", f"model.cell={cell}"]) == 0
-    told = capsys.readouterr().err
-    nats, perplexity = re.findall(r"dev: ([\d.]+) nats/word, perplexity ([\d.]+)", told)[-1]
+    message = capsys.readouterr().err
+    nats, perplexity = re.findall(r"dev: ([\d.]+) nats/word, perplexity ([\d.]+)", message)[-1]
     assert float(perplexity) == pytest.approx(math.exp(float(nats)), rel=2e-3)
     assert float(nats) < 0.9  # (ln 8 + ln 4) / 5.5 words and ends is 0.63; a guess among ten words 2.3
-    assert "BLEU" not in told
+    assert "BLEU" not in message
     loaded = load_model(str(corpus / "lm"))
     assert loaded.config.model.type == "rnnlm"
     assert loaded.config.model.cell == cell
@@ -97,12 +97,12 @@ def test_a_continuous_space_model_learns_a_chain_of_words(corpus: Path, capsys: 
     options += ["--set", "training.warmup=100", "--set", "training.window=1"]  # lengths say where sentences end
     config = write_config(corpus, "chain", model=CSLM | {"dropout": 0.0, "order": 3}, max_length=None)
     assert main(["train-lm", config, *options]) == 0
-    told = [float(found) for found in re.findall(r"perplexity ([\d.]+)", capsys.readouterr().err)]
-    assert min(told) == pytest.approx(truth, rel=0.02)
+    reported = [float(found) for found in re.findall(r"perplexity ([\d.]+)", capsys.readouterr().err)]
+    assert min(reported) == pytest.approx(truth, rel=0.02)
     lines = (corpus / "dev").read_text().splitlines()
     scores = open_pair_scorer([str(corpus / "chain")]).score([SentencePair("", line) for line in lines])
     words = sum(len(line.split()) + 1 for line in lines)
-    assert math.exp(-sum(score.log_prob for score in scores) / words) == pytest.approx(min(told), rel=1e-3)
+    assert math.exp(-sum(score.log_prob for score in scores) / words) == pytest.approx(min(reported), rel=1e-3)
 
 
 @pytest.mark.parametrize("model", [{}, CSLM, CSLM | {"initialisation": "uniform"}])
@@ -125,8 +125,8 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
     (corpus / "dirty").write_bytes(b"\x7fELF\x00\n" + clean + b"\xff\n")
     options = [*RUN, "--set", "training.max_updates=5"]
     assert main(["train-lm", write_config(corpus, "junk", text=str(corpus / "dirty")), *options]) == 0
-    told = capsys.readouterr().err
-    assert f"{corpus / 'dirty'}:1: 2 lines are no UTF-8 text and left out" in told
+    message = capsys.readouterr().err
+    assert f"{corpus / 'dirty'}:1: 2 lines are no UTF-8 text and left out" in message
     assert main(["train-lm", write_config(corpus, "pure"), *options]) == 0
     first, second = (load_tensors(str(corpus / name / "model.safetensors")) for name in ("junk", "pure"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())

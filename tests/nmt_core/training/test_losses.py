@@ -92,8 +92,8 @@ def test_a_goal_of_a_models_own_is_trained_and_reported(
     monkeypatch.setattr(report.Reporter.__init__, "__kwdefaults__", {"interval": 0.0, "quiet": False})
     runs.write("run", max_updates=8, label_smoothing=0.0)
     assert main(["train", runs.file("run.yaml"), "--device", "cpu"]) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("update ") and "norm" in line]
-    assert len(told) == 8
-    assert all(" nats/word  " in line and " restlessness  " in line for line in told)
-    assert math.isfinite(float(told[-1].split(" restlessness")[0].split()[-1]))
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("update ") and "norm" in line]
+    assert len(lines) == 8
+    assert all(" nats/word  " in line and " restlessness  " in line for line in lines)
+    assert math.isfinite(float(lines[-1].split(" restlessness")[0].split()[-1]))
     assert Path(runs.file("run/model.safetensors")).exists()

@@ -229,8 +229,8 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
     from nmt_core.commands.main import main
 
     assert main(["train", runs.file("several.yaml"), "--device", "cpu"]) == 0
-    told = capsys.readouterr().err
-    assert told.count("; dev2.s: BLEU") == 3  # two validations and the end
+    message = capsys.readouterr().err
+    assert message.count("; dev2.s: BLEU") == 3  # two validations and the end
     assert runs.go_on("one") == 0
     history = [json.loads(Path(runs.file(f"{n}/training.json")).read_text())["history"] for n in ("several", "one")]
     others = [entry.pop("others") for entry in history[0]]
@@ -242,7 +242,7 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
 
 
 @pytest.mark.parametrize(
-    ("settings", "told"),
+    ("settings", "message"),
     [
         (
             {"decay_after": 3},
@@ -260,10 +260,10 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
     ],
 )
 def test_what_does_not_go_together_is_one_line(
-    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], told: str
+    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], message: str
 ) -> None:
     runs.write("run", **settings)
     assert runs.go_on("run") == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert len(error.splitlines()) == 1

@@ -109,9 +109,11 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
     killer.start()
     assert train(runs, "lost", 2, "training.max_updates=100000", "training.max_minutes=5") == 2
     killer.join()
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert "process 2 of 2 was ended by signal 9 (out of memory?); --resume goes on from the last saved state" in told
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert (
+        "process 2 of 2 was ended by signal 9 (out of memory?); --resume goes on from the last saved state" in message
+    )
     assert not multiprocessing.active_children()
     saved = int(runs.progress("lost")["update"])
     assert saved > 0
@@ -121,7 +123,7 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("processes", "microbatches", "told"),
+    ("processes", "microbatches", "message"),
     [
         ("3", 4, "training.microbatches 4 cannot be shared by 3 processes; take 1 or 2 or 4"),
         ("2", 1, "training.microbatches 1 cannot be shared by 2 processes; take 1, or other microbatches"),
@@ -131,11 +133,11 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
     ],
 )
 def test_processes_that_cannot_share_are_refused(
-    runs: Any, capsys: pytest.CaptureFixture[str], processes: str, microbatches: int, told: str
+    runs: Any, capsys: pytest.CaptureFixture[str], processes: str, microbatches: int, message: str
 ) -> None:
     path = runs.write("run", microbatches=microbatches, max_updates=1)
     assert main(["train", path, "--device", "cpu", "--processes", processes]) == 2
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not os.path.exists(runs.file("run"))
 
 

@@ -125,7 +125,7 @@ def test_it_lowers_the_risk(runs, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "options", "told"),
+    ("settings", "options", "message"),
     [
         ({"label_smoothing": 0.1}, [], "label_smoothing is about likelihood"),
         ({"partition_words": 24}, [], "partition_words is about likelihood"),
@@ -138,10 +138,10 @@ def test_it_lowers_the_risk(runs, capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_what_does_not_go_with_it_is_one_line(
-    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], options: list[str], told: str
+    runs, capsys: pytest.CaptureFixture[str], settings: dict[str, object], options: list[str], message: str
 ) -> None:
     runs.write("run", **{"minimum_risk": {"samples": 3}, **settings})
     assert runs.go_on("run", *options) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert len(error.splitlines()) == 1

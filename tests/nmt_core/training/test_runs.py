@@ -90,8 +90,8 @@ def test_a_loss_that_is_no_number_is_one_line_with_its_update(runs, capsys: pyte
     with pytest.raises(Exception, match=f"update {MOST_SKIPPED_IN_A_ROW + 1}: the loss is nan") as caught:
         trainer.train()
     assert "\n" not in str(caught.value)
-    told = capsys.readouterr().err.splitlines()
-    assert told == ["update 1: the loss is nan and the norm of the gradient nan; it is left out"]
+    lines = capsys.readouterr().err.splitlines()
+    assert lines == ["update 1: the loss is nan and the norm of the gradient nan; it is left out"]
 
 
 def _settings(runs, name: str) -> dict:
@@ -104,7 +104,7 @@ def _settings(runs, name: str) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         ("training.label_smoothing=0.1", "training.label_smoothing was 0.0 and is 0.1"),
         ("model.dropout=0.3", "model.dropout was 0.1 and is 0.3"),
@@ -112,12 +112,12 @@ def _settings(runs, name: str) -> dict:
         ("data.dev_source={place}/dev2.s data.dev_target={place}/dev2.t", "the development set is another"),
     ],
 )
-def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str], change: str, told: str) -> None:
+def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str], change: str, message: str) -> None:
     runs.write("run", max_updates=3)
     assert runs.go_on("run") == 0
     assert runs.go_on("run", *change.format(place=runs.place).split()) == 2
     error = capsys.readouterr().err
-    assert told in error
+    assert message in error
     assert len(error.splitlines()) == 1
 
 
@@ -160,10 +160,13 @@ def test_beside_a_model_to_start_from_a_part_of_the_model_is_enough(runs, capsys
         first = yaml.safe_load(Path(runs.file("one/config.yaml")).read_text())
         assert saved["model"] == {**first["model"], **model}
         assert saved["text"] == {**first["text"], **text}
-    for model, told in (({"hidden": 9}, "model.hidden (8, not 9)"), ({"type": "rnnencdec"}, "model.type (rnnsearch")):
+    for model, message in (
+        ({"hidden": 9}, "model.hidden (8, not 9)"),
+        ({"type": "rnnencdec"}, "model.type (rnnsearch"),
+    ):
         path.write_text(yaml.safe_dump({**settings, "model": model, "folder": runs.file("other")}))
         assert runs.go_on("run") == 2
-        assert f"one has another {told}" in capsys.readouterr().err
+        assert f"one has another {message}" in capsys.readouterr().err
 
 
 def test_what_cannot_change_weights_does_not_count(runs) -> None:

@@ -190,9 +190,9 @@ def test_halves() -> None:
 def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message: str, capsys) -> None:
     write(runs, "run", [{**several(runs)[0], **change}], max_updates=2)
     assert runs.go_on("run") == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert message in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
 
 
 @pytest.mark.parametrize(
@@ -205,9 +205,9 @@ def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message
 def test_what_tasks_do_not_go_with_is_one_line(runs, option: str, message: str, capsys) -> None:
     write(runs, "run", several(runs), max_updates=2)
     assert runs.go_on("run", option) == 2
-    told = capsys.readouterr().err.splitlines()
-    assert len(told) == 1
-    assert message in told[0]
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 1
+    assert message in lines[0]
 
 
 def test_another_share_is_another_run(runs, capsys: pytest.CaptureFixture[str]) -> None:

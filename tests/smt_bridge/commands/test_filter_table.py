@@ -71,9 +71,9 @@ def test_the_better_targets_stay(folder: Path, options: list[str], kept: list[st
 
 def test_what_went_is_told_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filtered("--keep", "2", "--minimum", "0.3", "--minimum-share", "0.5")
-    told = capsys.readouterr().err
-    assert "3 of 7 pairs kept; 4 below --minimum, 0 below --minimum-share, 0 beyond --keep" in told
-    assert "1 of 3 sources have no target left" in told
+    message = capsys.readouterr().err
+    assert "3 of 7 pairs kept; 4 below --minimum, 0 below --minimum-share, 0 beyond --keep" in message
+    assert "1 of 3 sources have no target left" in message
     record = json.loads((folder / "new.json").read_text())
     assert {name: record[name] for name in RECORD} == RECORD
     assert record["filtered"][0]["counts"]["kept"] == 3

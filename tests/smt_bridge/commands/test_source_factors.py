@@ -85,7 +85,7 @@ def test_targets_with_factors_are_told_which_one_counts(models: dict[str, str], 
 
 
 @pytest.mark.parametrize(
-    ("scorer", "options", "told"),
+    ("scorer", "options", "problem"),
     [
         ("plain", [], "table:1: the words have factors (das|ART), which no model knows whole; say with --factor"),
         ("factored", ["--reverse-scorer", "reverse"], "table:1: the words have factors"),
@@ -97,7 +97,7 @@ def test_what_does_not_go_with_factors_is_one_line(
     tmp_path: Path,
     scorer: str,
     options: list[str],
-    told: str,
+    problem: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "table").write_text("".join(f"{source} ||| {target} ||| 0.5\n" for source, target in TABLE))
@@ -105,7 +105,7 @@ def test_what_does_not_go_with_factors_is_one_line(
     arguments = ["--jobs", "1", "--quiet", "--output", str(tmp_path / "out")]
     assert main(["rescore-table", str(tmp_path / "table"), *named, *arguments]) == 2
     message = capsys.readouterr().err.strip()
-    assert told in message and "\n" not in message
+    assert problem in message and "\n" not in message
     assert not (tmp_path / "out").exists()
 
 
@@ -151,7 +151,7 @@ def test_features_of_models_of_factors_and_of_others_in_one_list(
 
 
 @pytest.mark.parametrize(
-    ("option", "told"),
+    ("option", "problem"),
     [
         ("--scorer", "source:2: the word 'ein' has 1 factor; the model reads 2"),
         ("--reverse-scorer", "NMTreverse0: the model reads words with factors, which hypotheses have not"),
@@ -161,8 +161,8 @@ def test_a_source_without_the_factors_of_the_model_is_named(
     models: dict[str, str],
     tmp_path: Path,
     option: str,
-    told: str,
+    problem: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert annotate(tmp_path, option, models["factored"], lines=["das|ART Haus|NN", "ein"]) == 2
-    assert told in capsys.readouterr().err
+    assert problem in capsys.readouterr().err

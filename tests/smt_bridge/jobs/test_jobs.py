@@ -168,9 +168,9 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
 
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
     finish(job, shards="2-3")
-    told: list[tuple[str, int]] = []
-    finish(Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))}))
-    assert told == [("total", 10), ("resumed", 6), ("done", 3), ("done", 1)]
+    progress: list[tuple[str, int]] = []
+    finish(Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))}))
+    assert progress == [("total", 10), ("resumed", 6), ("done", 3), ("done", 1)]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
@@ -203,28 +203,28 @@ def test_a_part_of_another_job_is_done_again(job: Job[Lines], tmp_path: Path) ->
     """As a program leaves them that is killed while it removes what an earlier job has done."""
     finish(job, shards="1-4", version="1")
     (tmp_path / "out.parts" / "manifest.json").unlink()
-    told: list[tuple[str, int]] = []
-    other = Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))})
+    progress: list[tuple[str, int]] = []
+    other = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
     assert finish(other, version="2") is not None
-    assert ("resumed", 0) in told
+    assert ("resumed", 0) in progress
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_input_whose_end_is_not_known_is_read_once(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
-    told: list[tuple[str, int]] = []
+    progress: list[tuple[str, int]] = []
     reads = []
 
     def counted() -> Iterator[Lines]:
-        reads.append(len(told))
+        reads.append(len(progress))
         return read(job.source.path)
 
     source = job.source._replace(read=counted, share=half)
-    once = Job(**{**vars(job), "source": source, "progress": lambda what, lines: told.append((what, lines))})
+    once = Job(**{**vars(job), "source": source, "progress": lambda what, lines: progress.append((what, lines))})
     with LocalWorkers(partial(opened, job), jobs=jobs) as workers:
         assert run_job(once, workers) is not None
     assert len(reads) == 1
-    assert [lines for what, lines in told if what == "expected"] == [6, 12, 18, 20, 10]
-    assert [lines for what, lines in told if what == "done"] == [3, 3, 3, 1]
+    assert [lines for what, lines in progress if what == "expected"] == [6, 12, 18, 20, 10]
+    assert [lines for what, lines in progress if what == "done"] == [3, 3, 3, 1]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
@@ -239,11 +239,11 @@ def test_what_was_done_while_the_input_was_read_is_not_done_again(
         patch.setattr(Parts, "write", dying_at(3))
         with pytest.raises(Killed):
             finish(job)
-    told: list[tuple[str, int]] = []
-    again = Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))})
+    progress: list[tuple[str, int]] = []
+    again = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
     finish(again, shards=shards)
-    assert sum(lines for what, lines in told if what == "resumed") == 6
-    assert [lines for what, lines in told if what == "done"] == [3, 1]
+    assert sum(lines for what, lines in progress if what == "resumed") == 6
+    assert [lines for what, lines in progress if what == "done"] == [3, 1]
     if shards is not None:
         finish(job)
     assert (tmp_path / "out").read_bytes() == EXPECTED
@@ -271,9 +271,9 @@ def test_a_shard_of_another_input_is_done_again(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         finish(job, finish=dying)
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % (number // 9) for number in range(10)))
-    told: list[tuple[str, int]] = []
-    finish(Job(**{**vars(job), "progress": lambda what, lines: told.append((what, lines))}))
-    assert sum(lines for what, lines in told if what == "resumed") == 0
+    progress: list[tuple[str, int]] = []
+    finish(Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))}))
+    assert sum(lines for what, lines in progress if what == "resumed") == 0
     assert (tmp_path / "out").read_bytes() == b"".join(b"LINE %d\n" % (number // 9) for number in range(10))
 
 

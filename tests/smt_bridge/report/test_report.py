@@ -111,8 +111,8 @@ def test_page_and_rerank_have_the_same_numbers_where_lists_have_gaps(folder: Pat
     plain = ["--detokenize", language] if language else []
     page = read(report(folder, "--significance", "none", *plain))
     files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
-    told = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json"), *plain]
-    assert main(["rerank", *files, *told, "--significance", "none", "--output", str(folder / "hyp")]) == 0
+    judging = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json"), *plain]
+    assert main(["rerank", *files, *judging, "--significance", "none", "--output", str(folder / "hyp")]) == 0
     found = json.loads((folder / "rerank.json").read_bytes())
     for metric in found["metrics"]:
         if metric["metric"] != "TER":

@@ -72,13 +72,13 @@ def test_selection_finds_what_helps_and_leaves_noise_out() -> None:
     features = [generator.normal(size=good.shape) for _ in range(3)]
     pool = pool_of(features[0], good + halves, features[1], -halves, features[2], good=good,
                    names=("N0", "Good0", "N1", "Other0", "N2"))  # fmt: skip
-    told: list[str] = []
+    steps: list[str] = []
     selection = select_features(
-        pool, TuningOptions(), folds=4, least_gain=0.2, on_step=lambda step: told.append(step.name)
+        pool, TuningOptions(), folds=4, least_gain=0.2, on_step=lambda step: steps.append(step.name)
     )
     assert selection.names[:2] == ("Good0", "Other0")
     assert len(selection.names) < 5
-    assert told == list(selection.names)
+    assert steps == list(selection.names)
     assert set(selection.names) | set(selection.left_out) == {"N0", "Good0", "N1", "Other0", "N2"}
     scores = [step.held_out for step in selection.chosen]
     assert scores == sorted(scores)
