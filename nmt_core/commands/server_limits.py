@@ -48,6 +48,9 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
         metavar="NAME=LIMITS",
         help="of that model, such as requests:20,tokens:100000,seconds:60: under way at once, and the time of one",
     )
+    group.add_argument(
+        "--cache-mib", **whole, default=0, help="for answers kept for clients who ask the same again (default: 0, none)"
+    )
     group.add_argument("--queue-tokens", **whole, default=2_000_000, help="what may wait (default: 2000000)")
     group.add_argument("--client-tokens", **whole, help="what may wait of one client (default: a quarter of that)")
     group.add_argument(
@@ -81,7 +84,9 @@ def read_limits(args: argparse.Namespace) -> Limits:
         given.update({} if value is None else {f"{name}_seconds": value})
     if (mib := args.max_message_mib) is not None and mib > 1024:
         raise ConfigError(f"--max-message-mib {mib}: expected at most 1024")
-    limits = Limits(**given)
+    if args.cache_mib < 0:
+        raise ConfigError(f"--cache-mib {args.cache_mib}: expected at least 0")
+    limits = Limits(**given, cache_bytes=args.cache_mib << 20)
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     if min(args.queue_tokens, args.client_tokens or 0, args.max_delay, args.grace, args.drain_delay) < 0:

@@ -14,13 +14,14 @@ from datetime import UTC, datetime
 from nmt_core.serving.shares import Account
 
 SERVICE = "nmt_core.v1.NmtService"
-_LOGGED = ("method", "peer", "request_id", "user", "model", "items", "requests", "code", "reason")
+_LOGGED = ("method", "peer", "request_id", "user", "model", "items", "requests", "reused", "code", "reason")
 
 
 @dataclass
 class Call:
     """One call; the servicer fills in what it asked for.
 
+    ``requests`` are those whose ``items`` were done, ``reused`` those whose answer was there already.
     ``client`` is who it is counted for, ``models`` are those that the client may use (None: all).
     """
 
@@ -34,6 +35,7 @@ class Call:
     model: str = ""
     items: int = 0
     requests: int = 0
+    reused: int = 0
     code: str = "OK"
     reason: str = ""
 
@@ -66,6 +68,14 @@ def note(*, model: str, items: int) -> None:
         call.requests += 1
 
 
+def note_reuse(*, model: str) -> None:
+    """Record that a request of the call being handled has an answer that was there already."""
+    with contextlib.suppress(LookupError):
+        call = _current.get()
+        call.model = model
+        call.reused += 1
+
+
 def current_client() -> str:
     """Whom the call being handled is counted for; empty outside of calls."""
     call = _current.get(None)
@@ -92,6 +102,19 @@ def charge(amount: int, *, answer: int) -> None:
     if account is not None:
         account.charge(amount)
         account.messages += answer
+
+
+def note_failure() -> None:
+    """Record that an item of the request being handled failed, which it may not do another time."""
+    account = _account.get(None)
+    if account is not None:
+        account.failed = True
+
+
+def has_failed() -> bool:
+    """Whether an item of the request being handled has failed so."""
+    account = _account.get(None)
+    return account is not None and account.failed
 
 
 def messages_size() -> int:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.call import current_client, note
+from nmt_core.serving.call import current_client, note, note_failure
 from nmt_core.serving.devices import Place
 from nmt_core.serving.models import Decoding, Key
 from nmt_core.serving.refusal import Refusal, internal
@@ -75,6 +75,7 @@ async def _all(parts: Iterable[Any]) -> list[Any]:
 
 def _as_refusal(error: Exception) -> Refusal:
     """What a client is told of an item that the model failed at."""
+    note_failure()
     if isinstance(error, Refusal):
         return error
     _log.error("an item failed", exc_info=error)

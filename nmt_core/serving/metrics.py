@@ -38,6 +38,8 @@ class Metrics:
         self.up = Gauge("nmt_device_up", "1 while the device answers", ["device"], **at)
         self.refused = Counter("nmt_refused_total", "Calls refused, by reason", ["reason"], **at)
         self.held = Gauge("nmt_memory_held_bytes", "What requests under way may hold", **at)
+        self.reused = Counter("nmt_reused_answers_total", "Requests whose answer was there already", ["how"], **at)
+        self.cache = Gauge("nmt_cache_bytes", "Answers that are kept", **at)
         self.log_dropped = Counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"], **at)
         self.certificate = Gauge("nmt_certificate_expiry_timestamp_seconds", "When the server's certificate ends", **at)
         self.reloads = Counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"], **at)
@@ -78,6 +80,10 @@ class Metrics:
     def watch_memory(self, memory: Any) -> None:
         """Read what requests hold whenever somebody asks for the metrics."""
         self.held.set_function(lambda: memory.held)
+
+    def watch_cache(self, cache: Any) -> None:
+        """Read how much is kept whenever somebody asks for the metrics."""
+        self.cache.set_function(lambda: cache.held)
 
 
 def _taken(share: Any) -> float:

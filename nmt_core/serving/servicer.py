@@ -6,11 +6,13 @@ concerns one item is a ``Refusal`` in its place among the answers and becomes it
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.serving import convert
+from nmt_core.serving.answer_cache import AnswerCache
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.devices import Devices, Load
 from nmt_core.serving.encode import encode
@@ -53,6 +55,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self.devices = Devices(devices, metrics=metrics, **bounds)
         self._texts = TextProcessing(self.limits)
         self._backend = Backend(self.devices, self._texts, self.limits, metrics)
+        room = self.limits.cache_bytes
+        self._answers = AnswerCache(room, metrics) if room else None
         self._streams: set[Stream] = set()
         if metrics is not None:
             metrics.watch_memory(self.memory)
@@ -61,6 +65,8 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         """Take the models that ``load`` makes for each device. Raises what it raises."""
         await self.devices.load(load)
         self._texts.forget()
+        if self._answers is not None:
+            self._answers.forget()
 
     def begin_drain(self) -> None:
         """Read nothing more from streams; what was read is answered."""
@@ -75,7 +81,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await translate(request, _deadline(context), self._backend)
+        return await self._answer(translate, request, _deadline(context))
 
     async def TranslateStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -83,7 +89,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await score(request, _deadline(context), self._backend)
+        return await self._answer(score, request, _deadline(context))
 
     async def ScoreStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -91,11 +97,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await rerank(request, _deadline(context), self._backend)
+        return await self._answer(rerank, request, _deadline(context))
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await encode(request, _deadline(context), self._backend)
+        return await self._answer(encode, request, _deadline(context))
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
@@ -110,10 +116,20 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         place = self.devices.find(name)
         return convert.describe(place.name, place.model, self.limits, place.engine.device)
 
+    async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
+        """The response, one that is kept if there is one. A hybrid's depends on more than the request."""
+        make = functools.partial(method, request, deadline, self._backend)
+        if self._answers is None:
+            return await make()
+        place = self.devices.find(request.model)  # what is kept is for those who may use the model still
+        if place.model.kind == "hybrid":
+            return await make()
+        return await self._answers.answer(place.name, request, make)
+
     async def _stream(self, requests: Any, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
         deadline = _deadline(context)
-        answer = Answer(lambda request: method(request, deadline, self._backend), message)
+        answer = Answer(lambda request: self._answer(method, request, deadline), message)
         stream = Stream(context, answer, self.limits, self.memory)
         self._streams.add(stream)
         try:

@@ -81,11 +81,15 @@ class Memory:
 
 
 class Account:
-    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known."""
+    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known.
+
+    ``failed``: an item of it could not be answered, which another time may be.
+    """
 
     def __init__(self, memory: Memory, client: str) -> None:
         self._memory, self._client, self.held = memory, client, 0
         self.messages = 0
+        self.failed = False
 
     def charge_message(self, size: int) -> None:
         """Hold a request of that size while it is handled. Raises Refusal."""
