@@ -115,9 +115,10 @@ def _best_interval(start: Counts, at: Floats, change: Counts, metric: Metric) ->
     """
     totals = np.concatenate([start[None], change]).cumsum(axis=0, dtype=np.int64)
     borders = np.concatenate([[-0.5 * np.pi], np.arctan(at), [0.5 * np.pi]])
-    scores = np.where(np.diff(borders) > _NARROWEST, metric.score(totals), -np.inf)
-    best = int(scores.argmax())
-    return float(np.tan(0.5 * (borders[best] + borders[best + 1]))), float(scores[best])
+    wide = np.flatnonzero(np.diff(borders) > _NARROWEST)  # at one point, changes come in any order
+    scores = metric.score(totals[wide])
+    best = int(wide[scores.argmax()])
+    return float(np.tan(0.5 * (borders[best] + borders[best + 1]))), float(scores.max())
 
 
 def tune_mert(

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from smt_bridge.metrics.bleu import bleu
+from smt_bridge.metrics.metric import BLEU
 from smt_bridge.tuning.envelope import upper_envelopes
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
-from smt_bridge.tuning.mert import tune_mert
+from smt_bridge.tuning.mert import _best_interval, tune_mert
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
 
@@ -27,6 +28,15 @@ def random_pool(seed: int, *, columns: int = 4, sentences: int = 40, entries: in
     matches = np.minimum(rank[..., None], totals)
     statistics = np.concatenate([matches, totals, lengths], axis=-1)
     return NbestPool(tuple(Column(f"F{index}", 0) for index in range(columns)), features, statistics, padding)
+
+
+def test_counts_between_corners_of_one_point_are_not_scored() -> None:
+    """Three hypotheses a, b, c of a sentence meet in one point; with c for b before b for a, counts are below 0."""
+    a, b, c = (np.array([*[count] * 4, 4, 4, 4, 4, 7, 7]) for count in (1, 4, 2))
+    corners = np.array([0.5, 0.5])
+    for changes in ([b - a, c - b], [c - b, b - a]):
+        _, score = _best_interval(a, corners, np.array(changes), BLEU)
+        assert score == bleu(c) > bleu(a)
 
 
 @pytest.mark.parametrize("digits", [0, 1, 9])
