@@ -14,6 +14,12 @@ from nmt_core.commands.program import Program, parser_of
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FURTHER_PAGES = [
+    ROOT / "CHANGELOG.md",
+    ROOT / "CONTRIBUTING.md",
+    ROOT / "SECURITY.md",
+    *sorted((ROOT / "examples").glob("*/*.md")),
+]
 PROGRAMS = {"nmt-core": "nmt_core", "smt-bridge": "smt_bridge"}
 _BLOCKS = re.compile(r"^```(\w*)\n(.*?)^```|((?:^    [^\n]*\n)+)", re.MULTILINE | re.DOTALL)
 _BEHIND_A_COMMAND = set("|&;<>()")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
+from tests.docs.commands import FURTHER_PAGES, PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
 
 OTHERS = {
     "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
@@ -19,6 +19,7 @@ OTHERS = {
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
     "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
+    "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
@@ -30,7 +31,7 @@ USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune", 
 
 def written() -> Iterator[tuple[str, Command]]:
     """Where a command stands, and the command."""
-    for page in PAGES:
+    for page in (*PAGES, *FURTHER_PAGES):
         for block in blocks(page.read_text()):
             for command in commands(block):
                 if "\u2026" not in str(command):
@@ -81,7 +82,7 @@ def options() -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", [*PAGES, *FURTHER_PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_an_option_that_is_named_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b(?!-)", page.read_text()))
     assert named - options() - set().union(*OTHERS.values()) == set()

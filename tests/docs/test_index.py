@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.commands import PAGES, PROGRAMS, ROOT, program_of
+from tests.docs.commands import FURTHER_PAGES, PAGES, PROGRAMS, ROOT, program_of
 
 
 def test_every_document_is_in_the_index() -> None:
@@ -21,7 +21,7 @@ def test_every_command_is_in_the_readme() -> None:
     assert [name for name in names if f"| `{name}` |" not in text] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", [*PAGES, *FURTHER_PAGES], ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target, anchor in re.findall(r"\]\(([^):#]*)(?:#([^)]*))?\)", page.read_text()):
         found = page.parent / target if target else page
