@@ -51,7 +51,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
     from smt_bridge.tuning.guard import check_halves
-    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate
+    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate, possible_folds
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
@@ -63,6 +63,8 @@ def run(args: argparse.Namespace) -> int:
     loaded = time.monotonic()
     begin_with(pool, start)  # what does not fit the list is refused before anything is searched for
     check_halves(pool, halves)
+    if args.cross_validate:
+        possible_folds(pool, args.cross_validate)
     if args.write_dat:
         _write_dat(args.write_dat, pool, start)
     options = tuning_options(args, features)

@@ -17,7 +17,7 @@ import numpy as np
 
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.pool import NbestPool
-from smt_bridge.tuning.tune import TuningOptions, TuningReport, split, start_weights, tune
+from smt_bridge.tuning.tune import TuningOptions, TuningReport, possible_folds, split, start_weights, tune
 
 Start = Mapping[str, Sequence[float]]
 
@@ -58,6 +58,7 @@ def tune_guarded(
     or sentences.
     """
     check_halves(pool, halves)
+    folds = possible_folds(pool, folds)
     scores = {name: _score_of(pool, name) for name in halves}
     report = _tune_from_all(pool, start, options, halves, tuner)
     held_out = np.zeros(pool.metric.columns, dtype=np.int64)

@@ -108,8 +108,10 @@ class NbestPool(NamedTuple):
         spreads = np.ones(len(self.columns))
         for column, values in enumerate(self.features):
             means = ordered_sum(np.where(real, values, 0.0)) / sizes
-            squares = ordered_sum((np.where(real, values - means[:, None], 0.0) ** 2).ravel())
-            spreads[column] = np.sqrt(squares / sizes.sum())
+            differences = np.where(real, values - means[:, None], 0.0)
+            unit = np.ldexp(1.0, np.frexp(np.abs(differences).max())[1])  # so that no square is too small for a float
+            squares = ordered_sum(((differences / unit) ** 2).ravel())
+            spreads[column] = unit * np.sqrt(squares / sizes.sum())
         return spreads
 
 

@@ -144,13 +144,18 @@ def cross_validate(
 
 def split(pool: NbestPool, folds: int) -> Iterator[tuple[NbestPool, NbestPool]]:
     """All but every ``folds``-th sentence, and the others, in turn; raises WiringError where that cannot be."""
-    sentences = np.arange(len(pool.padding))
-    folds = min(folds, len(sentences))
-    if folds < 2:
-        raise WiringError("cross-validation needs at least two sentences and two folds")
+    folds, sentences = possible_folds(pool, folds), np.arange(len(pool.padding))
     for fold in range(folds):
         held_out = sentences % folds == fold
         yield pool.of_sentences(sentences[~held_out]), pool.of_sentences(sentences[held_out])
+
+
+def possible_folds(pool: NbestPool, folds: int) -> int:
+    """So many folds, or one for each sentence where these are fewer; raises WiringError for fewer than two."""
+    folds = min(folds, len(pool.padding))
+    if folds < 2:
+        raise WiringError("cross-validation needs at least two sentences and two folds")
+    return folds
 
 
 def ablate(

@@ -95,6 +95,17 @@ def test_what_does_not_fit_the_list_is_refused_before_features_are_chosen(
     assert not Path("weights").exists()
 
 
+def test_cross_validation_of_one_sentence_is_refused_before_tuning(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("one").write_text("0 ||| a b ||| A= 1 ||| 1\n0 ||| a c ||| A= 2 ||| 2\n")
+    files = ["--nbest", "one", "--reference", "reference", "--output", "weights"]
+    assert main(["tune", *files, "--cross-validate", "2"]) == 2
+    message = capsys.readouterr().err
+    assert "needs at least two sentences" in message and message.count("\n") == 1
+    assert not Path("weights").exists()
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

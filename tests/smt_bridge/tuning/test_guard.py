@@ -58,6 +58,16 @@ def test_what_helps_is_kept_and_never_below_a_half(tuner: str) -> None:
     assert guard.held_out > max(guard.halves.values())
 
 
+def test_there_are_no_more_folds_than_sentences() -> None:
+    good = np.tile(np.arange(1, ENTRIES + 1), (SENTENCES, 1))
+    pool = pool_of(first(0), good, good=good, names=("FirstA0", "Good0"))
+    options = TuningOptions(runs=1, restarts=0)
+    _, guard = tune_guarded(pool.of_sentences(np.arange(3)), None, options, halves=["FirstA0"], folds=5)
+    assert guard.folds == 3
+    with pytest.raises(WiringError, match="at least two sentences"):
+        tune_guarded(pool.of_sentences(np.arange(1)), None, options, halves=["FirstA0"])
+
+
 def test_a_half_that_is_not_there_is_refused() -> None:
     good = np.ones((SENTENCES, ENTRIES), dtype=np.int64)
     pool = pool_of(first(0), good=good, names=("FirstA0",))

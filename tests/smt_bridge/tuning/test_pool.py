@@ -60,6 +60,12 @@ def test_column_equal_within_lists_does_not_vary() -> None:
     assert pool.spreads().tolist() == pytest.approx([0.0, (0.5 / 3) ** 0.5])
 
 
+@pytest.mark.parametrize("size", ["e-310", "e-200", "e38"])
+def test_the_spread_of_any_numbers_is_known(size: str) -> None:
+    pool = pool_of(f"0 ||| a ||| A= 1{size}".encode(), f"0 ||| a ||| A= 3{size}".encode())
+    assert pool.spreads()[0] == pytest.approx(float(f"1{size}"), rel=1e-6, abs=0)
+
+
 def test_short_reference_is_an_error_with_both_numbers(tmp_path: Path) -> None:
     (tmp_path / "ref").write_text("a\nb\n")
     with pytest.raises(InputError, match=r"has 2 lines .* 3 lines"):
