@@ -7,9 +7,9 @@ r"""What each group of columns of merged lists adds: tunes on one list, reports 
 
 A row's names that begin with + are added to those of the row before. For every row: values, BLEU on the development
 list and on each test list as mean and standard deviation over the runs, and the p-values of the first run against
-each half (paired bootstrap, 1,000 samples). Without --halves the p-value is against the first of each list. A row of
---select tunes what cross-validation chooses among its names, and says what that was. Nothing is tuned on the test
-lists. Writes a Markdown table.
+each half (paired bootstrap, 1,000 samples). Without --halves the p-value is against the first of each list, with
+--beside-first-row against the first run of the first row. A row of --select tunes what cross-validation chooses among
+its names, and says what that was. Nothing is tuned on the test lists. Writes a Markdown table.
 """
 
 from __future__ import annotations
@@ -85,8 +85,11 @@ def rows_of(arguments: Sequence[tuple[bool, str]]) -> list[Row]:
 
 def report(
     row: Row, dev: Lists, tests: Sequence[Lists], alone: Sequence[Sequence[list[str]]], options: TuningOptions
-) -> str:
-    """The line of a row; ``alone`` are each test list's translations by the systems to compare with."""
+) -> tuple[str, list[list[str]]]:
+    """The line of a row, and its first run's translations of each test list.
+
+    ``alone`` are each test list's translations by the systems to compare with; none leaves a cell empty.
+    """
     begin = time.process_time()
     names = row.names
     if row.select:
@@ -96,12 +99,14 @@ def report(
     start = {name: (1.0,) * sum(column.name == name for column in dev.pool.columns) for name in start}
     found = tune(dev.pool, start, options._replace(features=names))
     cells = [row.title, str(sum(len(values) for values in start.values())), spread(found.scores)]
+    found_texts = []
     for test, systems in zip(tests, alone, strict=True):
         cells.append(spread([test.bleu(start_weights(test.pool, weights)) for weights, _ in found.runs]))
         texts = test.chosen(start_weights(test.pool, found.runs[0][0]))
-        cells += [p_value(before, texts, test.reference) for before in systems]
+        cells += [p_value(before, texts, test.reference) for before in systems] or [""]
+        found_texts.append(texts)
     print(f"{row.title}: {time.process_time() - begin:.0f} s of CPU", file=sys.stderr)
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(cells)} |", found_texts
 
 
 def single(half: str, dev: Lists, tests: Sequence[Lists], alone: Sequence[Sequence[list[str]]]) -> str:
@@ -131,7 +136,9 @@ def main() -> int:
     parser.add_argument("--dev", required=True, metavar="LIST=REFERENCE")
     parser.add_argument("--test", required=True, action="append", metavar="LIST=REFERENCE")
     parser.add_argument("--detokenize", required=True, metavar="LANG")
-    parser.add_argument("--halves", metavar="A,B")
+    against = parser.add_mutually_exclusive_group()
+    against.add_argument("--halves", metavar="A,B")
+    against.add_argument("--beside-first-row", action="store_true")
     kind = {"action": "append", "dest": "rows", "metavar": "TITLE=NAMES"}
     parser.add_argument("--row", type=lambda text: (False, text), **kind)
     parser.add_argument("--select", type=lambda text: (True, text), **kind)
@@ -141,14 +148,19 @@ def main() -> int:
         dev, tests = load(args.dev, args.detokenize), [load(one, args.detokenize) for one in args.test]
         halves = args.halves.split(",") if args.halves else []
         alone = [[test.chosen(start_weights(test.pool, {half: (1.0,)})) for half in halves] for test in tests]
-        if not halves:
+        if args.beside_first_row:
+            halves = ["first row"]
+        elif not halves:
             alone = [[test.chosen(np.zeros(len(test.pool.columns)))] for test in tests]
         judged = "".join(f" test | {' | '.join(f'p, {half}' for half in halves or ['first'])} |" for _ in tests)
         print(f"| columns | values | dev |{judged}\n|{'---|' * (judged.count('|') + 3)}")
-        for half in halves:
+        for half in halves if args.halves else ():
             print(single(half, dev, tests, alone), flush=True)
-        for row in rows_of(args.rows or []):
-            print(report(row, dev, tests, alone, TuningOptions(runs=args.runs)), flush=True)
+        for place, row in enumerate(rows_of(args.rows or [])):
+            line, texts = report(row, dev, tests, alone, TuningOptions(runs=args.runs))
+            print(line, flush=True)
+            if args.beside_first_row and place == 0:
+                alone = [[text] for text in texts]
     except NmtError as error:
         print(f"hybrid_table: {error}", file=sys.stderr)
         return 2
