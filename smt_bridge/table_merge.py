@@ -26,7 +26,7 @@ import numpy as np
 from nmt_core.lexicon_lines import NULL
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.lexicon import Lexicon
-from smt_bridge.fields import split_tokens, text_of
+from smt_bridge.fields import BLANKS, split_tokens, text_of
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 
 MOSES_SCORES = 4
@@ -88,7 +88,7 @@ def read_generated(path: str) -> dict[Pair, tuple[bytes, bytes]]:
         columns = split_window(window)
         for source, target, scores in zip(columns.sources, columns.targets, columns.scores, strict=True):
             direct, reverse = split_tokens(scores)
-            found[source.strip(), target.strip()] = (direct, reverse)
+            found[source.strip(BLANKS), target.strip(BLANKS)] = (direct, reverse)
     return found
 
 
@@ -109,7 +109,7 @@ def merged_lines(
         lines = append_scores(columns, [OTHER] * len(columns.sources)).split(b"\n")
         out = []
         for number, pair in enumerate(zip(columns.sources, columns.targets, strict=True)):
-            key = _key((pair[0].strip(), pair[1].strip()))
+            key = _key((pair[0].strip(BLANKS), pair[1].strip(BLANKS)))
             if key < before:
                 problem = "stands before a smaller line, and the tables cannot be merged; sort it (LC_ALL=C sort)"
                 raise FormatError(path, problem, line=window.first + number)

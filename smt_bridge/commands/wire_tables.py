@@ -86,7 +86,7 @@ def with_second(
 
 def text_table(ini: MosesIni, feature: Feature) -> str:
     """The table's file as text."""
-    found = next(one for one in ini.paths if (one.line, one.key) == (feature.line, "path")).file
+    found = next((one.file for one in ini.paths if (one.line, one.key) == (feature.line, "path")), None)
     if found is None or feature.facts.role == "binary":
         problem = "is binarised" if feature.facts.role == "binary" else "is not there"
         raise ConfigError(f"--merge: the table of {feature.name} {problem}; give its text with --table and --added")

@@ -104,12 +104,12 @@ def test_sources_of_a_table_have_its_targets_whatever_the_blocks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
     path = tmp_path / "table"
-    path.write_bytes(b"a ||| x ||| 1 |||\na ||| y ||| 1 |||\nb c |||z|||1\nd ||| u ||| 1 |||\n")
+    path.write_bytes(b"a ||| x ||| 1 |||\na ||| y ||| 1 |||\nb c |||z|||1\nd ||| \x0cu ||| 1 |||\n")
     monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
     monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", size)
     blocks = list(sources_of_table(str(path)))
     assert [source for block in blocks for source in block.phrases] == [
-        Source(b"a", (b"x", b"y")), Source(b"b c", (b"z",)), Source(b"d", (b"u",)),
+        Source(b"a", (b"x", b"y")), Source(b"b c", (b"z",)), Source(b"d", (b"\x0cu",)),
     ]  # fmt: skip
     assert [(block.first, block.lines) for block in blocks] == {
         1: [(1, 2), (3, 1), (4, 1)],

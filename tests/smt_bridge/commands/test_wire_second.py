@@ -121,6 +121,18 @@ def test_merged_tables_are_in_order_with_all_columns(folder: Path, capsys) -> No
     assert capsys.readouterr().out == ""
 
 
+def test_a_control_character_stays_a_part_of_its_word(folder: Path) -> None:
+    Path("second").write_bytes(b"\x0ca ||| x\x0b ||| 0.5 0.5 |||\n")
+    wired(*MERGE)
+    assert Path("merged").read_bytes().startswith(b"\x0ca ||| x\x0b ||| 0.5 ")
+
+
+def test_a_table_without_a_file_cannot_be_merged(folder: Path, capsys) -> None:
+    Path("moses.ini").write_text(INI.replace("path=old", "path="))
+    assert main(["wire", "moses.ini", "--output", "new.ini", *MERGE]) == 2
+    assert "--merge: the table of TranslationModel0 is not there" in capsys.readouterr().err
+
+
 def test_columns_of_a_rescored_table_are_filled(folder: Path) -> None:
     Path("nmt").write_bytes(OLD.replace(b" 0.2 |||", b" 0.2 0.9 0.8 1 |||"))
     record = {"scores_before": 4, "added": ["p(target|source)", "p(source|target)", "exp(unknown)"]}
