@@ -13,7 +13,7 @@ test: check ## all checks and tests
 
 test-ray: setup ## the tests that need Ray, which it installs
 	$(BIN)/python -m pip install --quiet 'ray>=2.52'
-	$(BIN)/python -m pytest tests/smt_bridge/jobs/test_remote.py
+	$(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
 
 check: setup ## lint, types, import contracts
 	$(BIN)/ruff check .

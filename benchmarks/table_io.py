@@ -20,12 +20,12 @@ from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
 from nmt_core.files import ShareRead, pack, read_line_blocks, suffix_of
+from nmt_core.jobs.manifest import Input, Shard, shard_of
+from nmt_core.jobs.parts import Piece, Task
+from nmt_core.jobs.run import Job, run_job
+from nmt_core.jobs.workers import LocalWorkers, Worker
 from nmt_core.memory import keep_freed_memory
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
-from smt_bridge.jobs.manifest import Input, Shard, shard_of
-from smt_bridge.jobs.parts import Piece, Task
-from smt_bridge.jobs.run import Job, run_job
-from smt_bridge.jobs.workers import LocalWorkers, Worker
 
 
 class NoScores:

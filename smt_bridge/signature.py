@@ -29,14 +29,13 @@ column that was added. ``add-features`` and ``rescore-table`` write one.
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import is_written_through, open_output
+from nmt_core.files import file_digest, is_written_through, open_output
 from nmt_core.small_files import json_bytes, read_json
 from nmt_core.version import VERSION
 
@@ -114,15 +113,6 @@ class Signature:
     def version(self) -> str | None:
         """The version of the software."""
         return self.get("version")
-
-
-def file_digest(path: str, *, shown: str | None = None) -> str:
-    """SHA-256 of a file, as it lies there. Raises InputError, which calls it ``shown``."""
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(shown or path, f"cannot be read ({error.strerror})") from error
 
 
 def file_fingerprint(path: str) -> str:

@@ -7,13 +7,19 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING
 
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import check_feature_name, nbest_line
+from nmt_core.commands.parts import add_part_arguments, engine_of
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
-from nmt_core.commands.source_lines import add_constraint_options, read_source_lines
-from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns, with_counts_reported
+from nmt_core.commands.source_lines import add_constraint_options, read_source_lines, with_factors_checked
+from nmt_core.commands.unknown_words import (
+    add_unknown_options,
+    open_lexicon,
+    open_unknowns,
+    with_counts_reported,
+)
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
@@ -24,6 +30,7 @@ if TYPE_CHECKING:
     from nmt_core.inference.translation import Translation
     from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.text.unknown_share import UnknownShare
 
 NAME = "decode"
 HELP = "translate lines with one model or an ensemble"
@@ -37,6 +44,7 @@ examples:
   nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --no-repeat-ngram 4 < test.tok.en > test.tok.fr
   echo 'a <np translation="chat noir">black cat</np> .' | nmt-core decode --model runs/en-fr --xml-input exclusive
   nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
 
 Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
   line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
@@ -62,6 +70,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_unknown_options(parser.add_argument_group("unknown words"))
     add_constraint_options(parser.add_argument_group("what translations must have"))
     _add_file_options(parser.add_argument_group("input and output"))
+    group = parser.add_argument_group("several processes")
+    group.add_argument(
+        "--jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="processes, one thread each on a CPU; with files the work goes on after being stopped (default: 1)",
+    )
+    add_part_arguments(parser)
 
 
 def add_model_options(group: argparse._ArgumentGroup) -> None:
@@ -102,56 +119,68 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
 def run(args: argparse.Namespace) -> int:
     """Translate."""
     from nmt_core.files import open_output
-    from nmt_core.inference.alignment import line_writer
 
-    write = _writer(args)
+    if args.jobs != 1 or args.shards or args.restart or args.engine != "local":
+        from nmt_core.commands.decode_parts import decode_in_parts
+
+        return decode_in_parts(args)
+    engine_of(args)  # which refuses options of another engine
+    writers = open_writers(args)
     if args.heatmaps:
         _make_picture_folder(args.heatmaps)
     reranker = open_reranker(args)
     translator = open_translator(args)
     with contextlib.ExitStack() as stack:
-        sinks = [Sink(stack.enter_context(open_output(args.output)), write)]
-        if args.alignments:
-            line_of = line_writer(args.alignments)
-            sinks.append(Sink(stack.enter_context(open_output(args.alignments)), lambda _, found: map(line_of, found)))
-        lines = _counted(read_source_lines(args, factors=len(translator.models[0].factors)), quiet=args.quiet)
+        paths = [args.output, *([args.alignments] if args.alignments else [])]
+        streams = [stack.enter_context(open_output(path)) for path in paths]
+        lines = with_factors_checked(args, read_source_lines(args), factors=len(translator.models[0].factors))
+        lines = _counted(lines, quiet=args.quiet)
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
             keep = sys.maxsize if args.distinct else args.nbest
-            stream = reranker.rerank_stream(stream, keep=keep, warn=_warn)
+            stream = reranker.rerank_stream(stream, keep=keep, warn=warn)
         if args.distinct:
-            stream = (_distinct(found)[: args.sample or args.nbest] for found in stream)
+            stream = (distinct(args, found) for found in stream)
         stream = with_counts_reported(stream, asked=args.replace_unk is not None or translator.copying is not None)
         for number, found in enumerate(stream):
-            for sink in sinks:
-                sink.put(number, found)
+            for output, write in zip(streams, writers, strict=True):
+                output.write(encoded_lines(write(number, found)))
             if args.output == "-":
-                sinks[0].stream.flush()  # whoever reads the pipe sees a translation as soon as it is there
+                streams[0].flush()  # whoever reads the pipe sees a translation as soon as it is there
             if args.heatmaps and found[0].source_words:
                 _draw(args.heatmaps, number, found[0])
     return 0
 
 
-def _distinct(found: Sequence[Translation]) -> list[Translation]:
-    """Of translations with the same text the first."""
+def distinct(args: argparse.Namespace, found: Sequence[Translation]) -> list[Translation]:
+    """Of translations with the same text the first, as many as are wanted."""
     texts: dict[str, Translation] = {}
     for translation in found:
         texts.setdefault(translation.text, translation)
-    return list(texts.values())
+    return list(texts.values())[: args.sample or args.nbest]
 
 
-class Sink(NamedTuple):
-    """A stream and the lines that one source line's translations make in it."""
-
-    stream: BinaryIO
-    lines: Callable[[int, list[Translation]], Iterable[str]]
-
-    def put(self, number: int, found: list[Translation]) -> None:
-        """Write what belongs to source line ``number``, counted from 0."""
-        self.stream.write("".join(f"{line}\n" for line in self.lines(number, found)).encode("utf-8", "surrogateescape"))
+Writer = Callable[[int, "list[Translation]"], Iterable[str]]
+"""The lines that the translations of a source line, whose number counts from 0, make in a file."""
 
 
-def _writer(args: argparse.Namespace) -> Callable[[int, list[Translation]], Iterable[str]]:
+def open_writers(args: argparse.Namespace) -> list[Writer]:
+    """What makes the lines of ``--output``, and of ``--alignments`` where it is given. Raises ConfigError."""
+    from nmt_core.inference.alignment import line_writer
+
+    writers = [_writer(args)]
+    if args.alignments:
+        line_of = line_writer(args.alignments)
+        writers.append(lambda _, found: map(line_of, found))
+    return writers
+
+
+def encoded_lines(lines: Iterable[str]) -> bytes:
+    """Lines as they stand in a file."""
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def _writer(args: argparse.Namespace) -> Writer:
     from nmt_core.errors import ConfigError
 
     many = args.nbest > 1 or (args.sample or 1) > 1
@@ -225,11 +254,8 @@ def _with_unknowns_noticed(
     translator: Translator, stream: Iterable[list[Translation]], *, raw: bool
 ) -> Iterator[list[Translation]]:
     """The translations; one warning where many source words are unknown to all models."""
-    from nmt_core.text.unknown_share import UnknownShare
-
-    name = " + ".join(loaded.folder for loaded in translator.models)
     serve = any(loaded.unknown_words_serve for loaded in translator.models)
-    share = UnknownShare(name, _warn, hint="" if raw else "Raw text needs --raw", serve=serve)
+    share = _unknown_share([loaded.folder for loaded in translator.models], raw=raw, serve=serve)
     for found in stream:
         words = found[0].source_words if found else ()
         share.add(words=len(words), unknown=sum(word not in translator.source for word in words))
@@ -237,7 +263,21 @@ def _with_unknowns_noticed(
     share.finish()
 
 
-def _warn(message: str) -> None:
+def report_words(args: argparse.Namespace, *, words: int, unknown: int, serve: bool) -> None:
+    """The same warning for so many words of a text that has been translated."""
+    share = _unknown_share(args.model, raw=args.raw, serve=serve)
+    share.add(words=words, unknown=unknown)
+    share.finish()
+
+
+def _unknown_share(folders: Sequence[str], *, raw: bool, serve: bool) -> UnknownShare:
+    from nmt_core.text.unknown_share import UnknownShare
+
+    return UnknownShare(" + ".join(folders), warn, hint="" if raw else "Raw text needs --raw", serve=serve)
+
+
+def warn(message: str) -> None:
+    """A warning on standard error."""
     say(f"nmt-core decode: warning: {message}")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nmt_core.files import InputFile
@@ -40,20 +40,20 @@ def add_constraint_options(group: argparse._ArgumentGroup) -> None:
     )
 
 
-def read_source_lines(args: argparse.Namespace, *, factors: int) -> Iterator[str | SourceLine]:
-    """The lines of ``--input`` with what is asked of them; words have so many ``factors`` beside them.
-
-    Raises ConfigError, or InputError for a bad line.
-    """
+def with_factors_checked(
+    args: argparse.Namespace, lines: Iterable[str | SourceLine], *, factors: int, first: int = 0
+) -> Iterator[str | SourceLine]:
+    """Lines of ``--input``, the first of which is number ``first``. Raises InputError for words without the factors."""
     from nmt_core.factors import check_factors
 
-    for number, line in enumerate(_lines(args), start=1):
+    for number, line in enumerate(lines, start=first + 1):
         if factors and not args.raw:
             check_factors(line if isinstance(line, str) else line.text, factors, path=args.input, line=number)
         yield line
 
 
-def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
+def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
+    """The lines of ``--input`` with what is asked of them. Raises ConfigError, or InputError for a bad line."""
     from nmt_core.errors import ConfigError
     from nmt_core.files import read_parallel_lines, read_text_lines
 

@@ -71,5 +71,12 @@ def with_counts_reported(stream: Iterable[list[Translation]], *, asked: bool) ->
         for translation in found:
             counts += translation.unknown
         yield found
+    report_unknowns(copied=counts.copied, translated=counts.translated, asked=asked)
+
+
+def report_unknowns(*, copied: int, translated: int, asked: bool) -> None:
+    """The line on standard error, if it is ``asked`` for."""
+    from nmt_core.inference.unknowns import UnknownCounts
+
     if asked:
-        say(f"nmt-core decode: {counts}")
+        say(f"nmt-core decode: {UnknownCounts(copied, translated)}")

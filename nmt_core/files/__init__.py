@@ -7,8 +7,9 @@ Unicode are ordinary characters of a token). A file appears under its final name
 
 from __future__ import annotations
 
-from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files
+from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files, input_files
 from nmt_core.files.compression import pack, suffix_of
+from nmt_core.files.digest import file_digest
 from nmt_core.files.lines import (
     read_blocks,
     read_line_blocks,
@@ -36,6 +37,8 @@ __all__ = [
     "OutputFile",
     "ShareRead",
     "check_files",
+    "file_digest",
+    "input_files",
     "is_written_through",
     "made_folder_of",
     "open_input",

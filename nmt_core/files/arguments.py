@@ -62,6 +62,11 @@ def check_files(args: argparse.Namespace) -> None:
         check_output(path)
 
 
+def input_files(args: argparse.Namespace) -> list[str]:
+    """The files to read that the arguments name, without standard input."""
+    return [str(path) for _, path in _of_type(args, InputFile) if path != "-"]
+
+
 def _of_type(args: argparse.Namespace, kind: type[str]) -> Iterator[tuple[str, str]]:
     for name, value in vars(args).items():
         for path in _flat(value):

@@ -73,12 +73,17 @@ class LanguageModelCoverage:
     @property
     def warning(self) -> str | None:
         """What to tell the user, if anything."""
-        if self.words < _FEW or self.unknown <= _MANY_UNKNOWN * self.words:
-            return None
-        return (
-            f"{self.model.path}: {self.unknown} of the first {self.words} words translated are not in this language "
-            "model; was its text tokenised, escaped or cased in another way than that of the translation model?"
-        )
+        return coverage_warning(self.model.path, words=self.words, unknown=self.unknown)
+
+
+def coverage_warning(path: str, *, words: int, unknown: int) -> str | None:
+    """What to tell the user of a language model that does not know so many of the words translated, if anything."""
+    if words < _FEW or unknown <= _MANY_UNKNOWN * words:
+        return None
+    return (
+        f"{path}: {unknown} of the first {words} words translated are not in this language "
+        "model; was its text tokenised, escaped or cased in another way than that of the translation model?"
+    )
 
 
 def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[Translation]:

@@ -14,6 +14,7 @@ from dataclasses import replace
 import torch
 
 from nmt_core.data.batching import group_by_tokens
+from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
@@ -37,6 +38,7 @@ from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.processing import RawText
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
+from nmt_core.version import VERSION
 
 
 class Translator:
@@ -82,6 +84,7 @@ class Translator:
         if self.copying is not None:
             self.config = self._of_annotated_text(self.copying)
         self._fused, self._average = fusion is not None, average
+        self._fused_models = () if fusion is None else (fusion.loaded,)
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
@@ -114,6 +117,14 @@ class Translator:
             raise ConfigError(f"models that spell are averaged by log-probabilities, not by {average}: {self._folders}")
 
     @property
+    def signature(self) -> str:
+        """Fingerprints of all models, also that which is fused in, precision, device, instructions, and versions."""
+        prints = "+".join(loaded.fingerprint for loaded in (*self.models, *self._fused_models))
+        parameter = next(self.models[0].model.parameters())
+        precision, arithmetic = name_precision(parameter), name_arithmetic(parameter)
+        return f"model:{prints}|dtype:{precision}|{arithmetic}|version:{VERSION}"
+
+    @property
     def _folders(self) -> str:
         return ", ".join(loaded.folder for loaded in self.models)
 
@@ -121,10 +132,11 @@ class Translator:
         """The translations of every line, best first. ``raw`` lines are tokenised, and detokenised after."""
         return self._translate(lines, first=0, raw=raw)
 
-    def translate_stream(self, lines: Iterable[str | SourceLine], *, raw: bool = False) -> Iterator[list[Translation]]:
-        """The same for lines of any number, a window at a time."""
+    def translate_stream(
+        self, lines: Iterable[str | SourceLine], *, raw: bool = False, first: int = 0
+    ) -> Iterator[list[Translation]]:
+        """The same for lines of any number, a window at a time; the number of the first one counts from 0."""
         lines = iter(lines)
-        first = 0
         while part := list(itertools.islice(lines, self.window)):
             yield from self._translate(part, first=first, raw=raw)
             first += len(part)

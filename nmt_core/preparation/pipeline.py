@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.files import open_output, write_lines
+from nmt_core.files import file_digest, open_output, write_lines
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.chunks import Chunk, read_chunks
 from nmt_core.preparation.duplicates import Seen
@@ -26,7 +26,7 @@ from nmt_core.preparation.filters import DUPLICATE, Reason
 from nmt_core.preparation.language import are_swapped
 from nmt_core.preparation.models import learn, model_names
 from nmt_core.preparation.parallel import map_ordered
-from nmt_core.preparation.record import NAME, Record, checksum, read_record, render_record
+from nmt_core.preparation.record import NAME, Record, read_record, render_record
 from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
 from nmt_core.preparation.shuffle import shuffle
 from nmt_core.preparation.steps import Side
@@ -64,7 +64,7 @@ class Preparation:
             _check_owner(folder, names)
             corpus = self._passes(work)
             self._write_outputs(corpus, {side: os.path.join(work, name) for side, name in names.items()})
-            models = {name: checksum(os.path.join(work, name)) for name in model_names(self.config, LEARNED)}
+            models = {name: file_digest(os.path.join(work, name)) for name in model_names(self.config, LEARNED)}
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 
@@ -10,6 +9,7 @@ from pydantic import ValidationError
 
 from nmt_core.config import Config
 from nmt_core.errors import InputError
+from nmt_core.files import file_digest
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import Side
 from nmt_core.preparation.tally import Dropped
@@ -54,15 +54,6 @@ def read_record(path: str) -> Record:
     for name, expected in record.models.items():
         if os.path.basename(name) != name or name in ("", "..", "."):
             raise InputError(path, f"the model {name[:80]!r} is not beside it")
-        if checksum(os.path.join(os.path.dirname(path), name)) != expected:
+        if file_digest(os.path.join(os.path.dirname(path), name)) != expected:
             raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
     return record
-
-
-def checksum(path: str) -> str:
-    """SHA-256 of a file."""
-    try:
-        with open(path, "rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error

@@ -8,18 +8,18 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
 from smt_bridge.commands.list_options import add_feature_argument, add_nbest_arguments
-from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
 
 if TYPE_CHECKING:
+    from nmt_core.jobs.manifest import Shard
+    from nmt_core.jobs.run import Job
     from smt_bridge.formats.nbest import NbestList
-    from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.run import Job
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
@@ -149,8 +149,8 @@ def _dialect(args: argparse.Namespace) -> str:
 
 
 def _job(args: argparse.Namespace, sidecar: str | None, progress: Callable[[str, int], None]) -> Job[list[NbestList]]:
-    from smt_bridge.jobs.manifest import Input
-    from smt_bridge.jobs.run import Job
+    from nmt_core.jobs.manifest import Input
+    from nmt_core.jobs.run import Job
 
     description = {
         "input": args.nbest,
@@ -171,8 +171,8 @@ def _read_windows(path: str, size: int, dialect: str) -> Iterator[list[NbestList
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
+    from nmt_core.jobs.manifest import shard_of
     from smt_bridge.formats.nbest import format_entry
-    from smt_bridge.jobs.manifest import shard_of
 
     lines = (format_entry(entry) for group in lists for entry in group.entries)
     return shard_of(lists[0].entries[0].line, b"\n".join(lines))

@@ -7,18 +7,18 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError
-from smt_bridge.commands.parts import (
+from nmt_core.commands.parts import (
     remark,
 )
+from nmt_core.errors import ConfigError
 from smt_bridge.commands.scoring_options import scorer_options
 
 if TYPE_CHECKING:
     from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.jobs.parts import Piece
     from nmt_core.text.unknown_share import UnknownShare
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
-    from smt_bridge.jobs.parts import Piece
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 _LOOKED_AT = 500  # lines by which factors are recognised
 
@@ -40,9 +40,9 @@ class FeatureWorker:
     def __call__(self, lists: Sequence[NbestList]) -> Piece:
         """The lines of the lists with their new columns."""
         from nmt_core.files import pack
+        from nmt_core.jobs.parts import Piece
         from smt_bridge.features.annotate import annotate
         from smt_bridge.formats.nbest import format_entry
-        from smt_bridge.jobs.parts import Piece
 
         entries = [entry for group in lists for entry in group.entries]
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))

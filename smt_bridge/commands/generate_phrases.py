@@ -9,17 +9,17 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
-from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
-    from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.parts import Piece
-    from smt_bridge.jobs.run import Job
+    from nmt_core.jobs.manifest import Shard
+    from nmt_core.jobs.parts import Piece
+    from nmt_core.jobs.run import Job
     from smt_bridge.phrase_generation import Counts, Generation
     from smt_bridge.phrase_sources import Sources
     from smt_bridge.translators import GenerationOptions
@@ -135,7 +135,7 @@ class GenerationWorker:
     def __call__(self, sources: Sources) -> Piece:
         """The lines of the table."""
         from nmt_core.files import pack
-        from smt_bridge.jobs.parts import Piece
+        from nmt_core.jobs.parts import Piece
         from smt_bridge.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
@@ -210,14 +210,14 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
 
 
 def _shard_of(sources: Sources) -> Shard:
-    from smt_bridge.jobs.manifest import Shard
+    from nmt_core.jobs.manifest import Shard
 
     return Shard(sources.first, sources.lines, sources.crc)
 
 
 def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[Sources]:
-    from smt_bridge.jobs.manifest import Input
-    from smt_bridge.jobs.run import Job
+    from nmt_core.jobs.manifest import Input
+    from nmt_core.jobs.run import Job
 
     path = _input(args)
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}

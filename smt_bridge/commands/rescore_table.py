@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from smt_bridge.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
     add_scoring_arguments,
@@ -20,11 +20,11 @@ from smt_bridge.commands.scoring_options import (
 )
 
 if TYPE_CHECKING:
+    from nmt_core.jobs.manifest import Shard
+    from nmt_core.jobs.parts import Piece
+    from nmt_core.jobs.run import Job
+    from nmt_core.jobs.workers import Worker
     from smt_bridge.formats.phrase_table import Window
-    from smt_bridge.jobs.manifest import Shard
-    from smt_bridge.jobs.parts import Piece
-    from smt_bridge.jobs.run import Job
-    from smt_bridge.jobs.workers import Worker
     from smt_bridge.phrase_scoring import Counts, Scorers
 
 NAME = "rescore-table"
@@ -147,7 +147,7 @@ class RescoreWorker:
     def __call__(self, window: Window) -> Piece:
         """The lines of the window with their new columns."""
         from nmt_core.files import pack
-        from smt_bridge.jobs.parts import Piece
+        from nmt_core.jobs.parts import Piece
         from smt_bridge.phrase_scoring import rescore_chunk
 
         rescored = rescore_chunk(window, self._scorers)
@@ -176,9 +176,9 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
 
 def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], None]) -> Job[Window]:
     from nmt_core.files import ShareRead
+    from nmt_core.jobs.manifest import Input
+    from nmt_core.jobs.run import Job
     from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.jobs.manifest import Input
-    from smt_bridge.jobs.run import Job
     from smt_bridge.signature import sidecar_path
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
@@ -190,7 +190,7 @@ def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], N
 
 
 def _shard_of(window: Window) -> Shard:
-    from smt_bridge.jobs.manifest import shard_of
+    from nmt_core.jobs.manifest import shard_of
 
     return shard_of(window.first, window.content)
 

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from nmt_core.commands.parts import progress_bar
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.parts import progress_bar
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
 if TYPE_CHECKING:

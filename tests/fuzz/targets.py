@@ -147,11 +147,11 @@ def _graph_features(folder: str) -> Any:
 
 def _records(folder: str) -> list[Target]:
     from nmt_core.config import read_yaml, with_overrides
+    from nmt_core.jobs.manifest import check_same, read_manifest
     from nmt_core.preparation.record import read_record
     from nmt_core.preparation.settings import PreparationConfig
     from nmt_core.training.config import RunConfig
     from nmt_core.training.first_model import with_start_settings
-    from smt_bridge.jobs.manifest import check_same, read_manifest
     from smt_bridge.signature import read_sidecar
     from smt_bridge.tuning.loop_folder import read_rounds
 

@@ -1,4 +1,4 @@
-"""What the commands share that work through files in parts (``smt_bridge.jobs``)."""
+"""What the commands share that work through files in parts (``nmt_core/jobs``)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import argparse
 import functools
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
@@ -16,9 +17,9 @@ from nmt_core.files import is_written_through
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from smt_bridge.jobs.parts import PartMaker, Piece
-    from smt_bridge.jobs.run import Job
-    from smt_bridge.jobs.workers import Worker, Workers
+    from nmt_core.jobs.parts import PartMaker, Piece
+    from nmt_core.jobs.run import Job
+    from nmt_core.jobs.workers import Worker, Workers
 
 Item = TypeVar("Item")
 Counted = TypeVar("Counted", bound="Addable")
@@ -65,14 +66,14 @@ def engine_of(args: argparse.Namespace) -> Engine:
 
 
 def _here(open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
-    from smt_bridge.jobs.workers import LocalWorkers
+    from nmt_core.jobs.workers import LocalWorkers
 
     return LocalWorkers(open_worker, jobs=jobs)
 
 
 def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
-    from smt_bridge.jobs.ray_cluster import RayCluster
-    from smt_bridge.jobs.remote import RemoteWorkers
+    from nmt_core.jobs.ray_cluster import RayCluster
+    from nmt_core.jobs.remote import RemoteWorkers
 
     return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
 
@@ -137,7 +138,7 @@ class Work(Generic[Item]):
 
         ``finish`` is called with that and with what the workers say of themselves, before the parts go.
         """
-        from smt_bridge.jobs.run import run_job
+        from nmt_core.jobs.run import run_job
 
         open_maker = functools.partial(_open_part_maker, self.make_job, self.open_worker)
         with self.engine(open_maker, self.jobs) as workers, self._bar() as progress:
@@ -156,17 +157,22 @@ class Work(Generic[Item]):
         return pieces
 
     def as_stream(
-        self, items: Iterable[Item], output: str, *, record: str | None, finish: Finish
+        self, items: Iterable[Item], output: str, *, record: str | None, finish: Finish, others: Sequence[str] = ()
     ) -> list[dict[str, float]]:
-        """Work through items as they come, in order; as ``in_parts``. ``record`` is what ``finish`` will write."""
+        """Work through items as they come, in order; as ``in_parts``.
+
+        ``record`` is what ``finish`` will write, ``others`` are the other files of a job that makes several.
+        """
         from nmt_core.files import open_output
 
         counts = []
         open_worker = functools.partial(self.open_worker, "")
         with self.engine(open_worker, self.jobs) as workers:
-            with open_output(output) as stream, self._bar() as progress:
+            with ExitStack() as stack, self._bar() as progress:
+                streams = [stack.enter_context(open_output(path)) for path in (output, *others)]
                 for piece in workers.map(items):
-                    stream.write(piece.content)
+                    for stream, content in zip(streams, piece.contents, strict=True):
+                        stream.write(content)
                     counts.append(piece.counts)
                     progress.update(int(piece.counts[self.counted]))
                 if record is not None:

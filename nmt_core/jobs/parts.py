@@ -1,7 +1,8 @@
 """The outputs of single shards, and whether they are what they were when they were written.
 
 OUT.parts/000001.gz     the output of a shard
-OUT.parts/000001.json   which job and shard it belongs to, its length and CRC-32, and what was counted meanwhile
+OUT.parts/000001.1.gz   what belongs into another file, where a job makes several
+OUT.parts/000001.json   which job and shard they belong to, lengths and CRC-32, and what was counted meanwhile
 """
 
 from __future__ import annotations
@@ -9,24 +10,33 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
 
 from nmt_core.files import open_replacement
-from smt_bridge.jobs.manifest import Shard
-from smt_bridge.jobs.workers import Worker
+from nmt_core.jobs.manifest import Shard
+from nmt_core.jobs.workers import Worker
 
 Item = TypeVar("Item")
 _BLOCK = 1 << 18
 
 
 class Piece(NamedTuple):
-    """The output of a shard, as it will stand in the file, and what was counted while it was made."""
+    """The output of a shard, as it will stand in the file, and what was counted while it was made.
+
+    ``others`` are what belongs into the other files of the job.
+    """
 
     content: bytes
     counts: dict[str, float]
+    others: tuple[bytes, ...] = ()
+
+    @property
+    def contents(self) -> tuple[bytes, ...]:
+        """What belongs into each file."""
+        return (self.content, *self.others)
 
 
 class Task(NamedTuple, Generic[Item]):
@@ -47,47 +57,56 @@ class Damaged(Exception):
 
 
 class Parts(NamedTuple):
-    """The files of the parts in ``folder``; the outputs have the ending ``suffix``."""
+    """The files of the parts in ``folder``; outputs have the ending ``suffix``, other outputs those of ``others``."""
 
     folder: str
     suffix: str
+    others: tuple[str, ...] = ()
 
     def write(self, task: Task[Any], piece: Piece) -> None:
-        """First the record, then the output: a shard with both is finished. One sync of the folder is for both."""
+        """First the record, the output last: a shard with both is finished. One sync of the folder is for all."""
         record = {
             "job": task.job,
             "shard": task.shard,
             "bytes": len(piece.content),
             "crc": crc32(piece.content),
             "counts": piece.counts,
+            "others": [(len(content), crc32(content)) for content in piece.others],
         }
         with open_replacement(self._record_path(task.place), settled=False) as stream:
             stream.write(json.dumps(record).encode())
-        with open_replacement(self._path(task.place)) as stream:
-            stream.write(piece.content)
+        for number, content in reversed(list(enumerate(piece.contents))):
+            with open_replacement(self._path(task.place, number), settled=number == 0) as stream:
+                stream.write(content)
 
     def is_done(self, place: int, shard: Shard, job: str) -> bool:
         """Whether the shard has its output, of this job."""
         with contextlib.suppress(OSError, Damaged):
             record = self._record(place)
             same = record["job"] == job and record["shard"] == list(shard)
-            return bool(same and record["bytes"] == os.path.getsize(self._path(place)))
+            sizes = [os.path.getsize(path) for path in self._paths(place)]
+            return bool(same and [size for size, _ in _contents(record)] == sizes)
         return False
 
-    def copy(self, place: int, stream: BinaryIO) -> dict[str, float]:
-        """Write a part behind the others; what was counted. Raises Damaged."""
-        record, crc = self._record(place), 0
-        for block in self._blocks(place):
-            crc = crc32(block, crc)
-            stream.write(block)
-        if crc != record["crc"]:
+    def copy(self, place: int, streams: Sequence[BinaryIO]) -> dict[str, float]:
+        """Write a part behind the others, into each file; what was counted. Raises Damaged."""
+        record = self._record(place)
+        expected = _contents(record)
+        if len(expected) != len(streams):
             raise Damaged(place)
+        for number, (stream, (_, written)) in enumerate(zip(streams, expected, strict=True)):
+            crc = 0
+            for block in self._blocks(place, number):
+                crc = crc32(block, crc)
+                stream.write(block)
+            if crc != written:
+                raise Damaged(place)
         counts: dict[str, float] = record["counts"]
         return counts
 
     def remove(self, place: int) -> None:
         """Have the shard done again."""
-        for path in (self._path(place), self._record_path(place)):
+        for path in (*self._paths(place), self._record_path(place)):
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
 
@@ -101,21 +120,31 @@ class Parts(NamedTuple):
             raise Damaged(place)
         return record
 
-    def _blocks(self, place: int) -> Iterator[memoryview]:
+    def _blocks(self, place: int, number: int) -> Iterator[memoryview]:
         """Its content, in one place that stays in the cache; each block is gone with the next."""
         buffer = memoryview(bytearray(_BLOCK))
         try:
-            with open(self._path(place), "rb", buffering=0) as part:
+            with open(self._path(place, number), "rb", buffering=0) as part:
                 while size := part.readinto(buffer):
                     yield buffer[:size]
         except FileNotFoundError as error:
             raise Damaged(place) from error
 
-    def _path(self, place: int) -> str:
-        return os.path.join(self.folder, f"{place + 1:06d}{self.suffix}")
+    def _paths(self, place: int) -> list[str]:
+        return [self._path(place, number) for number in range(1 + len(self.others))]
+
+    def _path(self, place: int, number: int) -> str:
+        """That of the output, or of other output ``number``, from 1."""
+        name = f"{place + 1:06d}.{number}{self.others[number - 1]}" if number else f"{place + 1:06d}{self.suffix}"
+        return os.path.join(self.folder, name)
 
     def _record_path(self, place: int) -> str:
         return os.path.join(self.folder, f"{place + 1:06d}.json")
+
+
+def _contents(record: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """Length and CRC-32 of what belongs into each file."""
+    return [(record["bytes"], record["crc"]), *map(tuple, record.get("others", []))]
 
 
 class PartMaker(Generic[Item]):

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmt_core.errors import InputError, NmtError
-from nmt_core.files import made_folder_of, open_replacement, remove_leftovers, suffix_of
-from smt_bridge.jobs.folder import MANIFEST, held_folder, remove_folder
-from smt_bridge.jobs.manifest import (
+from nmt_core.files import file_digest, made_folder_of, open_replacement, remove_leftovers, suffix_of
+from nmt_core.jobs.folder import MANIFEST, held_folder, remove_folder
+from nmt_core.jobs.manifest import (
     ANEW,
     Input,
     Manifest,
@@ -35,9 +35,8 @@ from smt_bridge.jobs.manifest import (
     read_manifest,
     write_manifest,
 )
-from smt_bridge.jobs.parts import Damaged, PartMaker, Parts, Piece, Task
-from smt_bridge.jobs.workers import Worker, Workers
-from smt_bridge.signature import file_digest
+from nmt_core.jobs.parts import Damaged, PartMaker, Parts, Piece, Task
+from nmt_core.jobs.workers import Worker, Workers
 
 Item = TypeVar("Item")
 Counts = list[dict[str, float]]
@@ -50,20 +49,22 @@ class Job(Generic[Item]):
 
     ``progress`` is called with the number of lines of all shards ("total"; "expected", where it is estimated while the
     input is read), of those that were finished before ("resumed"), and then of each one as it is finished ("done").
-    ``record`` is a file that describes an older output; it goes before the new one comes.
+    ``record`` is a file that describes an older output; it goes before the new one comes. ``others`` are further files
+    that are made, which come before the output does.
     """
 
     output: str
     description: dict[str, Any]
     source: Input[Item]
     progress: Callable[[str, int], None]
-    record: str
+    record: str | None = None
     files: Mapping[str, str] = field(default_factory=dict)
+    others: tuple[str, ...] = ()
 
     @property
     def parts(self) -> Parts:
         """Where the parts are: beside the file that is made in the end, whatever name leads there."""
-        return Parts(os.path.realpath(self.output) + PARTS, suffix_of(self.output))
+        return Parts(os.path.realpath(self.output) + PARTS, suffix_of(self.output), tuple(map(suffix_of, self.others)))
 
     def part_maker(self, worker: Worker[Item, Piece]) -> PartMaker[Item]:
         """What a process of this job does."""
@@ -85,7 +86,10 @@ def run_job(
     begun with another description, and while another program is at it.
     """
     alone = shards is None
-    with made_folder_of(job.output), held_folder(job.parts.folder, restart=restart, alone=alone):
+    with contextlib.ExitStack() as stack:
+        for path in (job.output, *job.others):
+            stack.enter_context(made_folder_of(path))
+        stack.enter_context(held_folder(job.parts.folder, restart=restart, alone=alone))
         before = _states(job.files)
         manifest = _begin(job, workers, planned=shards is not None or job.source.share is None)
         if shards is not None:
@@ -98,7 +102,8 @@ def run_job(
         else:
             all_shards = manifest.shards
             _do_parts(job, workers, manifest, all_shards, range(len(all_shards)))
-        remove_leftovers(job.output)
+        for path in (job.output, *job.others):
+            remove_leftovers(path)
         counts = _merge_sound(job, workers, manifest, all_shards)
         finish(counts)
         remove_folder(job.parts.folder)
@@ -211,9 +216,11 @@ def _merge_sound(
 
 
 def _merge(job: Job[Any], places: Sequence[int]) -> Counts:
-    """Put the parts one behind the other under the final name."""
-    with open_replacement(job.output) as stream:
-        counts = [job.parts.copy(place, stream) for place in places]
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(job.record)
+    """Put the parts one behind the other under the final names."""
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(open_replacement(path)) for path in (job.output, *job.others)]
+        counts = [job.parts.copy(place, streams) for place in places]
+        if job.record is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(job.record)
     return counts

@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from smt_bridge.errors import BridgeError
-from smt_bridge.jobs.manifest import difference
+from nmt_core.errors import NmtError
+from nmt_core.jobs.manifest import difference
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -43,7 +43,7 @@ class Cluster(Protocol):
         """Some of the questions that have an answer, or whose worker is lost; none after ``seconds``."""
 
     def answer(self, question: Any) -> Any:
-        """Its answer. Raises Lost, and BridgeError for what went wrong in the worker."""
+        """Its answer. Raises Lost, and NmtError for what went wrong in the worker."""
 
     def close(self) -> None:
         """End all workers."""
@@ -134,7 +134,7 @@ class RemoteWorkers(Generic[Item, Answer]):
         found = self._cluster.wait([*self._given, *self._opening], _LONGEST_START)
         if not found and not self._ready:
             minutes = _LONGEST_START / 60
-            raise BridgeError(f"no worker began within {minutes:.0f} minutes; has the cluster a CPU that is free?")
+            raise NmtError(f"no worker began within {minutes:.0f} minutes; has the cluster a CPU that is free?")
         for question in found:
             if question in self._opening:
                 self._open(question)
@@ -150,13 +150,13 @@ class RemoteWorkers(Generic[Item, Answer]):
                 problem = (
                     "workers end while they begin (out of memory?); start the same command again, with fewer --jobs"
                 )
-                raise BridgeError(problem) from None
+                raise NmtError(problem) from None
             self._start()
             return
         self._description = self._description or description
         if description != self._description:
             before, now = difference(self._description, description)
-            raise BridgeError(
+            raise NmtError(
                 f"two workers differ, so that their numbers would: {before}, and {now}; take machines that are alike"
             )
         self._ready[worker] = collections.deque()
@@ -171,6 +171,6 @@ class RemoteWorkers(Generic[Item, Answer]):
                 problem = (
                     f"{lines} has ended its worker {_TRIES} times (out of memory?); what is finished stays finished"
                 )
-                raise BridgeError(f"{problem}: start the same command again, with fewer --jobs")
+                raise NmtError(f"{problem}: start the same command again, with fewer --jobs")
             heapq.heappush(again, (given.place, given.item))
         self._start()

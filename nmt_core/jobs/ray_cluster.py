@@ -11,9 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from nmt_core.errors import NmtError
-from smt_bridge.errors import BridgeError
-from smt_bridge.jobs.remote import Lost
-from smt_bridge.jobs.workers import Worker, ask_worker
+from nmt_core.jobs.remote import Lost
+from nmt_core.jobs.workers import Worker, ask_worker
 
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
 _LONGEST_CALL = 20.0  # seconds
@@ -23,7 +22,7 @@ _TRIES = 3  # Ray gives itself 15 and 30 seconds to begin, which a busy machine 
 class RayCluster:
     """Actors that each hold a worker made by ``open_worker``, with one CPU and ``gpus`` of a GPU each.
 
-    Raises ModuleNotFoundError where Ray is not installed, BridgeError where it does not begin or nobody answers at
+    Raises ModuleNotFoundError where Ray is not installed, NmtError where it does not begin or nobody answers at
     ``address``.
     """
 
@@ -57,13 +56,13 @@ class RayCluster:
         return list(ready)
 
     def answer(self, question: Any) -> Any:
-        """Its value. Raises Lost where the actor, or its machine, has gone, and BridgeError."""
+        """Its value. Raises Lost where the actor, or its machine, has gone, and NmtError."""
         try:
             value, problem = self._ray.get(question)
         except (self._ray.exceptions.RayActorError, self._ray.exceptions.ObjectLostError) as error:
             raise Lost from error
         if problem is not None:
-            raise BridgeError(problem)
+            raise NmtError(problem)
         return value
 
     def close(self) -> None:
@@ -76,7 +75,7 @@ class RayCluster:
             try:
                 self._ray.init(address=address, **common)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                raise BridgeError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
+                raise NmtError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
             return
         for attempt in range(1, _TRIES + 1):
             try:
@@ -88,18 +87,18 @@ class RayCluster:
                 self._ray.shutdown()
                 if attempt == _TRIES:
                     problem = f"Ray did not begin, tried {_TRIES} times ({_line(error)})"
-                    raise BridgeError(f"{problem}; is the machine too busy? --engine local needs no Ray") from error
+                    raise NmtError(f"{problem}; is the machine too busy? --engine local needs no Ray") from error
 
 
 def _check_answers(address: str) -> None:
-    """Raise BridgeError where HOST:PORT takes no connection, for which Ray itself would wait for minutes."""
+    """Raise NmtError where HOST:PORT takes no connection, for which Ray itself would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdecimal():
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_LONGEST_CALL).close()
     except (OSError, OverflowError) as error:
-        raise BridgeError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
+        raise NmtError(f"--ray-address {address}: no Ray cluster answers ({_line(error)})") from error
 
 
 class _Actor:

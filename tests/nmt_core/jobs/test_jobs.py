@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import gzip
 import json
 import multiprocessing
@@ -19,14 +21,13 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.jobs import run as running
+from nmt_core.jobs.folder import held_folder
+from nmt_core.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
+from nmt_core.jobs.parts import Parts, Piece, Task
+from nmt_core.jobs.run import Job, run_job
+from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.commands.main import main as smt_bridge
-from smt_bridge.errors import BridgeError
-from smt_bridge.jobs import run as running
-from smt_bridge.jobs.folder import held_folder
-from smt_bridge.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
-from smt_bridge.jobs.parts import Parts, Piece, Task
-from smt_bridge.jobs.run import Job, run_job
-from smt_bridge.jobs.workers import LocalWorkers
 
 Lines = tuple[int, list[bytes]]
 
@@ -40,7 +41,7 @@ class Shouting:
     def __call__(self, item: Lines) -> Piece:
         lines = item[1]
         if b"poison" in lines:
-            raise BridgeError("a line is poison")
+            raise NmtError("a line is poison")
         return Piece(b"".join(line.upper() + b"\n" for line in lines), {"lines": len(lines)})
 
 
@@ -164,6 +165,49 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
             assert not (tmp_path / "out").exists() or (tmp_path / "out").read_bytes() == EXPECTED
     assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+class Echoing(Shouting):
+    """Writes lines in small letters into another file."""
+
+    def __call__(self, item: Lines) -> Piece:
+        piece = super().__call__(item)
+        return piece._replace(others=(piece.content.lower(),))
+
+
+@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("times", [1, 3, 4, 7])
+def test_a_job_of_two_files_killed_at_any_step_goes_on_to_the_same_bytes(
+    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int
+) -> None:
+    job = dataclasses.replace(job, others=(str(tmp_path / "folder" / "other"),))
+    place: Any = os if hasattr(os, step) and not hasattr(running, step) else running
+    original: Callable[..., Any] = getattr(place, step)
+    calls = 0
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == times:
+            raise Killed
+        return original(*args, **kwargs)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(place, step, dying)
+        with contextlib.suppress(Killed):
+            finish(job, kind=Echoing)
+    assert finish(job, kind=Echoing) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert (tmp_path / "folder" / "other").read_bytes() == EXPECTED.lower()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "in", "out"]
+
+
+def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Lines], tmp_path: Path) -> None:
+    job = dataclasses.replace(job, others=(str(tmp_path / "other"),))
+    assert finish(job, kind=Echoing, shards="1-4") is None
+    (tmp_path / "out.parts" / "000002.1").write_bytes(b"line 9\n" * 3)
+    assert finish(job, kind=Echoing) is not None
+    assert (tmp_path / "other").read_bytes() == EXPECTED.lower()
 
 
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
@@ -359,7 +403,7 @@ def test_several_processes_make_the_same_bytes(job: Job[Lines], tmp_path: Path) 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
-    with pytest.raises(BridgeError, match="poison"):
+    with pytest.raises(NmtError, match="poison"):
         finish(job, jobs=jobs)
     assert not (tmp_path / "out").exists()
 
@@ -371,7 +415,7 @@ def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
     job = Job(**{**vars(job), "output": str(tmp_path / "new" / "folder" / "out")})
     before = (tmp_path / "in").read_bytes()
     (tmp_path / "in").write_bytes(before.replace(b"line 1", b"poison"))
-    with pytest.raises(BridgeError, match="poison"):
+    with pytest.raises(NmtError, match="poison"):
         finish(job, shards=shards)
     assert sorted(os.listdir(tmp_path)) == ["in"]
     (tmp_path / "in").write_bytes(before)
@@ -381,7 +425,7 @@ def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
 
 def test_a_job_that_fails_later_keeps_what_is_finished(job: Job[Lines], tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
-    with pytest.raises(BridgeError, match="poison"):
+    with pytest.raises(NmtError, match="poison"):
         finish(job)
     assert sorted(os.listdir(tmp_path / "out.parts")) == [
         "000001", "000001.json", "000002", "000002.json", "lock", "manifest.json"
@@ -399,14 +443,14 @@ def test_a_job_that_was_killed_before_anything_is_finished_begins_anew(job: Job[
 
 def test_who_fails_takes_nothing_from_those_who_do_other_parts(job: Job[Lines], tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 1", b"poison"))
-    with held_folder(job.parts.folder, restart=False, alone=False), pytest.raises(BridgeError, match="poison"):
+    with held_folder(job.parts.folder, restart=False, alone=False), pytest.raises(NmtError, match="poison"):
         finish(job, shards="1")
     assert sorted(os.listdir(tmp_path / "out.parts")) == ["lock", "manifest.json"]
 
 
 def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"die"))
-    with pytest.raises(BridgeError, match="a worker process died"):
+    with pytest.raises(NmtError, match="a worker process died"):
         finish(job, jobs=2, kind=Quitting)
 
 
@@ -420,19 +464,19 @@ def test_a_process_that_died_before_more_was_asked_is_reported(job: Job[Lines]) 
         yield Task(1, shard, "", (1, [b"more"]))
 
     workers = LocalWorkers(partial(opened, job, kind=Quitting), jobs=2)
-    with workers, pytest.raises(BridgeError, match="a worker process died"):
+    with workers, pytest.raises(NmtError, match="a worker process died"):
         list(workers.map(tasks()))
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_gpu_that_is_full_is_reported(job: Job[Lines], tmp_path: Path, jobs: int) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"full"))
-    with pytest.raises(BridgeError, match="a GPU's memory is full"):
+    with pytest.raises(NmtError, match="a GPU's memory is full"):
         finish(job, jobs=jobs, kind=Filling)
 
 
 def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
-    with LocalWorkers(broken, jobs=2) as workers, pytest.raises(BridgeError, match="cannot be made"):
+    with LocalWorkers(broken, jobs=2) as workers, pytest.raises(NmtError, match="cannot be made"):
         run_job(job, workers)
 
 

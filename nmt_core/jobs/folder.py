@@ -20,7 +20,7 @@ MANIFEST = "manifest.json"
 _LOCK = "lock"
 _MARK = b"hybridmt: parts of a job; they go when it is complete\n"
 _OUTPUT = re.compile(r"[0-9]{6,}(?:\.gz|\.xz|\.zst)?")
-_OURS = re.compile(r"[0-9]{6,}(?:\.json|\.gz|\.xz|\.zst)?|manifest\.json|\..*\.hybridmt\.tmp")
+_OURS = re.compile(r"[0-9]{6,}(?:\.[0-9]+)?(?:\.json|\.gz|\.xz|\.zst)?|manifest\.json|\..*\.hybridmt\.tmp")
 
 
 @contextlib.contextmanager

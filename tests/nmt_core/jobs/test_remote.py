@@ -14,13 +14,19 @@ from typing import Any
 
 import pytest
 
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.errors import NmtError
+from nmt_core.jobs.manifest import Input, Shard, shard_of
+from nmt_core.jobs.parts import Piece
+from nmt_core.jobs.ray_cluster import RayCluster
+from nmt_core.jobs.remote import Lost, RemoteWorkers
+from nmt_core.jobs.run import Job, run_job
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main as smt_bridge
-from smt_bridge.errors import BridgeError
-from smt_bridge.jobs.manifest import Input, Shard, shard_of
-from smt_bridge.jobs.parts import Piece
-from smt_bridge.jobs.ray_cluster import RayCluster
-from smt_bridge.jobs.remote import Lost, RemoteWorkers
-from smt_bridge.jobs.run import Job, run_job
 
 
 class FakeCluster:
@@ -54,7 +60,7 @@ class FakeCluster:
             self.dead.add(worker)
             raise Lost
         if item == "bad":
-            raise BridgeError("it is bad")
+            raise NmtError("it is bad")
         return {"version": self.versions[worker]} if item is None else str(item).upper()
 
     def close(self) -> None:
@@ -100,27 +106,27 @@ def test_few_items_are_taken_ahead() -> None:
 def test_an_item_that_ends_every_worker_is_named_after_three() -> None:
     cluster = FakeCluster(lambda worker, item: item == "item 5")
     workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
-    with pytest.raises(BridgeError, match="item 6 has ended its worker 3 times"):
+    with pytest.raises(NmtError, match="item 6 has ended its worker 3 times"):
         list(workers.map(ITEMS))
     assert len(cluster.dead) == 3
 
 
 def test_an_error_of_a_worker_is_told() -> None:
     workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: False), jobs=2)
-    with pytest.raises(BridgeError, match="it is bad"):
+    with pytest.raises(NmtError, match="it is bad"):
         list(workers.map(["good", "bad"]))
 
 
 def test_workers_that_differ_are_refused() -> None:
     cluster = FakeCluster(lambda worker, item: False, versions=["cpu:AVX512", "cpu:AVX2"])
     workers: RemoteWorkers[str, str] = RemoteWorkers(cluster, jobs=2)
-    with pytest.raises(BridgeError, match=r"two workers differ.*AVX.*AVX"):
+    with pytest.raises(NmtError, match=r"two workers differ.*AVX.*AVX"):
         list(workers.map(ITEMS))
 
 
 def test_workers_that_never_begin_are_given_up() -> None:
     workers: RemoteWorkers[str, str] = RemoteWorkers(FakeCluster(lambda worker, item: True), jobs=2)
-    with pytest.raises(BridgeError, match="workers end while they begin"):
+    with pytest.raises(NmtError, match="workers end while they begin"):
         list(workers.map(ITEMS))
 
 
@@ -148,11 +154,30 @@ def test_without_ray_it_is_one_line(
 
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
-    with pytest.raises(BridgeError, match=r"--ray-address 127.0.0.1:9: no Ray cluster answers"):
+    with pytest.raises(NmtError, match=r"--ray-address 127.0.0.1:9: no Ray cluster answers"):
         RayCluster(partial(open_maker, ""), address="127.0.0.1:9", jobs=1, gpus=0)
 
 
 # --- with Ray
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_translates_to_the_same_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    words = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
+    model = new_model(config, len(words), len(words), seed=1)
+    save_model(str(tmp_path / "model"), model, words, words, FolderConfig(model=config))
+    (tmp_path / "in").write_text("".join(f"{'abcdef'[n % 6]} b c\n" for n in range(30)))
+    options = ["--model", str(tmp_path / "model"), "--input", str(tmp_path / "in"), "--window", "4", "--nbest", "3"]
+    found = {}
+    for name, engine in (("one", []), ("ray", ["--engine", "ray", "--jobs", "2"])):
+        paths = [str(tmp_path / name), str(tmp_path / f"{name}.points")]
+        assert nmt_core(["decode", *options, *engine, "--output", paths[0], "--alignments", paths[1]]) == 0
+        found[name] = [Path(path).read_bytes() for path in paths]
+    assert found["one"] == found["ray"]
 
 
 class Shouting:
@@ -206,6 +231,6 @@ def test_ray_makes_the_same_bytes_through_lost_actors(tmp_path: Path, monkeypatc
         assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
         lines[20] = b"poison"
         (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
-        with pytest.raises(BridgeError, match="the shard that begins at line 19 has ended its worker 3 times"):
+        with pytest.raises(NmtError, match="the shard that begins at line 19 has ended its worker 3 times"):
             run_job(job_in(str(tmp_path)), workers)
         assert len(list((tmp_path / "out.parts").glob("0*.json"))) >= 6

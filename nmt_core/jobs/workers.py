@@ -15,7 +15,6 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.errors import NmtError
 from nmt_core.processes import ask_in_order, open_pool
-from smt_bridge.errors import BridgeError
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -112,7 +111,7 @@ def _death_reported() -> Iterator[None]:
         yield
     except BrokenProcessPool as error:
         problem = "a worker process died (out of memory?); start the same command again, with fewer --jobs"
-        raise BridgeError(problem) from error
+        raise NmtError(problem) from error
 
 
 _worker: Worker[Any, Any] | None = None
@@ -131,7 +130,7 @@ def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None
 
 def _ready() -> Worker[Any, Any]:
     if _worker is None:
-        raise BridgeError(_trouble)
+        raise NmtError(_trouble)
     return _worker
 
 
@@ -144,7 +143,7 @@ def _do(item: Any) -> Any:
     try:
         return ask_worker(worker, item)
     except NmtError as error:
-        raise BridgeError(str(error)) from None  # other errors of ours cannot be sent to another process
+        raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
 
 
 def ask_worker(worker: Worker[Item, Answer], item: Item) -> Answer:
@@ -154,4 +153,4 @@ def ask_worker(worker: Worker[Item, Answer], item: Item) -> Answer:
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which is not loaded for its sake
             raise
-        raise BridgeError("a GPU's memory is full; start the same command again, with fewer --jobs") from error
+        raise NmtError("a GPU's memory is full; start the same command again, with fewer --jobs") from error

@@ -1,0 +1,187 @@
+"""``nmt-core decode`` by several workers writes the bytes that one process writes, whatever is stopped or lost."""
+
+from __future__ import annotations
+
+import gzip
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt_core.commands.main import main
+from nmt_core.jobs import ray_cluster
+from nmt_core.jobs.parts import Parts
+from nmt_core.jobs.remote import Lost
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.rnnsearch import RNNsearchConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+WORDS = ["a", "group", "of", "men", "unheard", ""]
+LINES, WINDOW = 22, 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model and its input: sources, and words that their translations begin with."""
+    folder = tmp_path_factory.mktemp("decode")
+    source = Vocabulary([*SPECIAL_WORDS, *WORDS[:4]])
+    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "hommes"])
+    config = RNNsearchConfig(embedding=4, hidden=5, maxout=4, alignment=3, initialisation="glorot")
+    save_model(str(folder / "model"), new_model(config, 6, 5, seed=1), source, target, FolderConfig(model=config))
+    generator = random.Random(1)
+    lines = ["of a", *(" ".join(generator.choices(WORDS, k=generator.randint(1, 7))) for _ in range(LINES - 1))]
+    lines[17] = ""
+    (folder / "in").write_text("".join(f"{line}\n" for line in lines))
+    (folder / "prefix").write_text(
+        "".join("un\n" if number % 3 == 0 and line.split() else "\n" for number, line in enumerate(lines))
+    )
+    return folder
+
+
+def decode(folder: Path, output: Path, *options: str) -> int:
+    places = ["--model", str(folder / "model"), "--input", str(folder / "in"), "--output", str(output)]
+    common = ["--device", "cpu", "--window", str(WINDOW), "--batch-tokens", "12", "--quiet"]
+    return main(["decode", *places, *common, *options])
+
+
+KINDS = {
+    "nbest": ("--nbest", "3", "--distinct", "--replace-unk", "copy"),
+    "scores": ("--scores", "--no-repeat-ngram", "2"),
+    "samples": ("--sample", "2", "--seed", "3"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_shards_and_the_rest_are_what_one_process_writes(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    whole = ("--alignments", str(tmp_path / "points"), *KINDS[kind])
+    assert decode(folder, tmp_path / "whole", *whole) == 0
+    told = capsys.readouterr().err
+    parts = ("--alignments", str(tmp_path / "points.gz"), *KINDS[kind])
+    assert decode(folder, tmp_path / "parts.gz", *parts, "--shards", "2-3") == 0
+    assert not (tmp_path / "parts.gz").exists()
+    capsys.readouterr()
+    assert decode(folder, tmp_path / "parts.gz", *parts, "--jobs", "1", "--restart") == 0
+    assert capsys.readouterr().err == told
+    for one, other in (("whole", "parts.gz"), ("points", "points.gz")):
+        assert gzip.decompress((tmp_path / other).read_bytes()) == (tmp_path / one).read_bytes()
+        assert (tmp_path / one).stat().st_size
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.gz", "points", "points.gz", "whole"]
+
+
+def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prefix = ("--prefix", str(folder / "prefix"))
+    assert decode(folder, tmp_path / "whole", *prefix) == 0
+    written: list[int] = []
+    write = Parts.write
+
+    def stopping(parts: Parts, task: Any, piece: Any) -> None:
+        if len(written) == 3:
+            raise KeyboardInterrupt
+        written.append(task.place)
+        write(parts, task, piece)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Parts, "write", stopping)
+        assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 130
+    assert decode(folder, tmp_path / "out", "--shards", "1-5") == 2  # another job
+    monkeypatch.setattr(
+        Parts, "write", lambda parts, task, piece: (written.append(task.place), write(parts, task, piece))
+    )
+    assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 0
+    assert written == [0, 1, 2, 3, 4]
+    assert decode(folder, tmp_path / "out", *prefix, "--restart") == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+class Actors:
+    """Stands for Ray: workers in this process, the newest question first; some are lost in the middle."""
+
+    def __init__(self, open_worker: Callable[[int], Any], *, address: str | None, jobs: int, gpus: float) -> None:
+        self._open_worker = open_worker
+        self._questions: list[tuple[int, Any]] = []
+        self._workers: dict[int, Any] = {}
+        self._lost: set[int] = set()
+
+    def start(self, number: int) -> int:
+        self._workers[number] = self._open_worker(number)
+        return number
+
+    def describe(self, worker: int) -> int:
+        return self.ask(worker, None)
+
+    def ask(self, worker: int, item: Any) -> int:
+        self._questions.append((worker, item))
+        return len(self._questions) - 1
+
+    def wait(self, questions: Sequence[int], seconds: float) -> Sequence[int]:
+        opening = [question for question in questions if self._questions[question][1] is None]
+        return opening[:1] or [max(questions)]
+
+    def answer(self, question: int) -> Any:
+        worker, item = self._questions[question]
+        if item is None:
+            return self._workers[worker].description
+        if worker < 2 and len(self._questions) > 4:
+            self._lost.add(worker)
+        if worker in self._lost:
+            raise Lost
+        return self._workers[worker](item)
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_lost_actors_change_no_byte(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    monkeypatch.setattr(ray_cluster, "RayCluster", Actors)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    whole, found = (("--nbest", "2", "--alignments", str(tmp_path / f"{name}.jsonl")) for name in ("whole", "out"))
+    assert decode(folder, tmp_path / "whole", *whole) == 0
+    output = Path("/dev/null") if stream else tmp_path / "out"
+    assert decode(folder, output, *found, "--engine", "ray", "--jobs", "3") == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
+    assert stream or (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--shards", "1-9"), "--shards 1-9: expected A-B with numbers from 1 to 5"),
+        (("--heatmaps", "pictures", "--jobs", "2"), "--heatmaps is for one process"),
+        (("--ray-address", "auto"), "--ray-address and --gpus-per-job go with --engine ray"),
+        (("--jobs", "2", "--distinct"), "--distinct is for --nbest and --sample"),
+        (("--shards", "1", "--output", "-"), "--shards and --restart need a file as --input"),
+    ],
+)
+def test_what_does_not_go_together_is_one_line(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], options: Sequence[str], told: str
+) -> None:
+    assert decode(folder, tmp_path / "out", *options) == 2
+    assert told in capsys.readouterr().err
+    assert not [*tmp_path.iterdir()]
+
+
+def test_a_bad_line_is_named_by_its_number_in_the_file(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "prefix").write_text("\n" * 13 + "un\n" * (LINES - 13))
+    lines = (folder / "in").read_text().splitlines()
+    empty = next(number for number in range(13, 20) if not lines[number].split())
+    assert decode(folder, tmp_path / "out", "--prefix", str(tmp_path / "prefix"), "--restart") == 2
+    assert f"line {empty + 1}: has a prefix or constraints, but no words to translate" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+def test_two_processes_write_what_one_writes(folder: Path, tmp_path: Path) -> None:
+    assert decode(folder, tmp_path / "whole", "--nbest", "2") == 0
+    assert decode(folder, tmp_path / "out", "--nbest", "2", "--jobs", "2") == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
