@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say
 from smt_bridge.commands.tune_options import add_tuning_arguments, check_options, tuning_options
-from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score, sign_of
+from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.recipe import Recipe
@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.metrics.metric import as_reported
     from smt_bridge.tuning.guard import check_halves
     from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate, possible_folds
 
@@ -91,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ablate and searched:
         ablation = ablate(pool, start, options, tuner=args.tuner)
         for name, score in sorted(ablation.items(), key=lambda item: item[1]):
-            change = sign_of(args.metric) * (score - report.score)
+            change = as_reported(score - report.score, args.metric)
             _say(f"without {name}: {show_score(score, args.metric)} ({change:+.2f})")
     if args.report:
         content = as_json(

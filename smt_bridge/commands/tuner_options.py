@@ -36,10 +36,7 @@ def check_tuner_options(args: argparse.Namespace) -> None:
 
 
 def show_score(score: float, metric: str) -> str:
-    """A score as people write it: TER, which tuners see as a negative number, is positive."""
-    return f"{sign_of(metric) * score:.2f}"
+    """A score as people write it."""
+    from smt_bridge.metrics.metric import as_reported
 
-
-def sign_of(metric: str) -> int:
-    """-1 for an error rate, else 1."""
-    return -1 if metric == "ter" else 1
+    return f"{as_reported(score, metric):.2f}"

@@ -63,6 +63,15 @@ TER = Metric("ter", 2, 1, negative_ter)
 METRICS = {metric.name: metric for metric in (BLEU, CHRF, TER)}
 
 
+def as_reported(score: float, metric: str) -> float:
+    """A score, or a difference of two, as people give it: that of TER, an error rate, with the other sign.
+
+    >>> as_reported(-41.2, "ter"), as_reported(35.0, "bleu")
+    (41.2, 35.0)
+    """
+    return -score if metric == TER.name else score
+
+
 def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[str], Tokenize | None], Counts]:
     """A function of references, hypotheses of one sentence and what to do to these first, to counts (N, C).
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter, ValidationError
 
 from nmt_core.errors import InputError
 from nmt_core.interfaces import PairScorer
 from nmt_core.small_files import read_json
 from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import bleu
+from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
 from smt_bridge.report import charts
@@ -98,15 +101,15 @@ def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[st
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
         entries = [entries[place] for place in sorted(kept)]
     if tuning:
+        metric, held = tuning["metric"], tuning.get("cross_validation")
         said += (
-            f" {tuning['tuner'].upper()} on {tuning['metric'].upper()}, {len(runs)} runs: mean {tuning['mean']:.2f},"
-            f" standard deviation {tuning['deviation']:.2f} on the tuning set. Whiskers are the deviation between runs."
+            f" {tuning['tuner'].upper()} on {metric.upper()}, {len(runs)} runs: mean"
+            f" {as_reported(tuning['mean'], metric):.2f}, standard deviation {tuning['deviation']:.2f} on the tuning"
+            " set. Whiskers are the deviation between runs."
         )
-        held = tuning.get("cross_validation")
         if held:
-            said += (
-                f" Cross-validation: {held['tuned']:.2f} where it was tuned, {held['held_out']:.2f} where it was not."
-            )
+            inside, outside = (as_reported(held[name], metric) for name in ("tuned", "held_out"))
+            said += f" Cross-validation: {inside:.2f} where it was tuned, {outside:.2f} where it was not."
     return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=said)
 
 
@@ -157,9 +160,36 @@ def _columns(signatures: Mapping[str, str] | None) -> str:
     return section("What the columns are", pairs(entries), remark="From the record beside the list.")
 
 
+@dataclass(frozen=True)
+class _Run:
+    weights: Mapping[str, Sequence[float]]
+
+
+@dataclass(frozen=True)
+class _Folds:
+    tuned: float
+    held_out: float
+
+
+@dataclass(frozen=True)
+class _Tuning:
+    """What the page reads of a report of ``tune``."""
+
+    tuner: str
+    metric: str
+    mean: float
+    deviation: float
+    score: float
+    runs: Sequence[_Run]
+    cross_validation: _Folds | None = None
+    ablation: Mapping[str, float] | None = None
+
+
 def read_tuning(path: str) -> dict[str, Any]:
     """What ``tune --report`` wrote; raises InputError when it is something else."""
     content = read_json(path)
-    if not isinstance(content, dict) or not {"tuner", "metric", "mean", "deviation", "score", "runs"} <= content.keys():
-        raise InputError(path, "is not a report of `smt-bridge tune --report`")
-    return content
+    try:
+        TypeAdapter(_Tuning).validate_python(content)
+    except ValidationError as error:
+        raise InputError(path, "is not a report of `smt-bridge tune --report`") from error
+    return dict(content)

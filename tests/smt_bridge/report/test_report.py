@@ -140,10 +140,16 @@ def test_the_tuning_report_adds_spread_ablation_and_cross_validation(folder: Pat
     assert f"mean {content['mean']:.2f}" in page
     assert "Cross-validation" in page
     assert "What each feature is worth" in page
+    held = {"folds": 2, "tuned": -40.0, "held_out": -44.5}
+    content |= {"metric": "ter", "mean": -41.25, "cross_validation": held}
+    (folder / "tuning.json").write_text(json.dumps(content))
+    page = read(report(folder, "--tuning", str(folder / "tuning.json")))
+    assert "MERT on TER, 2 runs: mean 41.25, standard deviation" in page
+    assert "Cross-validation: 40.00 where it was tuned, 44.50 where it was not." in page
 
 
 def test_bad_input_is_one_clear_line(folder: Path) -> None:
-    (folder / "wrong.json").write_text("[]")
+    wrong = {"tuner": 1, "metric": "bleu", "mean": 1.0, "deviation": 0.0, "score": 1.0, "runs": []}
     base = ["--nbest", str(folder / "nbest"), "--weights", str(folder / "weights"), "--output", str(folder / "p")]
     full = [*base, "--source", str(folder / "source"), "--reference", str(folder / "reference")]
     from smt_bridge.commands import report as command
@@ -157,8 +163,10 @@ def test_bad_input_is_one_clear_line(folder: Path) -> None:
 
     with pytest.raises(ConfigError, match="together, or --table alone"):
         run(base)
-    with pytest.raises(InputError, match=r"wrong\.json"):
-        run([*full, "--tuning", str(folder / "wrong.json")])
+    for content in ([], wrong, {**wrong, "tuner": "mert", "runs": [1]}):
+        (folder / "wrong.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=r"wrong\.json: is not a report of"):
+            run([*full, "--tuning", str(folder / "wrong.json")])
     (folder / "source").write_text("one\n")
     with pytest.raises(InputError, match="has only 1 lines"):
         run(full)
