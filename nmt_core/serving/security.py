@@ -46,14 +46,22 @@ class Certificates:
         return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
 
     def check(self) -> Validity:
-        """What the certificate says of itself. Raises InputError where certificate and key do not belong together."""
-        self._configuration()
+        """What the certificate says of itself.
+
+        Raises InputError where a file cannot be used, or certificate and key do not belong together.
+        """
+        found = validity(self.certificate)
+        check_key(self.key)
+        if self.clients:
+            validity(self.clients)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
-            context.load_cert_chain(self.certificate, self.key, password="")
-        except (ssl.SSLError, ValueError) as error:
-            raise InputError(self.key, f"is not the private key of {self.certificate}") from error
-        return validity(self.certificate)
+            context.load_cert_chain(self.certificate, self.key)
+        except ssl.SSLError as error:
+            if error.reason == "KEY_VALUES_MISMATCH":
+                raise InputError(self.key, f"is not the private key of {self.certificate}") from error
+            raise InputError(self.certificate, f"cannot be used with {self.key} ({error.reason})") from error
+        return found
 
     def _times(self) -> list[int]:
         return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
@@ -86,6 +94,19 @@ def validity(path: str) -> Validity:
     except ValueError as error:
         raise InputError(path, "expected a PEM file with a CERTIFICATE") from error
     return Validity(found.not_valid_before_utc, found.not_valid_after_utc)
+
+
+def check_key(path: str) -> None:
+    """Raises InputError for a file without a private key that can be read."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        load_pem_private_key(read_pem(path, "PRIVATE KEY"), None)
+    except TypeError as error:
+        raise InputError(path, "is protected by a password; expected a key without one") from error
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise InputError(path, "expected a PEM file with a PRIVATE KEY") from error
 
 
 def read_pem(path: str, kind: str) -> bytes:

@@ -19,6 +19,7 @@ import yaml
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import Access
 from tests.nmt_core.serving.test_deploy import DEPLOY
+from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
 
 PROTO = DEPLOY.parents[1] / "proto"
@@ -67,8 +68,10 @@ def proxy(server, tmp_path: Path) -> Iterator[tuple[str, str]]:
     path.write_text(yaml.safe_dump(settings))
     command = [ENVOY, "-c", str(path), "--concurrency", "1", "--log-level", "error", "--disable-hot-restart"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    place = f"localhost:{port}", authority.path
     try:
-        yield f"localhost:{port}", authority.path
+        eventually(lambda: Http(place).raw("/v1/models")[0] == 200)
+        yield place
     finally:
         process.terminate()
         process.wait(20)
@@ -91,7 +94,6 @@ class Http:
     def __init__(self, proxy: tuple[str, str]) -> None:
         self._address, authority = proxy
         self._context = ssl.create_default_context(cafile=authority)
-        NmtClient(self._address, access=Access(ca=authority), timeout=30).models()  # the proxy answers now
 
     def raw(self, path: str, content: bytes | None = None) -> tuple[int, Any]:
         """Status and JSON of the answer; None for the proxy's own words. Status 0: it hung up."""

@@ -178,6 +178,27 @@ def test_a_key_of_another_certificate_is_one_clear_line(folder: str, authority: 
     assert error.count("\n") == 1
 
 
+def test_files_that_cannot_be_used_are_told_from_a_port_in_use(authority: Authority, tmp_path, capsys) -> None:
+    certificate, key = authority.issue("one")
+    broken, locked = tmp_path / "broken.pem", tmp_path / "locked.key"
+    broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    form = serialization.PrivateFormat.PKCS8, serialization.BestAvailableEncryption(b"secret")
+    secret = serialization.load_pem_private_key(Path(key).read_bytes(), None)
+    locked.write_bytes(secret.private_bytes(serialization.Encoding.PEM, *form))
+    for files, problem in (
+        ([certificate, key, str(broken)], f"{broken}: expected a PEM file with a CERTIFICATE"),
+        ([str(broken), key, authority.path], f"{broken}: expected a PEM file with a CERTIFICATE"),
+        ([certificate, str(locked), authority.path], f"{locked}: is protected by a password"),
+        ([certificate, certificate, authority.path], f"{certificate}: expected a PEM file with a PRIVATE KEY"),
+    ):
+        named = zip(("--tls-cert", "--tls-key", "--tls-client-ca"), files, strict=True)
+        options = [word for pair in named for word in pair]
+        assert main(["serve", "--model", "m=nowhere", "--device", "cpu", "--port", "0", *options]) == 2
+        error = capsys.readouterr().err
+        assert problem in error
+        assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.7", "example.org"])
 def test_a_public_address_needs_encryption_or_a_word(host: str) -> None:
     assert not is_loopback(host)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
 
 import grpc
@@ -10,7 +11,9 @@ import torch
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from nmt_core.commands import serve
 from nmt_core.commands.main import main
+from nmt_core.commands.served_models import model_loader
 from nmt_core.data.batching import pad
 from nmt_core.errors import ServiceError
 from nmt_core.inference.pair_scorer import open_pair_scorer
@@ -19,6 +22,7 @@ from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.further import NoFurtherModels
 from nmt_core.v1 import nmt_pb2 as pb
 
 PAIRS = [SentencePair("un deux", "one two"), SentencePair("deux", ""), SentencePair("zéro un", "one né one")]
@@ -43,6 +47,15 @@ def test_scores_are_those_of_the_model_in_process(server, folder: str) -> None:
     assert remote.score(PAIRS)[0].word_log_probs is None
     assert remote.score(PAIRS)[0].attention is None
     assert remote.score([]) == []
+
+
+def test_two_names_of_one_folder_are_one_model(folder: str) -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    args = parser.parse_args(["--model", f"stable={folder}", "--model", f"7={folder}", "--device", "cpu"])
+    models = model_loader(args, NoFurtherModels())("cpu")
+    assert list(models) == ["stable", "7"]
+    assert models["stable"] is models["7"]
 
 
 def test_groups_are_answered_as_their_pairs(client: NmtClient) -> None:
