@@ -33,9 +33,9 @@ examples:
 
 posunk/train.source and .target are the texts (train.source.gz and so on for --output posunk/train.gz), and
 posunk/train.source.vocab and .target.vocab the vocabularies to train with, which have the tokens of the scheme right
-behind <unk>; '-' has pairs with a tab between, and no vocabularies. Train with 'copying: posunk'; decode and serve
-write words of the text then, and plain pairs are scored (docs/unknown-words.md). 'nmt-core vocab' makes vocabularies.
-Inputs are read twice: of a word aligned to several the link is taken that the text has most often.
+behind <unk>; '-' writes pairs with a tab between, and no vocabularies. Train with 'copying: posunk'. Then decode and
+serve write words of the text, and plain pairs can be scored (docs/unknown-words.md). 'nmt-core vocab' makes
+vocabularies. Inputs are read twice: of several links of a word, the one that the text has most often is taken.
 """
 
 

@@ -18,7 +18,7 @@ Beyond 40 % of the weights, train the model on with its zeros kept:
 
   training: {start_from: runs/en-fr.80, keep_zeros: true, optimizer: sgd, learning_rate: 0.5, ...}
 
-Zeros take no place in the folder, which programs before this one refuse; in memory they do, and nothing gets faster.
+Zeros take no space in the folder; in memory they do, so a pruned model is smaller but not faster.
 The classes of weights, with their numbers of weights and of zeros, go to standard output, separated by tabs.
 """
 
@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--scheme",
         choices=["class-blind", "class-uniform", "class-distribution"],
         default="class-blind",
-        help="smallest of all, of every class, or beside the deviation of their class (default: class-blind)",
+        help="chosen among all, in every class, or in units of the class's standard deviation (default: class-blind)",
     )
     parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
 

@@ -33,8 +33,8 @@ length. --per-word writes one number per target word and one for the end, separa
 A model of annotated text ('nmt-core annotate') scores plain pairs: unknown words come from the source word that
 its lexicon says, or an equal one, or as --word-alignment says.
 
-Text is as the model reads it, unless --raw or --surface say otherwise; a model trained on text of 'nmt-core prepare'
-carries what makes of raw text, or of the words of a Moses system, what it reads.
+Text is as the model reads it. With --raw it is raw text, with --surface the words of a Moses system: a model trained on
+text of 'nmt-core prepare' prepares these in the same way as its training text.
 """
 
 

@@ -24,7 +24,7 @@ _EXAMPLE = """examples:
 
 COLUMN is a name of nmt-table.gz.json or the number of a score from 1 (3: phi(target|source) of Moses). Targets as good
 as the last one of --keep are kept too. Kept lines stay byte for byte and in their order; the record goes along, so
-that `wire` knows the columns. What went is counted on standard error. Memory does not grow with the table."""
+that `wire` knows the columns. Numbers of lines go to standard error. Memory does not grow with the table."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

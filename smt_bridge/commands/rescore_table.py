@@ -43,7 +43,7 @@ Order and number of lines and all other fields stay byte for byte. Beside OUT.gz
 added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs. With Moses'
 programs on the PATH --binarise does that; sorted tables (LC_ALL=C sort) only.
 
-A command that was interrupted, by whatever, goes on when it is started again; OUT.gz.parts holds what is done.
+A command that was interrupted goes on when it is started again; OUT.gz.parts holds the finished parts.
 On a cluster several commands can share the work, and one without --shards puts the parts together:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --output nmt-table.gz --shards 1-20"""
 

@@ -41,7 +41,8 @@ _EXAMPLE = """example:
   smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
 
 The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
-moses.ini must be right. A Moses that dies is started again; a sentence it dies of is left to the neural model."""
+moses.ini must be right. A Moses that dies is started again; a sentence that makes it die is translated by the
+neural model alone."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
