@@ -122,6 +122,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("--report and --known-words need --reference")
     if args.known_words and not args.source:
         raise ConfigError("--known-words needs --source, whose words must be known too")
+    if args.samples < 0 or args.max_missing < 0:
+        raise ConfigError("--samples and --max-missing must be at least 0")
     _bounds(args)
 
 

@@ -170,7 +170,9 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
         assert ("another source" in capsys.readouterr().err) == suspected
 
 
-@pytest.mark.parametrize("more", [["--report", "r"], ["--known-words", "a", "b"], ["--length-bounds", "x"]])
+@pytest.mark.parametrize(
+    "more", [["--report", "r"], ["--known-words", "a", "b"], ["--length-bounds", "x"], ["--samples", "-3"]]
+)
 def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
     with pytest.raises(ConfigError):
         call(*arguments(files, *more))
