@@ -69,6 +69,8 @@ class LocalEncoder:
         from nmt_core.inference.vectors import word_vectors
 
         found = list(islice(word_vectors(self._loaded, side), _SPECIAL, _SPECIAL + most))
+        if not found:
+            raise ConfigError(f"{self._loaded.folder}: knows no {side} words; there is nothing to draw")
         return WordVectors([word for word, _ in found], np.stack([vector for _, vector in found]))
 
 

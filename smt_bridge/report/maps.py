@@ -24,6 +24,7 @@ _COMPONENTS = 50
 _ANGLE = 0.5
 _NEAREST = 10
 _FEWEST = 5
+_SAME = 1e-6  # of the largest number: what rounding may tell apart
 
 
 class Map(NamedTuple):
@@ -60,11 +61,19 @@ def check_points(points: int, perplexity: float | None, what: str) -> float:
 
 
 def project(texts: Sequence[str], vectors_ND: Vectors, *, perplexity: float, seed: int) -> Map:
-    """The map; the same numbers for the same seed, version of the library, and machine."""
+    """The map; the same numbers for the same seed, version of the library, and machine.
+
+    Raises ConfigError for vectors that are all the same, of which t-SNE makes no map.
+    """
+    components_NC = principal_components(vectors_ND)
+    if np.abs(components_NC).max() <= _SAME * np.abs(vectors_ND).max():
+        problem = f"the vectors of all {len(texts):,} are the same, such as that of {texts[0]!r:.60}"
+        raise ConfigError(f"{problem}; a map needs a model that knows their words")
     from sklearn.manifold import TSNE
 
+    plane_NC = np.pad(components_NC, ((0, 0), (0, max(0, 2 - components_NC.shape[1]))))  # of vectors of one number
     method = TSNE(method="barnes_hut", angle=_ANGLE, perplexity=perplexity, init="pca", random_state=seed, n_jobs=1)
-    places_N2 = np.asarray(method.fit_transform(principal_components(vectors_ND)), dtype=np.float64)
+    places_N2 = np.asarray(method.fit_transform(plane_NC), dtype=np.float64)
     low_2 = places_N2.min(axis=0)
     span = float((places_N2.max(axis=0) - low_2).max()) or 1.0
     return Map(texts, (places_N2 - low_2) / span)

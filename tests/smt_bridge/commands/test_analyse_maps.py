@@ -116,6 +116,16 @@ def test_what_does_not_fit_is_one_line_and_no_page(
     assert not Path("page.html").exists()
 
 
+def test_a_model_without_words_is_one_line(folder: Path, flat: dict[str, Vectors], capsys) -> None:
+    Path("nothing").write_text("</s>\n<unk>\n")
+    vocabularies = ["--source-vocab", "nothing", "--target-vocab", "t"]
+    assert nmt_core(["init", "wordless", "--preset", "rnnencdec", *vocabularies, "--set", "model.hidden=4"]) == 0
+    capsys.readouterr()
+    assert main(["analyse", "nmt", "--output", "page.html", "--vectors", "wordless"]) == 2
+    assert capsys.readouterr().err.endswith("wordless: knows no source words; there is nothing to draw\n")
+    assert not Path("page.html").exists()
+
+
 def test_what_makes_maps_is_asked_for_by_name(tmp_path: Path) -> None:
     (tmp_path / "nmt").write_bytes(content(LINES))
     (tmp_path / "nmt.json").write_text('{"scores_before": 4, "added": ["p(target|source)"]}')

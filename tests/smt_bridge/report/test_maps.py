@@ -169,6 +169,22 @@ def test_every_point_has_a_title_and_labels_do_not_cover_one_another() -> None:
     assert not re.search(r"<script|href", drawing)
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-8])
+def test_vectors_that_are_the_same_have_no_map(noise: float) -> None:
+    chance = np.random.default_rng(1)
+    vectors = (0.3 + noise * chance.normal(size=(20, 6))).astype(np.float32)
+    with pytest.raises(ConfigError, match="the vectors of all 20 are the same, such as that of 'a'"):
+        maps.project(["a"] * 20, vectors, perplexity=3.0, seed=1)
+
+
+def test_vectors_of_one_number_have_a_map() -> None:
+    pytest.importorskip("sklearn")
+    vectors = np.random.default_rng(1).normal(size=(20, 1)).astype(np.float32)
+    places = maps.project([str(number) for number in range(20)], vectors, perplexity=3.0, seed=1).places_N2
+    assert places.shape == (20, 2)
+    assert np.isfinite(places).all()
+
+
 def test_a_map_is_the_same_again() -> None:
     pytest.importorskip("sklearn")
     generator = np.random.default_rng(7)
