@@ -23,6 +23,7 @@ OTHERS = {
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
+    "scripts/phrase_columns": {"--data", "--moses", "--out", "--sentences", "--epochs", "--hypotheses", "--forward"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
