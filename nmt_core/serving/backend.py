@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -42,6 +43,12 @@ class Backend:
         """Count the words of some texts."""
         if self.metrics is not None:
             self.metrics.words.labels(model, kind).inc(sum(words))
+
+    def count_errors(self, model: str, answers: Iterable[object]) -> None:
+        """Count those of the answers that are errors of their items."""
+        if self.metrics is not None:
+            for reason, count in Counter(one.reason for one in answers if isinstance(one, Refusal)).items():
+                self.metrics.item_errors.labels(model, reason).inc(count)
 
 
 def words_of(texts: Sequence[str | Refusal]) -> list[int]:

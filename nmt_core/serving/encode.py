@@ -24,4 +24,5 @@ async def encode(request: pb.EncodeRequest, deadline: float | None, backend: Bac
     ask = ask_for(Encoding(place.model), request.priority, len(texts), deadline)
     words = await backend.texts.aside(words_of, texts)
     found = await do(place, ask, texts, [count + 1 for count in words])
+    backend.count_errors(place.name, found)
     return backend.checked(await backend.texts.aside(answers.encode_answer, found))

@@ -36,7 +36,12 @@ class Metrics:
         )
         self.memory = Gauge("nmt_device_memory_bytes", "Memory of the device in use by the models", ["device"], **at)
         self.up = Gauge("nmt_device_up", "1 while the device answers", ["device"], **at)
-        self.refused = Counter("nmt_refused_total", "Calls refused, by reason", ["reason"], **at)
+        self.refused = Counter(
+            "nmt_refused_total", "Calls and requests of streams refused, by reason", ["reason"], **at
+        )
+        self.item_errors = Counter(
+            "nmt_item_errors_total", "Items answered with an error, by reason", ["model", "reason"], **at
+        )
         self.held = Gauge("nmt_memory_held_bytes", "What requests under way may hold", **at)
         self.reused = Counter("nmt_reused_answers_total", "Requests whose answer was there already", ["how"], **at)
         self.cache = Gauge("nmt_cache_bytes", "Answers that are kept", **at)

@@ -61,6 +61,7 @@ async def _scores(
     backend.accept(work.cost)
     found = await do(place, ask_for(key, priority, len(pairs), deadline), work.items, work.tokens)
     backend.count_words(place.name, "scored", [work.words])
+    backend.count_errors(place.name, found)
     return found
 
 

@@ -50,6 +50,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         **queue: Any,
     ) -> None:
         self.limits = limits or Limits()
+        self._metrics = metrics
         self.memory = Memory(self.limits.memory_bytes)
         bounds = {"stuck_seconds": self.limits.stuck_seconds, "model_limits": model_limits or {}, **queue}
         self.devices = Devices(devices, metrics=metrics, **bounds)
@@ -126,11 +127,16 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
             return await make()
         return await self._answers.answer(place.name, request, make)
 
+    def _refused(self, reason: str) -> None:
+        """A request of a stream has no answer."""
+        if self._metrics is not None:
+            self._metrics.refused.labels(reason).inc()
+
     async def _stream(self, requests: Any, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
         deadline = _deadline(context)
         answer = Answer(lambda request: self._answer(method, request, deadline), message)
-        stream = Stream(context, answer, self.limits, self.memory)
+        stream = Stream(context, answer, self.limits, self.memory, self._refused)
         self._streams.add(stream)
         try:
             if not self.devices.draining:

@@ -40,10 +40,13 @@ class _Unread(Refusal):
 
 
 class Stream:
-    """The requests and answers of one call."""
+    """The requests and answers of one call. ``refused`` is told the reason where a request has no answer."""
 
-    def __init__(self, context: Any, answer: Answer, limits: Limits, memory: Memory) -> None:
+    def __init__(
+        self, context: Any, answer: Answer, limits: Limits, memory: Memory, refused: Callable[[str], object]
+    ) -> None:
         self._context, self._answer, self._limits, self._memory = context, answer, limits, memory
+        self._refused = refused
         self._free = asyncio.Semaphore(limits.stream_requests)
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -104,10 +107,14 @@ class Stream:
         except _Unread:
             raise
         except Refusal as refusal:
-            await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
+            await self._refuse(name, refusal)
         except Exception:
             _log.exception("a request of a stream failed")
-            await self._write(self._answer.message(id=name, error=to_error(internal())).SerializeToString())
+            await self._refuse(name, internal())
+
+    async def _refuse(self, name: str, refusal: Refusal) -> None:
+        self._refused(refusal.reason)
+        await self._write(self._answer.message(id=name, error=to_error(refusal)).SerializeToString())
 
     async def _patiently(self, request: Any, size: int, account: Account) -> bytes:
         """The response. What is full holds the stream up instead of refusing what it sends."""

@@ -42,6 +42,7 @@ async def translate(request: pb.TranslateRequest, deadline: float | None, backen
     ask = ask_for(key, request.priority, len(tokenized), deadline)
     found = await do(place, ask, items, [(count + 2) * size.beam for count in words])
     shown = await _shown(backend, place, found, replaced=replaced, raw=request.raw)
+    backend.count_errors(place.name, found)
     backend.count_words(place.name, "read", words)
     backend.count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
     return backend.checked(await texts.aside(answers.translate_answer, found, shown, answered))

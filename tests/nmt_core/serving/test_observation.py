@@ -101,6 +101,25 @@ def test_metrics_count_what_was_done(server) -> None:
         assert any(key.startswith(name) for key in after), after
 
 
+def test_refusals_of_calls_requests_and_items_are_counted_by_reason(server) -> None:
+    before = metrics_of(server)
+    with grpc.insecure_channel(server.address) as channel:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        wrong = pb.TranslateRequest(texts=["un"], beam=99)
+        with pytest.raises(grpc.RpcError):
+            stub.Translate(wrong)
+        (answer,) = stub.TranslateStream(iter([pb.TranslateStreamRequest(request=wrong)]))
+        assert answer.error.reason == "BAD_OPTION"
+        stub.Translate(pb.TranslateRequest(texts=["un", "x" * 100, "x" * 100]))
+        stub.Score(pb.ScoreRequest(pairs=[pb.Pair(source="x" * 100), pb.Pair(source="un")]))
+    after = metrics_of(server)
+    for name, wanted in (
+        ('nmt_refused_total{reason="BAD_OPTION"}', 2),
+        ('nmt_item_errors_total{model="m",reason="TEXT_TOO_LONG"}', 3),
+    ):
+        assert after[name] - before.get(name, 0) == wanted
+
+
 def test_unknown_words_that_are_replaced_are_counted(server) -> None:
     name = 'nmt_words_total{kind="copied",model="m"}'
     before = metrics_of(server).get(name, 0)
