@@ -63,7 +63,7 @@ def held(folder: str, *, restart: bool) -> Iterator[None]:
         except BlockingIOError as error:
             raise ConfigError(f"{folder}: another program tunes there now; wait for it, or stop it") from error
         if restart:
-            for name in sorted(os.listdir(folder), key=lambda name: name == STATE):
+            for name in sorted(os.listdir(folder), key=lambda name: name != STATE):  # lists without it are refused
                 if _OURS.fullmatch(name):
                     os.unlink(os.path.join(folder, name))
         yield

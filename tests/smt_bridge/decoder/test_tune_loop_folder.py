@@ -169,6 +169,28 @@ def test_lists_of_which_nobody_knows_what_they_are_of_are_refused(
     assert Path("tuned.ini").read_bytes() == expected
 
 
+def test_an_interrupted_restart_leaves_nothing_that_is_taken_for_a_loop(
+    weighted_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    expected, unlink = Path("tuned.ini").read_bytes(), os.unlink
+    left = iter([True, True])
+
+    def interrupted(path: str, **options: Any) -> None:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        unlink(path, **options)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", interrupted)
+        assert main(arguments(weighted_moses, "--quiet", "--restart")) == 130
+    capsys.readouterr()
+    assert main(arguments(weighted_moses, "--quiet")) == 2
+    assert "but no state.json, which says what it is of; begin with --restart" in capsys.readouterr().err
+    assert main(arguments(weighted_moses, "--quiet", "--restart")) == 0
+    assert Path("tuned.ini").read_bytes() == expected
+
+
 def test_a_damaged_state_is_one_line(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
     for content in ("{", "[]", '{"format": 1}', '{"format": 9, "description": {}, "rounds": []}'):
