@@ -13,6 +13,7 @@ import subprocess
 import tempfile
 
 from nmt_core.errors import ConfigError, NmtError
+from nmt_core.files import is_written_through
 from smt_bridge.formats.feature_kinds import kind_of
 
 BINARISERS = {"compact": "PhraseDictionaryCompact", "probing": "ProbingPT", "ondisk": "PhraseDictionaryOnDisk"}
@@ -54,7 +55,7 @@ def check_binariser(name: str, table: str) -> None:
             f"--binarise {name} needs Moses' program {program}, which is not on the PATH; add the folder bin of Moses"
             " to it, or leave --binarise out"
         )
-    if table == "-" or table.endswith((".xz", ".zst")):
+    if table == "-" or table.endswith((".xz", ".zst")) or is_written_through(table):
         raise ConfigError("--binarise needs --output to be a file, plain or *.gz, which is what Moses' programs read")
 
 

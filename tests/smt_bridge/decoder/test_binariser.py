@@ -109,7 +109,7 @@ def test_a_missing_program_is_said_before_the_work(folder: Path, capsys: pytest.
 def test_options_that_do_not_go_together_are_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert rescore("--binarise", "probing", "--shards", "1-2") == 2
     assert "without --shards" in capsys.readouterr().err
-    for output in ("-", "table.xz"):
+    for output in ("-", "table.xz", "/dev/null", "/dev/stdout"):
         command = ["rescore-table", "table", "--scorer", "0.5", "--output", output, "--binarise", "compact"]
         assert main(command) == 2
         assert "--binarise needs --output to be a file" in capsys.readouterr().err
