@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.advice import add_advice_options
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.nbest import check_feature_name, nbest_line
 from nmt_core.commands.parts import add_part_arguments, engine_of
@@ -44,6 +45,7 @@ examples:
   nmt-core decode --model runs/en-fr --constraints phrases.tok.fr --no-repeat-ngram 4 < test.tok.en > test.tok.fr
   echo 'a <np translation="chat noir">black cat</np> .' | nmt-core decode --model runs/en-fr --xml-input exclusive
   nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
+  nmt-core decode --model runs/en-fr --advice moses.ngrams --nbest 12 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
 
 Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
@@ -57,6 +59,9 @@ With --lm the translations of the whole beam are put in a new order by
   (log p(target | source) + B x log p_LM(target)) / length^A
 and n-best lists have LM0= LOG-PROBABILITY behind NMT0=. 'nmt-core tune-lm' finds B. With --fusion-lm
 the log-probabilities written are those of search, log p(target | source) + B x log p_LM(target).
+
+With --advice translations are ranked by
+  (log p(target | source) + W x sum over words and n of factor n x (p(the n words that end there) - 1)) / length^A
 """
 
 
@@ -69,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_language_model_options(parser.add_argument_group("language models"))
     add_unknown_options(parser.add_argument_group("unknown words"))
     add_constraint_options(parser.add_argument_group("what translations must have"))
+    add_advice_options(parser.add_argument_group("advice of another system"))
     _add_file_options(parser.add_argument_group("input and output"))
     group = parser.add_argument_group("several processes")
     group.add_argument(

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.advice import with_advice
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
@@ -54,6 +55,10 @@ def with_factors_checked(
 
 def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
     """The lines of ``--input`` with what is asked of them. Raises ConfigError, or InputError for a bad line."""
+    return with_advice(args, _lines(args))
+
+
+def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
     from nmt_core.errors import ConfigError
     from nmt_core.files import read_parallel_lines, read_text_lines
 

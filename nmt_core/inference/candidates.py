@@ -92,6 +92,9 @@ def choose(
     count = len(rows.slots_N)
     scores = _Scores(*(part[:count] for part in advance[:3]))
     owners_N = np.searchsorted(sentences.slots_A, rows.slots_N)
+    advised = [one for one in ruled if one.rules.advice is not None]
+    if advised:
+        scores = _with_advice(scores, advised)
     constrained = [one for one in ruled if one.rules.constraints]
     offers = _offers(scores, [pair for one in constrained for pair in one.wanted()]) if constrained else None
     forced = _offers(scores, [pair for one in ruled for pair in one.forced()]) if ruled else None
@@ -106,6 +109,8 @@ def choose(
         words = [prefix.word for prefix in choice.prefixes]
         _put(chosen, place, list(zip(choice.totals, choice.log_probs, choice.rows, words, strict=True)))
         chosen.guided[place] = choice
+    for one in advised:
+        _take_off_advice(chosen, one)
     return chosen
 
 
@@ -180,6 +185,30 @@ def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence], forced: _Offer
 def _offers(scores: _Scores, pairs: Sequence[tuple[int, int]]) -> _Offers:
     pairs_M2 = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     return _Offers(pairs_M2, scores.log_probs(*scores.on(pairs_M2.T.copy())))
+
+
+def _with_advice(scores: _Scores, advised: Sequence[RuledSentence]) -> _Scores:
+    """The scores with what advice adds; its constant, which is the same for all words, goes to the normalizers."""
+    added = [(row, part) for one in advised for row, part in one.advised()]
+    rows_M = scores.on(np.repeat([row for row, _ in added], [len(part.words_M) for _, part in added]))
+    words_M = scores.on(np.concatenate([part.words_M for _, part in added]))
+    bonuses_M = scores.on(np.concatenate([part.bonuses_M for _, part in added]))
+    scores.scores_NV[rows_M, words_M] += bonuses_M.to(scores.scores_NV.dtype)
+    changed = scores.on(np.array([row for row, _ in added]))
+    scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
+    constants_N = np.zeros(len(scores.normalizer_N))
+    for one in advised:
+        constants_N[one.first : one.first + len(one.progress)] = one.rules.advice_constant
+    return scores._replace(normalizer_N=scores.normalizer_N + scores.on(constants_N).to(scores.normalizer_N.dtype))
+
+
+def _take_off_advice(chosen: Chosen, sentence: RuledSentence) -> None:
+    """Log-probabilities are the model's own, without advice, which is part of the totals alone."""
+    place = sentence.place
+    for column in np.flatnonzero(chosen.totals_AC[place] > -np.inf).tolist():
+        progress = sentence.progress[int(chosen.rows_AC[place, column]) - sentence.first]
+        after = sentence.rules.advised(progress, int(chosen.words_AC[place, column]))
+        chosen.log_probs_AC[place, column] -= after - progress.advised
 
 
 def _guided_choices(

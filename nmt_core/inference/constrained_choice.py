@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.inference.advice import Added
 from nmt_core.inference.rules import Progress, Rules
 from nmt_core.text.vocabulary import END_ID
 
@@ -39,6 +40,12 @@ class RuledSentence(NamedTuple):
             for row, progress in enumerate(self.progress, start=self.first)
             for word in sorted(self.rules.blocked(progress))
         ]
+
+    def advised(self) -> list[tuple[int, Added]]:
+        """(row, what words have of the advice) of all rows."""
+        advice = self.rules.advice
+        assert advice is not None
+        return [(row, advice.added(progress.words)) for row, progress in enumerate(self.progress, start=self.first)]
 
     def wanted(self) -> list[tuple[int, int]]:
         """(row, word) of all continuations that begin or continue a constraint."""

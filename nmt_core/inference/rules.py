@@ -1,5 +1,7 @@
 """What one sentence's translations must have (a prefix, phrases, no repeated n-grams), and how far a hypothesis is.
 
+Advice (``advice``), n-grams that count something, is known here too: both go by the words of a hypothesis.
+
 Lexical constraints are phrases that a translation must contain (Hokamp and Liu 2017; Post and Vilar 2018). A
 constraint has one phrase, or several of which one is taken, each with a log-probability that is added to the
 hypothesis that takes it (0 unless given). A constraint that is not ``required`` is an offer: hypotheses that take
@@ -18,6 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.inference.advice import Advice
 from nmt_core.inference.hypothesis import Matrix, Placed
 from nmt_core.text.vocabulary import END_ID
 
@@ -68,12 +71,14 @@ class Reading(NamedTuple):
 class Progress:
     """How far one hypothesis has come: its words, and in how many ways they may be read as phrases of constraints.
 
-    ``coverage_S`` is the attention that each source position has had, where it is asked for.
+    ``coverage_S`` is the attention that each source position has had, where it is asked for; ``advised`` is what its
+    words have of the advice.
     """
 
     words: Words = ()
     readings: tuple[Reading, ...] = (Reading(),)
     coverage_S: Matrix | None = field(default=None, compare=False)
+    advised: float = field(default=0.0, compare=False)
 
 
 @dataclass(frozen=True)
@@ -84,9 +89,10 @@ class Rules:
     constraints: tuple[Constraint, ...] = ()
     no_repeat_ngram: int = 0
     coverage: bool = False
+    advice: Advice | None = None
 
     def __bool__(self) -> bool:
-        return bool(self.prefix or self.constraints or self.no_repeat_ngram or self.coverage)
+        return bool(self.prefix or self.constraints or self.no_repeat_ngram or self.coverage or self.advice)
 
     @property
     def words(self) -> int:
@@ -108,6 +114,8 @@ class Rules:
     def extend(self, progress: Progress, word: int) -> Progress:
         """One more word (not ``</s>``)."""
         words = (*progress.words, word)
+        if self.advice is not None:
+            progress = replace(progress, advised=self.advised(progress, word))
         if not self.constraints:
             return replace(progress, words=words)
         readings: dict[frozenset[int], Reading] = {}
@@ -130,6 +138,15 @@ class Rules:
             if tail[-len(phrase) :] == phrase:
                 placed = Placed(number, place, len(words) - len(phrase), len(phrase))
                 yield Reading((*old.taken, placed), len(words))
+
+    def advised(self, progress: Progress, word: int) -> float:
+        """What advice adds to the log-probability of a hypothesis with one more word, ``</s>`` among them."""
+        return progress.advised + (0.0 if self.advice is None else self.advice.value(progress.words, word))
+
+    @property
+    def advice_constant(self) -> float:
+        """What advice takes off every word."""
+        return 0.0 if self.advice is None else self.advice.constant
 
     def forced(self, progress: Progress) -> int | None:
         """The only word that may follow, if there is one."""

@@ -9,6 +9,7 @@ from typing import Generic, NamedTuple, TypeVar
 import torch
 
 from nmt_core.errors import ConfigError, ModelError
+from nmt_core.inference.advice import Advice
 from nmt_core.inference.guided_choice import GuideInIds
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
@@ -26,7 +27,7 @@ class Request(NamedTuple, Generic[Key]):
 
     Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
     those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
-    ``length_normalization`` of 0).
+    ``length_normalization`` of 0). ``advice`` takes part in ranking hypotheses.
     """
 
     key: Key
@@ -35,12 +36,13 @@ class Request(NamedTuple, Generic[Key]):
     prefix: tuple[int, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     guide: GuideInIds | None = None
+    advice: Advice | None = None
 
     @property
     def rules(self) -> Rules:
         """What is asked of the translations, beyond numbers of words."""
         config = self.config
-        return Rules(self.prefix, self.constraints, config.no_repeat_ngram, config.coverage_penalty > 0)
+        return Rules(self.prefix, self.constraints, config.no_repeat_ngram, config.coverage_penalty > 0, self.advice)
 
     @property
     def target_words(self) -> set[int]:

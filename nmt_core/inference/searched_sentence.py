@@ -15,6 +15,7 @@ from nmt_core.inference.hypothesis import Extra, Hypothesis, Matrix, make_hypoth
 from nmt_core.inference.rules import Progress, Rules, coverage_term
 from nmt_core.inference.search_requests import Finished, Key, Request
 from nmt_core.inference.search_tables import Integers, SentenceTable
+from nmt_core.text.vocabulary import END_ID
 
 
 @dataclass
@@ -105,7 +106,8 @@ def guided_among(sentences: Sequence[SearchedSentence[Key]], firsts: Sequence[in
 
 
 def extra_of(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:
-    """What the rules add to the score of the finished hypothesis that had a row."""
+    """What rules and advice add to the score of the finished hypothesis that had a row."""
     progress = sentence.progress[row - sentence.first]
     coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-    return Extra(sentence.rules.log_prob(progress), coverage, sentence.rules.best(progress).taken)
+    log_prob = sentence.rules.log_prob(progress) + sentence.rules.advised(progress, END_ID)
+    return Extra(log_prob, coverage, sentence.rules.best(progress).taken)

@@ -1,9 +1,10 @@
-"""A line to translate, and what its translation must have, as text."""
+"""A line to translate, what its translation must have, and what is known of it, as text."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from nmt_core.text.vocabulary import split_words
 
@@ -26,13 +27,22 @@ class PhraseConstraint:
         return tuple(tuple(split_words(phrase)) for phrase in self.phrases)
 
 
+class NgramAdvice(NamedTuple):
+    """Posteriors of n-grams of the translation, in the words of the model; see ``advice.Advice`` for the rest."""
+
+    posteriors: Mapping[tuple[str, ...], float]
+    weight: float
+    factors: tuple[float, ...]
+
+
 @dataclass(frozen=True)
 class SourceLine:
-    """Tokenised source text, with the words its translation begins with, and phrases that it contains."""
+    """Tokenised source text, with the words its translation begins with, phrases that it contains, and advice."""
 
     text: str
     prefix: str = ""
     constraints: tuple[PhraseConstraint, ...] = ()
+    advice: NgramAdvice | None = field(default=None, compare=False)
 
     @property
     def prefix_words(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ import torch
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
+from nmt_core.inference.advice import Advice
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
@@ -27,7 +28,7 @@ from nmt_core.inference.sampling import number_of_text, sample_all
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
-from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.source_line import NgramAdvice, PhraseConstraint, SourceLine
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
@@ -53,8 +54,8 @@ class Translator:
     ConfigError); the latter write words of the text whatever it says. Models that spell words write none
     (``nmt_core.inference.spelling``).
 
-    Lines are text, or ``SourceLine``s, whose translations have a prefix or contain phrases. One that cannot be
-    translated so is a ConfigError that names its number.
+    Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have advice. One that
+    cannot be translated so is a ConfigError that names its number.
     """
 
     def __init__(
@@ -185,13 +186,16 @@ class Translator:
     def _request(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
         """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""
         config = self.config
-        if not (line.prefix_words or line.constraints):
+        if not (line.prefix_words or line.constraints or line.advice):
             return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
         where = f"line {first + number + 1}"
         if not isinstance(config, DecodingConfig):
-            raise ConfigError(f"{where}: a prefix and constraints are for search, not for sampling")
+            raise ConfigError(f"{where}: a prefix, constraints and advice are for search, not for sampling")
         if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
             raise ConfigError(f"{where}: {self._folders} (copying: posall) takes no prefix and no constraints")
+        advice = None if line.advice is None or not source else self._advice(line.advice, where)
+        if not (line.prefix_words or line.constraints):
+            return Request(number, source, config, advice=advice)
         if not source:
             raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
         if not all(phrase for one in line.constraints for phrase in one.words):
@@ -201,12 +205,25 @@ class Translator:
                 f"{where}: a prefix is for models that write it first; {self._folders} writes {self.order}"
             )
         prefix = tuple(self.target.encode(line.prefix))
-        request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)))
+        request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)), advice=advice)
         try:
             _ = request.limit
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
         return request
+
+    def _advice(self, asked: NgramAdvice, where: str) -> Advice:
+        """Raises ConfigError for searches that cannot follow it."""
+        problem = None
+        if self.order is TargetOrder.RIGHT_TO_LEFT:
+            problem = f"models that write it first; {self._folders} writes {self.order}"
+        elif self.copying is not None:
+            problem = f"models of plain text; {self._folders} writes annotated text"
+        elif self.candidates is not None:
+            problem = "search among all words, not among candidates"
+        if problem is not None:
+            raise ConfigError(f"{where}: advice is for {problem}")
+        return Advice(asked.posteriors, self.target, weight=asked.weight, factors=asked.factors)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
         phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
 from nmt_core.errors import ConfigError
@@ -14,7 +14,7 @@ from smt_bridge.commands.graph_search import FEATURE, add_search_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.formats.graph_features import GraphFeatures
-    from smt_bridge.formats.phrase_graph import PhraseGraph
+    from smt_bridge.formats.phrase_graph import PhraseGraph, Words
 
 NAME = "graph"
 HELP = "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs"
@@ -26,6 +26,7 @@ _EXAMPLE = """examples:
   smt-bridge graph nbest small.gz --ini moses.ini --weights runs/weights > test.nbest
   smt-bridge graph oracle small.gz --ini moses.ini --reference test.tok.fr > oracle.tok.fr
   smt-bridge graph posteriors small.gz --ini moses.ini --scale 5 --order 2 > bigrams
+  smt-bridge graph list-posteriors test.nbest100.gz --scale 5 > ngrams
   smt-bridge graph search small.gz --ini moses.ini --model runs/search --source test.tok.en --nbest 12 > test.nbest
 
 GRAPHS is the folder or a file of -output-search-graph-hypergraph, or the file of -output-search-graph-extended (also
@@ -36,7 +37,9 @@ of the run: it says which features there are. See docs/graphs.md."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the uses and their options."""
     parser.epilog = _EXAMPLE
-    uses = parser.add_subparsers(dest="use", required=True, metavar="nbest|prune|oracle|posteriors|search")
+    uses = parser.add_subparsers(
+        dest="use", required=True, metavar="nbest|prune|oracle|posteriors|list-posteriors|search"
+    )
     nbest = uses.add_parser("nbest", help="the best distinct translations of every graph, as an n-best list of Moses")
     nbest.add_argument("--nbest", type=int, default=100, metavar="N", help="so many of a sentence (%(default)s)")
     prune = uses.add_parser("prune", help="the same graphs without the arcs that only bad paths use")
@@ -56,11 +59,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--beam", type=int, default=20, metavar="K", help="hypotheses followed at each place of a graph (%(default)s)"
     )
     posteriors = uses.add_parser("posteriors", help="how likely n-grams are to be in the translation")
-    posteriors.add_argument("--order", type=int, default=4, metavar="N", help="up to so many words (%(default)s)")
-    posteriors.add_argument(
-        "--minimum", type=float, default=0.001, metavar="P", help="leave out what is less likely (%(default)s)"
-    )
-    for use in (prune, posteriors):
+    of_list = uses.add_parser("list-posteriors", help="the same, by an n-best list")
+    of_list.add_argument("graphs", type=InputFile, metavar="LIST", help="an n-best list with totals, '-' for stdin")
+    for use in (posteriors, of_list):
+        use.add_argument("--order", type=int, default=4, metavar="N", help="up to so many words (%(default)s)")
+        use.add_argument(
+            "--minimum", type=float, default=0.001, metavar="P", help="leave out what is less likely (%(default)s)"
+        )
+    for use in (prune, posteriors, of_list):
         use.add_argument(
             "--scale", type=float, default=1.0, metavar="A", help="a path weighs exp(A times its total) (%(default)s)"
         )
@@ -80,19 +86,28 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One graph after the other, each written before the next is read."""
-    from nmt_core.files import open_output
     from smt_bridge.formats.graph_features import read_graph_features
     from smt_bridge.formats.search_graph import read_graphs
 
     _check(args)
+    if args.use == "list-posteriors":
+        _write(_list_posteriors(args))
+        return 0
     features = read_graph_features(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
     works = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors, "search": _searched}
     work = works[args.use]
+    _write(work(args, features, read_graphs(args.graphs, features)))
+    return 0
+
+
+def _write(parts: Iterable[bytes]) -> None:
+    """Each part is written before the next is made."""
+    from nmt_core.files import open_output
+
     with open_output("-") as stream:
-        for part in work(args, features, read_graphs(args.graphs, features)):
+        for part in parts:
             stream.write(part)
             stream.flush()
-    return 0
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -179,11 +194,34 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
             problem = f"the graph of sentence {graph.sentence} is too large for n-grams of {args.order} words"
             message = f"{problem}; make it smaller first with `smt-bridge graph prune --gap 1`"
             raise FormatError(args.graphs, message, line=graph.line) from None
-        kept = [(len(ngram), -p, ngram) for ngram, p in found.items() if p >= args.minimum]
-        counts.add(graph, ngrams=len(kept), without=not found)
-        lines = [b"%d ||| %b ||| %.6g\n" % (graph.sentence, b" ".join(ngram), -p) for _, p, ngram in sorted(kept)]
+        lines = _ngram_lines(graph.sentence, found, args.minimum)
+        counts.add(graph, ngrams=len(lines), without=not found)
         yield b"".join(lines)
     counts.tell(args)
+
+
+def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
+    """The same by an n-best list."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.fields import split_tokens
+    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.graphs.list_posteriors import list_posteriors
+
+    with ordered_lists(args.graphs) as lists:
+        for found in lists.lists:
+            hypotheses = []
+            for entry in found.entries:
+                if entry.total is None:
+                    problem = "has no total, which posteriors are made of; expected id ||| words ||| features ||| total"
+                    raise FormatError(args.graphs, problem, line=entry.line)
+                hypotheses.append((tuple(split_tokens(entry.hypothesis)), entry.total))
+            posteriors = list_posteriors(hypotheses, scale=args.scale, order=args.order)
+            yield b"".join(_ngram_lines(found.sentence, posteriors, args.minimum))
+
+
+def _ngram_lines(sentence: int, posteriors: Mapping[Words, float], minimum: float) -> list[bytes]:
+    kept = [(len(ngram), -p, ngram) for ngram, p in posteriors.items() if p >= minimum]
+    return [b"%d ||| %b ||| %.6g\n" % (sentence, b" ".join(ngram), -p) for _, p, ngram in sorted(kept)]
 
 
 def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:

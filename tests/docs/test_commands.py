@@ -27,7 +27,10 @@ OTHERS = {
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
-USES = {"client": ("translate", "score", "health"), "graph": ("nbest", "prune", "oracle", "posteriors", "search")}
+USES = {
+    "client": ("translate", "score", "health"),
+    "graph": ("nbest", "prune", "oracle", "posteriors", "list-posteriors", "search"),
+}
 
 
 def written() -> Iterator[tuple[str, Command]]:

@@ -1,0 +1,139 @@
+"""The options of ``nmt-core decode`` about advice, and the file of posteriors it comes from."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from nmt_core.files import InputFile
+
+if TYPE_CHECKING:
+    from nmt_core.inference.source_line import SourceLine
+
+_WEIGHT = 0.3
+_ROUNDING = 1e-6
+
+
+class Posteriors(NamedTuple):
+    """Those of one sentence, and the last line of the file that they stand in."""
+
+    sentence: int
+    of_ngrams: dict[tuple[str, ...], float]
+    line: int
+
+
+def add_advice_options(group: argparse._ArgumentGroup) -> None:
+    """Define them."""
+    add = group.add_argument
+    add(
+        "--advice",
+        type=InputFile,
+        metavar="F",
+        help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
+        " rank higher",
+    )
+    add("--advice-weight", type=float, metavar="W", help=f"of --advice; log p has weight 1 (default: {_WEIGHT})")
+    add(
+        "--advice-factors",
+        metavar="A,B,...",
+        help="how much n-grams of 1, 2, ... words count (default: 1,0.6,0.1,0.5)",
+    )
+
+
+def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:
+    """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
+    from nmt_core.errors import ConfigError, InputError
+    from nmt_core.inference.advice import FACTORS
+    from nmt_core.inference.source_line import NgramAdvice, SourceLine
+
+    if args.advice is None:
+        if args.advice_weight is not None or args.advice_factors is not None:
+            raise ConfigError("--advice-weight and --advice-factors are for --advice")
+        yield from lines
+        return
+    _check(args)
+    weight = _WEIGHT if args.advice_weight is None else _number(args.advice_weight, "--advice-weight")
+    factors = FACTORS if args.advice_factors is None else _factors(args.advice_factors)
+    waiting = read_posteriors(args.advice)
+    known = next(waiting, None)
+    number = -1
+    for number, line in enumerate(lines):
+        if known is None or known.sentence != number:
+            yield line
+            continue
+        asked = line if isinstance(line, SourceLine) else SourceLine(line)
+        yield replace(asked, advice=NgramAdvice(known.of_ngrams, weight, factors))
+        known = next(waiting, None)
+    if known is not None:
+        problem = f"has n-grams of line {known.sentence}, but there are only {number + 1} lines to translate"
+        raise InputError(args.advice, f"{problem} (counted from 0)", line=known.line)
+
+
+def read_posteriors(path: str) -> Iterator[Posteriors]:
+    """The posteriors of one sentence after the other, in ascending order. Raises InputError for a bad line."""
+    from nmt_core.errors import InputError
+
+    last = -1
+    for sentence, rows in itertools.groupby(_rows(path), key=lambda row: row[0]):
+        found: dict[tuple[str, ...], float] = {}
+        line = 0
+        for _, ngram, posterior, line in rows:  # noqa: B007
+            found[ngram] = posterior
+        if sentence <= last:
+            raise InputError(path, f"n-grams of line {sentence} come after those of {last}; sort the file", line=line)
+        yield Posteriors(sentence, found, line)
+        last = sentence
+
+
+def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
+    from nmt_core.errors import InputError
+    from nmt_core.files import read_text_lines
+    from nmt_core.text.vocabulary import split_words
+    from nmt_core.whole_numbers import whole_number
+
+    for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
+        fields = line.split("|||")
+        sentence = whole_number(fields[0].strip())
+        words = tuple(split_words("|||".join(fields[1:-1])))
+        try:
+            posterior = float(fields[-1])
+        except ValueError:
+            posterior = -1.0
+        if sentence is None or not words or not 0.0 <= posterior <= 1.0 + _ROUNDING:
+            problem = "expected 'line ||| n-gram ||| probability', as `smt-bridge graph posteriors` writes it"
+            raise InputError(path, problem, line=number)
+        yield sentence, words, min(posterior, 1.0), number
+
+
+def _check(args: argparse.Namespace) -> None:
+    from nmt_core.errors import ConfigError
+
+    if args.advice == "-" == args.input:
+        raise ConfigError("standard input can be one of --input and --advice only")
+    for option in ("raw", "sample", "candidates"):
+        if getattr(args, option):
+            raise ConfigError(f"--advice is for search among all words of tokenised text; leave out --{option}")
+
+
+def _factors(text: str) -> tuple[float, ...]:
+    from nmt_core.errors import ConfigError
+
+    parts = text.split(",")
+    try:
+        values = tuple(_number(float(part), "--advice-factors") for part in parts)
+    except ValueError:
+        raise ConfigError(f"--advice-factors {text!r}: expected numbers with commas between, such as 1,0.6") from None
+    if len(values) > 9:
+        raise ConfigError("--advice-factors: n-grams have at most 9 words")
+    return values
+
+
+def _number(value: float, option: str) -> float:
+    from nmt_core.errors import ConfigError
+
+    if not 0.0 <= value <= 1000.0:
+        raise ConfigError(f"{option} must be from 0 to 1000")
+    return value

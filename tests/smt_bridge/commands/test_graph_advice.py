@@ -1,0 +1,135 @@
+"""Posteriors of Moses' lists and graphs as advice of `nmt-core decode`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.models.build import new_model
+from nmt_core.models.checkpoint import save_model
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import read_entries
+from tests.small_graphs import INI, random_graph
+
+SOURCES = ["x y", "", "y z x", "z"]
+LIST = """0 ||| a b ||| LM0= -1 ||| -1.0
+0 ||| a c ||| LM0= -1 ||| -1.5
+2 ||| b b a ||| LM0= -1 ||| -3.0
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("source").write_text("".join(f"{line}\n" for line in SOURCES))
+    Path("list").write_text(LIST)
+    source, target = Vocabulary([*SPECIAL_WORDS, "x", "y", "z"]), Vocabulary([*SPECIAL_WORDS, "a", "b", "c"])
+    config = DeepLSTMConfig(depth=1, hidden=8, embedding=6, init_range=2.0)
+    save_model("model", new_model(config, len(source), len(target), seed=1), source, target, FolderConfig(model=config))
+    return tmp_path
+
+
+def posteriors(capsysbinary: pytest.CaptureFixture[bytes], *arguments: str) -> dict[tuple[int, str], float]:
+    assert main(["graph", *arguments]) == 0
+    Path("ngrams").write_bytes(capsysbinary.readouterr().out)
+    rows = [line.split(" ||| ") for line in Path("ngrams").read_text().splitlines()]
+    return {(int(sentence), ngram): float(p) for sentence, ngram, p in rows}
+
+
+def decode(*options: str) -> int:
+    return nmt_core(["decode", "--model", "model", "--input", "source", "--quiet", *options])
+
+
+def test_a_lists_posteriors_are_shares_of_its_hypotheses(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    found = posteriors(capsysbinary, "list-posteriors", "list", "--scale", "2", "--order", "2")
+    share = 1.0 / (1.0 + 2.718281828459045**-1.0)
+    assert found[0, "a"] == found[0, "<s> a"] == found[0, "</s>"] == found[2, "b b"] == 1.0
+    assert found[0, "a b"] == found[0, "b </s>"] == pytest.approx(share, rel=1e-5)
+    assert found[0, "c"] == pytest.approx(1.0 - share, rel=1e-5)
+    assert (0, "<s>") not in found
+    assert all(len(ngram.split()) <= 2 for _, ngram in found)
+
+
+def test_a_graphs_posteriors_are_those_of_the_list_of_all_its_derivations(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    graph = random_graph(1, nodes=5, arcs=9)
+    Path("moses.ini").write_text(INI)
+    Path("graph").write_text(graph.hypergraph())
+    lines = [
+        f"0 ||| {' '.join(words)} ||| LM0= 0 ||| {sum(arc.score for arc in arcs):.6f}\n"
+        for words, arcs in graph.derivations()
+    ]
+    Path("all").write_text("".join(lines))
+    options = ["--scale", "0.5", "--minimum", "0"]
+    of_graph = posteriors(capsysbinary, "posteriors", "graph", "--ini", "moses.ini", *options)
+    of_list = posteriors(capsysbinary, "list-posteriors", "all", *options)
+    assert of_list == pytest.approx({key: p for key, p in of_graph.items() if p}, abs=1e-5)
+
+
+def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
+    posteriors(capsysbinary, "list-posteriors", "list")
+    assert decode("--output", "plain") == 0
+    assert decode("--output", "none", "--advice", "ngrams", "--advice-weight", "0") == 0
+    assert Path("none").read_bytes() == Path("plain").read_bytes()
+    advised = ["--advice", "ngrams", "--advice-weight", "50", "--advice-factors", "1,1,1,1"]
+    assert decode("--output", "advised", *advised) == 0
+    lines, plain = Path("advised").read_text().splitlines(), Path("plain").read_text().splitlines()
+    assert lines[0] == "a b"
+    assert lines[2] == "b b a"
+    assert (lines[1], lines[3]) == ("", plain[3])
+    assert decode("--output", "parts", "--jobs", "2", "--window", "2", *advised) == 0
+    assert Path("parts").read_bytes() == Path("advised").read_bytes()
+    assert decode("--output", "nbest", "--nbest", "3", *advised) == 0
+    files = ["--source", "source", "--nbest", "nbest", "--output", "rich"]
+    assert main(["add-features", *files, "--feature", "nmtnorm:model", "--jobs", "1", "--quiet"]) == 0
+    for entry in read_entries("rich"):
+        if not SOURCES[entry.sentence]:
+            continue
+        length = len(entry.text.split()) + 1
+        assert entry.features["NMT0"][0] == pytest.approx(entry.features["NMTnorm0"][0] * length, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--advice-weight", "1"], "--advice-weight and --advice-factors are for --advice"),
+        (["--advice", "list"], "list:1: expected 'line ||| n-gram ||| probability'"),
+        (["--advice", "likely"], "likely:1: expected"),
+        (["--advice", "behind"], "behind:1: has n-grams of line 7, but there are only 4 lines"),
+        (["--advice", "unsorted"], "unsorted:2: n-grams of line 0 come after those of 1"),
+        (["--advice", "good", "--advice-weight", "-1"], "--advice-weight must be from 0 to 1000"),
+        (["--advice", "good", "--advice-weight", "nan"], "--advice-weight must be from 0 to 1000"),
+        (["--advice", "good", "--advice-factors", "1,x"], "expected numbers with commas between"),
+        (["--advice", "good", "--advice-factors", "1,1,1,1,1,1,1,1,1,1"], "at most 9 words"),
+        (["--advice", "good", "--sample", "2"], "leave out --sample"),
+        (["--advice", "good", "--raw"], "leave out --raw"),
+        (["--advice", "good", "--candidates", "3"], "leave out --candidates"),
+        (["--advice", "-", "--input", "-"], "standard input can be one of"),
+    ],
+)
+def test_bad_advice_is_one_line(
+    folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("good").write_text("0 ||| a ||| 0.5\n")
+    Path("likely").write_text("0 ||| a ||| 1.5\n")
+    Path("behind").write_text("7 ||| a ||| 0.5\n")
+    Path("unsorted").write_text("1 ||| a ||| 0.5\n0 ||| a ||| 0.5\n")
+    assert decode("--output", "out", *options) == 2
+    said = capsys.readouterr()
+    assert len(said.err.splitlines()) == 1
+    assert problem in said.err
+    assert not Path("out").exists()
+
+
+def test_a_list_without_totals_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("bare").write_text("0 ||| a b ||| LM0= -1\n")
+    assert main(["graph", "list-posteriors", "bare"]) == 2
+    assert "bare:1: has no total" in capsys.readouterr().err
