@@ -19,7 +19,7 @@ from nmt_core.messages import say
 if TYPE_CHECKING:
     from nmt_core.jobs.parts import PartMaker, Piece
     from nmt_core.jobs.run import Job
-    from nmt_core.jobs.workers import Worker, Workers
+    from nmt_core.jobs.workers import Engine, Worker, Workers
 
 Item = TypeVar("Item")
 Counted = TypeVar("Counted", bound="Addable")
@@ -31,6 +31,11 @@ def add_part_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
     parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
+    add_engine_arguments(parser)
+
+
+def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare those that say where the work is done."""
     group = parser.add_argument_group("where to work")
     group.add_argument(
         "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or Ray's actors (local)"
@@ -51,10 +56,6 @@ class Addable(Protocol):
         ...
 
 
-Engine = Callable[[Callable[[int], Any], int], "Workers[Any, Any]"]
-"""Begins so many workers, which a function makes by their number."""
-
-
 def engine_of(args: argparse.Namespace) -> Engine:
     """Where the work is to be done, by the options. Raises ConfigError for options that contradict one another."""
     gpus, address = args.gpus_per_job, args.ray_address or os.environ.get("RAY_ADDRESS")
@@ -62,13 +63,9 @@ def engine_of(args: argparse.Namespace) -> Engine:
         raise ConfigError(f"--gpus-per-job {gpus}: expected a number from 0 on")
     if args.engine == "local" and (args.ray_address or gpus):
         raise ConfigError("--ray-address and --gpus-per-job go with --engine ray")
-    return functools.partial(_on_ray, address, gpus) if args.engine == "ray" else _here
-
-
-def _here(open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
     from nmt_core.jobs.workers import LocalWorkers
 
-    return LocalWorkers(open_worker, jobs=jobs)
+    return functools.partial(_on_ray, address, gpus) if args.engine == "ray" else LocalWorkers
 
 
 def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:

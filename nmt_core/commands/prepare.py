@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.parts import add_engine_arguments, engine_of
 from nmt_core.files import InputFile
 from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
@@ -40,6 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_replay_options(parser.add_argument_group("new input"))
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes; the bytes stay the same")
     parser.add_argument("--quiet", action="store_true", help="no progress and no table on standard error")
+    add_engine_arguments(parser)
 
 
 def _add_corpus_options(group: argparse._ArgumentGroup) -> None:
@@ -106,6 +108,8 @@ def _replay(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output, read_text_lines, write_lines
     from nmt_core.preparation.replay import replay_lines
 
+    if args.engine != "local":
+        raise ConfigError("--engine ray is for corpora; --replay is done here")
     if args.source or args.target or args.output or args.like or args.config or args.set:
         raise ConfigError("--replay takes its settings from the file; it reads standard input, writes standard output")
     side: Side = args.side or ("target" if args.reverse else "source")
@@ -134,6 +138,7 @@ def _prepare(args: argparse.Namespace) -> int:
             packed=args.gzip,
             like=like,
             progress=progress,
+            engine=engine_of(args),
         ).run()
     if not args.quiet:
         for line in table(record.read, record.kept, record.dropped).splitlines():

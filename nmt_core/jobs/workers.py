@@ -52,10 +52,14 @@ class Workers(Protocol[_Item, _Answer]):
         ...
 
 
+Engine = Callable[[Callable[[int], Worker[Any, Any]], int], Workers[Any, Any]]
+"""Begins so many workers, which a function makes by their number."""
+
+
 class LocalWorkers(Generic[Item, Answer]):
     """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
 
-    def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], *, jobs: int) -> None:
+    def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], jobs: int) -> None:
         self._own = open_worker(0) if jobs == 1 else None
         self._pool: ProcessPoolExecutor | None = None
         self._jobs = jobs

@@ -1,48 +1,38 @@
-"""One function over many items in several processes, answers in order; each process makes the function once."""
+"""One function over many items by several workers, answers in order; each worker makes the function once."""
 
 from __future__ import annotations
 
+import functools
+import platform
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures.process import BrokenProcessPool
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from nmt_core.errors import NmtError
-from nmt_core.processes import ask_in_order, open_pool
+from nmt_core.jobs.workers import Engine, LocalWorkers
+from nmt_core.version import VERSION
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 
 
-def map_ordered(make: Callable[[], Callable[[Item], Answer]], items: Iterable[Item], *, jobs: int) -> Iterator[Answer]:
+def map_ordered(
+    make: Callable[[], Callable[[Item], Answer]], items: Iterable[Item], *, jobs: int, engine: Engine = LocalWorkers
+) -> Iterator[Answer]:
     """The answers of ``make()`` to the items; ``make`` must be picklable where there are several jobs."""
-    if jobs == 1:
-        yield from map(make(), items)
-        return
-    pool = open_pool(jobs, _begin, make)
-    try:
-        for future in ask_in_order(lambda item: pool.submit(_do, item), items, jobs=jobs):
-            yield future.result()
-    except BrokenProcessPool as error:
-        raise NmtError("a worker process died (out of memory?); start again with fewer --jobs") from error
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with engine(functools.partial(_Worker, make), jobs) as workers:
+        yield from workers.map(items)
 
 
-_make: Callable[[], Callable[[Any], Any]] | None = None
-_function: Callable[[Any], Any] | None = None
+class _Worker(Generic[Item, Answer]):
+    """Holds the function; its answers depend on the versions of the programs."""
 
+    def __init__(self, make: Callable[[], Callable[[Item], Answer]], number: int) -> None:
+        self._function = make()
 
-def _begin(make: Callable[[], Callable[[Any], Any]]) -> None:
-    global _make
-    _make = make
+    @property
+    def description(self) -> dict[str, Any]:
+        """The versions of this software and of Python, which has the tables of Unicode."""
+        return {"version": VERSION, "python": platform.python_version()}
 
-
-def _do(item: Any) -> Any:
-    global _function
-    assert _make is not None
-    try:
-        if _function is None:
-            _function = _make()
-        return _function(item)
-    except NmtError as error:
-        raise NmtError(str(error)) from None  # other errors of ours cannot be sent to another process
+    def __call__(self, item: Item) -> Answer:
+        """Do one item."""
+        return self._function(item)

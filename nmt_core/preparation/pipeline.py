@@ -19,6 +19,7 @@ import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import file_digest, open_output, write_lines
+from nmt_core.jobs.workers import Engine, LocalWorkers
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.chunks import Chunk, read_chunks
 from nmt_core.preparation.duplicates import Seen
@@ -42,7 +43,8 @@ class Preparation:
 
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
     of learning.
-    ``progress`` is called with the name of the pass and numbers of lines as they are done.
+    ``progress`` is called with the name of the pass and numbers of lines as they are done. Each pass is done by
+    ``jobs`` workers of ``engine``, which see the folder of the output.
     """
 
     config: PreparationConfig
@@ -52,6 +54,7 @@ class Preparation:
     packed: bool = False
     like: CarriedPreparation | None = None
     progress: Progress = lambda _name, _lines: None
+    engine: Engine = LocalWorkers
     tally: Tally = field(default_factory=Tally, init=False)
 
     def run(self) -> Record:
@@ -107,7 +110,8 @@ class Preparation:
         with contextlib.ExitStack() as stack:
             streams = [stack.enter_context(open_output(path)) for path in after.values()]
             chunks = read_chunks(list(corpus.values()))
-            for found in map_ordered(worker, self._not_swapped(chunks) if first else chunks, jobs=self.jobs):
+            chunks = self._not_swapped(chunks) if first else chunks
+            for found in map_ordered(worker, chunks, jobs=self.jobs, engine=self.engine):
                 if first:
                     self.tally.add(found.tally)
                 self.progress(names[-1], found.tally.read)

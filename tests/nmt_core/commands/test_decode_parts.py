@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ import pytest
 from nmt_core.commands.main import main
 from nmt_core.jobs import ray_cluster
 from nmt_core.jobs.parts import Parts
-from nmt_core.jobs.remote import Lost
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.lost_actors import Actors
 
 WORDS = ["a", "group", "of", "men", "unheard", ""]
 LINES, WINDOW = 22, 5
@@ -97,44 +97,6 @@ def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pyt
     assert written == [0, 1, 2, 3, 4]
     assert decode(folder, tmp_path / "out", *prefix, "--restart") == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
-
-
-class Actors:
-    """Stands for Ray: workers in this process, the newest question first; some are lost in the middle."""
-
-    def __init__(self, open_worker: Callable[[int], Any], *, address: str | None, jobs: int, gpus: float) -> None:
-        self._open_worker = open_worker
-        self._questions: list[tuple[int, Any]] = []
-        self._workers: dict[int, Any] = {}
-        self._lost: set[int] = set()
-
-    def start(self, number: int) -> int:
-        self._workers[number] = self._open_worker(number)
-        return number
-
-    def describe(self, worker: int) -> int:
-        return self.ask(worker, None)
-
-    def ask(self, worker: int, item: Any) -> int:
-        self._questions.append((worker, item))
-        return len(self._questions) - 1
-
-    def wait(self, questions: Sequence[int], seconds: float) -> Sequence[int]:
-        opening = [question for question in questions if self._questions[question][1] is None]
-        return opening[:1] or [max(questions)]
-
-    def answer(self, question: int) -> Any:
-        worker, item = self._questions[question]
-        if item is None:
-            return self._workers[worker].description
-        if worker < 2 and len(self._questions) > 4:
-            self._lost.add(worker)
-        if worker in self._lost:
-            raise Lost
-        return self._workers[worker](item)
-
-    def close(self) -> None:
-        pass
 
 
 @pytest.mark.parametrize("stream", [False, True])

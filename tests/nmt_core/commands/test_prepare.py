@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.jobs import ray_cluster
+from nmt_core.preparation import chunks
+from tests.lost_actors import Actors
 
 ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
 GERMAN = "Der Aktionsplan ist gut.\nEin Hund.\nleer\nEin Hund.\n"
@@ -46,6 +49,24 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         "read                4",
     ]
     assert (folder / "out/train.de").read_text() == "Der Aktionsplan ist gut .\nEin Hund .\n"
+
+
+def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ray_cluster, "RayCluster", Actors)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(chunks.read_chunks, "__kwdefaults__", {"lines": 3})
+    (folder / "raw.en").write_text(ENGLISH * 5)
+    (folder / "raw.de").write_text(GERMAN * 5)
+    found = []
+    for options in ("", "--engine ray --jobs 3"):
+        assert prepare(f"--truecase --bpe 20 --quiet {options}") == 0
+        found.append({path.name: path.read_bytes() for path in (folder / "out").iterdir()})
+    assert found[0] == found[1]
+
+
+def test_replay_is_done_here(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prepare", "--replay", "preparation.json", "--engine", "ray"]) == 2
+    assert "--engine ray is for corpora; --replay is done here" in capsys.readouterr().err
 
 
 def test_a_name_that_the_record_cannot_have_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
