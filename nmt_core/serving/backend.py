@@ -42,7 +42,7 @@ class Backend:
     def count_words(self, model: str, kind: str, words: Iterable[int]) -> None:
         """Count the words of some texts."""
         if self.metrics is not None:
-            self.metrics.words.labels(model, kind).inc(sum(words))
+            self.metrics.count_words(model, kind, sum(words))
 
     def count_errors(self, model: str, answers: Iterable[object]) -> None:
         """Count those of the answers that are errors of their items."""

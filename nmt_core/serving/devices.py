@@ -110,13 +110,19 @@ class Devices:
             asked = f"there is no model {name[:100]!r}" if name else "the request names no model"
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
-        device = min(self._working() or self.engines, key=self._load_of)
+        device = self._least_busy()
         return Place(name, self.models[device][name], self.engines[device], self._quotas.of(name))
 
     async def close(self, timeout: float) -> None:
         """Finish what was accepted, in that time."""
         for engine in self.engines.values():
             await engine.close(timeout)
+
+    def _least_busy(self) -> str:
+        """The only one, or else of those that answer the one with the shortest queue."""
+        if len(self.engines) == 1:
+            return next(iter(self.engines))
+        return min(self._working() or self.engines, key=self._load_of)
 
     def _working(self) -> list[str]:
         return [

@@ -8,6 +8,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
+from nmt_core.serving.call import SERVICE
+
 _SECONDS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30, 100)
 _FILL = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0)
 
@@ -50,14 +52,29 @@ class Metrics:
         self.reloads = Counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"], **at)
         self.load_seconds = Gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"], **at)
 
+        self._of = functools.cache(_labelled)  # of the few methods, statuses, models and devices there are
+
+    def call_began(self, method: str) -> None:
+        """A call of the service begins."""
+        self._of(self.started, SERVICE, method).inc()
+
+    def call_ended(self, method: str, code: str, seconds: float) -> None:
+        """It has its code."""
+        self._of(self.handled, SERVICE, method, code).inc()
+        self._of(self.seconds, SERVICE, method).observe(seconds)
+
+    def count_words(self, model: str, kind: str, words: int) -> None:
+        """So many words of a kind of work were done."""
+        self._of(self.words, model, kind).inc(words)
+
     def began(self, device: str, waited: float) -> None:
         """See ``Observer``."""
-        self.queue_seconds.labels(device).observe(waited)
+        self._of(self.queue_seconds, device).observe(waited)
 
     def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
         """See ``Observer``."""
-        self.turns.labels(device, kind).observe(seconds)
-        self.fill.labels(device, kind).observe(min(1.0, tokens / room) if room else 1.0)
+        self._of(self.turns, device, kind).observe(seconds)
+        self._of(self.fill, device, kind).observe(min(1.0, tokens / room) if room else 1.0)
 
     def cancelled(self, device: str, items: int) -> None:
         """See ``Observer``."""
@@ -89,6 +106,10 @@ class Metrics:
     def watch_cache(self, cache: Any) -> None:
         """Read how much is kept whenever somebody asks for the metrics."""
         self.cache.set_function(lambda: cache.held)
+
+
+def _labelled(metric: Any, *labels: str) -> Any:
+    return metric.labels(*labels)
 
 
 def _taken(share: Any) -> float:

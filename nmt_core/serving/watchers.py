@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.serving.call import SERVICE, Call
+from nmt_core.serving.call import Call
 
 if TYPE_CHECKING:
     from nmt_core.serving.log_writer import LogWriter
@@ -32,14 +31,13 @@ class Watchers:
     def begun(self, call: Call) -> None:
         """A call of the service begins."""
         if self.metrics is not None:
-            self._of_method(call.method)[0].inc()
+            self.metrics.call_began(call.method)
 
     def ended(self, call: Call) -> None:
         """It has its code."""
         seconds = time.monotonic() - call.begin
         if self.metrics is not None:
-            self._handled(call.method, call.code).inc()
-            self._of_method(call.method)[1].observe(seconds)
+            self.metrics.call_ended(call.method, call.code, seconds)
         if self.log is not None:
             self.log.write(call.to_json(seconds))
 
@@ -51,13 +49,3 @@ class Watchers:
     def span(self, call: Call, metadata: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
         """Around a call."""
         return _NO_SPAN if self.tracing is None else self.tracing.span(call, metadata)
-
-    @functools.cache  # noqa: B019  # of the few methods there are
-    def _of_method(self, method: str) -> tuple[Any, Any]:
-        assert self.metrics is not None
-        return self.metrics.started.labels(SERVICE, method), self.metrics.seconds.labels(SERVICE, method)
-
-    @functools.cache  # noqa: B019
-    def _handled(self, method: str, code: str) -> Any:
-        assert self.metrics is not None
-        return self.metrics.handled.labels(SERVICE, method, code)
