@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import functools
 import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
+from nmt_core.serving.background import call_for
 from nmt_core.serving.lanes import Job, Key, deliver
 from nmt_core.serving.observer import Observer
 from nmt_core.serving.refusal import draining, internal, unavailable
@@ -117,21 +119,11 @@ class Engine(Generic[Key]):
 
     async def in_thread(self, function: Callable[[], _Result]) -> _Result:
         """Call ``function`` in the thread that runs the models, and wait for it."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[_Result] = loop.create_future()
-
-        def call() -> None:
-            try:
-                result = function()
-            except BaseException as error:  # belongs to the caller
-                loop.call_soon_threadsafe(future.set_exception, error)
-            else:
-                loop.call_soon_threadsafe(future.set_result, result)
-
+        future: asyncio.Future[_Result] = asyncio.get_running_loop().create_future()
         with self._changed:
             if self.down:
                 raise unavailable(f"the device {self.device} has failed", reason="DEVICE_FAILED")
-            self._calls.append(call)
+            self._calls.append(functools.partial(call_for, future, function))
             self._wake()
         return await future
 

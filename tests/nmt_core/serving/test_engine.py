@@ -448,3 +448,27 @@ def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is
 
     assert asyncio.run(scenario()) == ([3, 1, 2], ["x"])
     assert ran == [("long", [1]), ("short", ["x"]), ("long", [2]), ("long", [3])]
+
+
+def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() -> None:
+    problems: list[object] = []
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
+        engine = Engine(lambda key: BatchWork("test", list))
+        begun, ends = threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            assert ends.wait(20)
+
+        asked = asyncio.create_task(engine.in_thread(work))
+        await until(begun.is_set)
+        asked.cancel()
+        await asyncio.gather(asked, return_exceptions=True)
+        ends.set()
+        assert await engine.in_thread(lambda: 1) == 1  # handed over behind what the other one returned
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert not problems
