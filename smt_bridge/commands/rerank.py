@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
@@ -132,10 +133,10 @@ def _bounds(args: argparse.Namespace) -> tuple[int, ...]:
 
     if not args.length_bounds:
         return LENGTH_BOUNDS
-    numbers = [number.strip() for number in args.length_bounds.split(",")]
-    if not all(number.isascii() and number.isdigit() and int(number) > 0 for number in numbers):
+    numbers = [whole_number(number.strip()) or 0 for number in args.length_bounds.split(",")]
+    if not all(numbers):
         raise ConfigError(f"--length-bounds must be whole numbers from 1, not '{args.length_bounds}'")
-    return tuple(sorted({int(number) for number in numbers}))
+    return tuple(sorted(set(numbers)))
 
 
 def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[bytes] | None, int]:

@@ -13,6 +13,8 @@ from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
 from smt_bridge.formats.weights import all_weights
 
+_DIGITS = 18  # of the number of a table, at most: more of them are no other mistake
+
 
 def text_tables(ini: MosesIni) -> list[str]:
     """The phrase tables that can be read: text, with their lines as the decoder reads them."""
@@ -104,8 +106,8 @@ def _examine_mapping(ini: MosesIni) -> Iterator[Finding]:
     tables = sum(feature.facts.is_table for feature in ini.features)
     for number, code in section_lines(ini.lines, "mapping"):
         words = code.split()
-        if len(words) == 3 and words[1] == b"T" and words[2].isdigit() and int(words[2]) >= tables:
-            problem = f"[mapping] asks for table {int(words[2])}, but there are {tables} (counted from 0)"
+        if len(words) == 3 and words[1] == b"T" and words[2].isdigit() and int(words[2][:_DIGITS]) >= tables:
+            problem = f"[mapping] asks for table {int(words[2][:_DIGITS])}, but there are {tables} (counted from 0)"
             yield error(f"{ini.path}:{number}", problem, "correct the number")
 
 

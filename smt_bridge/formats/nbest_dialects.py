@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_lines
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.nbest_entry import SEPARATOR, NbestEntry
@@ -88,8 +89,10 @@ def check_dialect(name: str) -> str:
     kind, colon, size = name.lower().partition(":")
     kind = _WRITERS.get(kind, kind)
     if kind == "lines":
-        if not size.isascii() or not size.isdigit() or int(size) < 1:
-            raise ConfigError(f"--nbest-format {name} needs the number of hypotheses of a sentence, such as {kind}:5")
+        if not whole_number(size):
+            raise ConfigError(
+                f"--nbest-format {name:.60} needs the number of hypotheses of a sentence, such as {kind}:5"
+            )
         return f"lines:{int(size)}"
     if kind == "factors" and size.isascii() and size.isdigit() and len(size) < 3:
         return f"factors:{int(size)}"

@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni
@@ -73,7 +74,7 @@ def _graphs(ini: MosesIni) -> list[int]:
     found = {0} if not lines else set()
     for number, code in lines:
         words = code.split()
-        if len(words) != 3 or not words[0].isdigit():
+        if len(words) != 3 or whole_number(words[0].decode("utf-8", "replace")) is None:
             problem = "expected `graph T table`, such as `0 T 0`; write the number of the graph in front"
             raise WiringError(f"{ini.path}:{number}: {problem}")
         found.add(int(words[0]))

@@ -171,7 +171,14 @@ def test_list_of_another_source_is_suspected(files: Path, capsys: pytest.Capture
 
 
 @pytest.mark.parametrize(
-    "more", [["--report", "r"], ["--known-words", "a", "b"], ["--length-bounds", "x"], ["--samples", "-3"]]
+    "more",
+    [
+        ["--report", "r"],
+        ["--known-words", "a", "b"],
+        ["--length-bounds", "x"],
+        ["--length-bounds", "9" * 5000],
+        ["--samples", "-3"],
+    ],
 )
 def test_options_that_need_others_are_refused(files: Path, more: list[str]) -> None:
     with pytest.raises(ConfigError):

@@ -127,6 +127,13 @@ def test_a_control_character_stays_a_part_of_its_word(folder: Path) -> None:
     assert Path("merged").read_bytes().startswith(b"\x0ca ||| x\x0b ||| 0.5 ")
 
 
+def test_a_graph_without_a_number_is_one_line(folder: Path, capsys) -> None:
+    for number in ("x", "9" * 5000):
+        Path("moses.ini").write_text(INI.replace("0 T 0", f"{number} T 0"))
+        assert main(["wire", "moses.ini", "--output", "new.ini", "--second", "second"]) == 2
+        assert "write the number of the graph in front" in capsys.readouterr().err
+
+
 def test_a_table_without_a_file_cannot_be_merged(folder: Path, capsys) -> None:
     Path("moses.ini").write_text(INI.replace("path=old", "path="))
     assert main(["wire", "moses.ini", "--output", "new.ini", *MERGE]) == 2

@@ -71,6 +71,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("moses.ini", lambda t: t.replace("num-features=2", "num-features=4")), "error", "has 2 scores in a line"),
         (edit("moses.ini", lambda t: t.replace("TM0= 0.2 0.2", "TM0= 0.2")), "error", "TM0 has 1 weights for 2 values"),
         (edit("moses.ini", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
+        (edit("moses.ini", lambda t: f"[mapping]\n0 T 1{'0' * 5000}\n{t}"), "error", "[mapping] asks for table 1000"),
         (edit("moses.ini", lambda t: t + "NMT0= 1\n"), "error", "a weight for NMT0, which [feature] does not have"),
         (edit("moses.ini", lambda t: t.replace("/table", "/nowhere")), "error", "which is not there"),
         (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),

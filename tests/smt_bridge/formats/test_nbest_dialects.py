@@ -201,7 +201,7 @@ def test_lines_that_are_no_lists_of_n(tmp_path: Path) -> None:
         read(tmp_path, b"a\nb\nc\n", "lines:2")
 
 
-@pytest.mark.parametrize("name", ["xml", "lines", "lines:0", "lines:x", "moses:3", ""])
+@pytest.mark.parametrize("name", ["xml", "lines", "lines:0", "lines:x", "lines:" + "9" * 5000, "moses:3", ""])
 def test_unknown_name_is_refused(name: str) -> None:
     with pytest.raises(ConfigError, match="--nbest-format"):
         check_dialect(name)
