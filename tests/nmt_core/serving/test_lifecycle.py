@@ -218,7 +218,6 @@ def test_every_device_has_its_thread_and_the_shortest_queue_is_chosen() -> None:
 
 def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
     server = start("--model", f"m={folder}", "--beam", "4")
-    threading.Timer(1.0, server.terminate).start()
 
     async def one(client: AsyncNmtClient, outcomes: list[str]) -> None:
         while True:
@@ -228,6 +227,8 @@ def test_sigterm_under_load_loses_nothing(start, folder: str) -> None:
                 outcomes.append(str(error))
                 return
             outcomes.append("answer" if found.translations else found.error.reason)
+            if len(outcomes) == 60:
+                server.terminate()
 
     async def scenario() -> list[str]:
         outcomes: list[str] = []
