@@ -52,6 +52,7 @@ def test_a_row_that_is_retrained_keeps_the_zeros_of_another() -> None:
     settings = runner.settings("again", luong.ROWS["class-blind-80-retrained"])
     training = RunConfig.from_mapping({**settings, "model": {"type": "rnnsearch"}}, origin="test").training
     assert (training.start_from, training.keep_zeros, training.max_epochs) == ("out/class-blind-80", True, 2)
+    assert not runner.settings("again", luong.ROWS["longer"])["training"]["keep_zeros"]  # which has none
 
 
 def test_rows_that_others_need_are_there_and_come_before_them() -> None:
