@@ -6,12 +6,12 @@ import argparse
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from nmt_core.commands.advice import add_advice_options
+from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
-from nmt_core.commands.nbest import check_feature_name, nbest_line
 from nmt_core.commands.parts import add_part_arguments, engine_of
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
 from nmt_core.commands.source_lines import add_constraint_options, read_source_lines, with_factors_checked
@@ -156,57 +156,6 @@ def run(args: argparse.Namespace) -> int:
             if args.heatmaps and found[0].source_words:
                 _draw(args.heatmaps, number, found[0])
     return 0
-
-
-def distinct(args: argparse.Namespace, found: Sequence[Translation]) -> list[Translation]:
-    """Of translations with the same text the first, as many as are wanted."""
-    texts: dict[str, Translation] = {}
-    for translation in found:
-        texts.setdefault(translation.text, translation)
-    return list(texts.values())[: args.sample or args.nbest]
-
-
-Writer = Callable[[int, "list[Translation]"], Iterable[str]]
-"""The lines that the translations of a source line, whose number counts from 0, make in a file."""
-
-
-def open_writers(args: argparse.Namespace) -> list[Writer]:
-    """What makes the lines of ``--output``, and of ``--alignments`` where it is given. Raises ConfigError."""
-    from nmt_core.inference.alignment import line_writer
-
-    writers = [_writer(args)]
-    if args.alignments:
-        line_of = line_writer(args.alignments)
-        writers.append(lambda _, found: map(line_of, found))
-    return writers
-
-
-def encoded_lines(lines: Iterable[str]) -> bytes:
-    """Lines as they stand in a file."""
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
-def _writer(args: argparse.Namespace) -> Writer:
-    from nmt_core.errors import ConfigError
-
-    many = args.nbest > 1 or (args.sample or 1) > 1
-    if args.sample and args.nbest > 1:
-        raise ConfigError("--sample and --nbest exclude one another; --sample N writes N translations a line")
-    if many and args.scores:
-        raise ConfigError("n-best lists hold the scores already; leave out --scores")
-    if args.distinct and not many:
-        raise ConfigError("--distinct is for --nbest and --sample")
-    check_feature_name(args.feature_name)
-    if many:
-        return lambda number, found: (_nbest_line(number, one, name=args.feature_name) for one in found)
-    if args.scores:
-        return lambda _, found: [f"{found[0].log_prob:.6f}\t{found[0].text}"]
-    return lambda _, found: [found[0].text]
-
-
-def _nbest_line(number: int, translation: Translation, *, name: str) -> str:
-    lm = "" if translation.lm_log_prob is None else f" LM0= {translation.lm_log_prob:.6f}"
-    return nbest_line(number, translation.text, f"{name}= {translation.log_prob:.6f}{lm}", translation.score)
 
 
 def open_translator(args: argparse.Namespace) -> Translator:

@@ -9,14 +9,8 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt_core.commands.decode import (
-    distinct,
-    encoded_lines,
-    open_translator,
-    open_writers,
-    report_words,
-    warn,
-)
+from nmt_core.commands.decode import open_translator, report_words, warn
+from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
 from nmt_core.commands.language_models import open_reranker
 from nmt_core.commands.parts import Work, engine_of, may_be_done_in_parts
 from nmt_core.commands.source_lines import read_source_lines, with_factors_checked

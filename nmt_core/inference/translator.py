@@ -16,29 +16,26 @@ import torch
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
-from nmt_core.inference.advice import Advice
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
 from nmt_core.inference.hypothesis import Hypothesis
+from nmt_core.inference.line_requests import LineRequests
 from nmt_core.inference.predictor import Predictor, joint_vocabulary, make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
-from nmt_core.inference.rules import Constraint
 from nmt_core.inference.sampling import number_of_text, sample_all
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
 from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
-from nmt_core.inference.source_line import NgramAdvice, PhraseConstraint, SourceLine
+from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.raw_text import open_raw_text
-from nmt_core.text.copying import Copying, CopyScheme
+from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
-from nmt_core.text.sentence import Sentence
-from nmt_core.text.target_order import TargetOrder
 from nmt_core.version import VERSION
 
 
@@ -89,6 +86,14 @@ class Translator:
         if fusion is not None:
             self.predictor = fuse(self.predictor, self.models, fusion)
         self.candidates = candidates
+        self._requests = LineRequests(
+            self.config,
+            self.target,
+            self.order,
+            self.copying,
+            candidates=candidates is not None,
+            folders=self._folders,
+        )
         self._speller = speller_of(models)
         if unknowns is not None and self.copying is None:
             self._check_attends("replacing <unk>")
@@ -148,7 +153,7 @@ class Translator:
             asked = [replace(line, text=self.processor.tokenize(line.text)) for line in asked]
         sources = [self.models[0].encode_text(line.text) for line in asked]
         requests = [
-            self._request(number, source, line, first)
+            self._requests.make(number, source, line, first)
             for number, (source, line) in enumerate(zip(sources, asked, strict=True))
         ]
         to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
@@ -182,52 +187,6 @@ class Translator:
         searched = [Searched(asked[number].text, found[number], self.config.ranking) for number in numbers]
         for number, hypotheses in zip(numbers, score_again(self.models, searched), strict=True):
             found[number] = best_first(hypotheses) if isinstance(self.config, DecodingConfig) else hypotheses
-
-    def _request(self, number: int, source: Sentence, line: SourceLine, first: int) -> Request[int]:
-        """What is asked of a line. Raises ConfigError, with the line's number, for what cannot be met."""
-        config = self.config
-        if not (line.prefix_words or line.constraints or line.advice):
-            return Request(number, source, config if isinstance(config, DecodingConfig) else DecodingConfig())
-        where = f"line {first + number + 1}"
-        if not isinstance(config, DecodingConfig):
-            raise ConfigError(f"{where}: a prefix, constraints and advice are for search, not for sampling")
-        if self.copying is not None and self.copying.scheme is CopyScheme.POSALL:
-            raise ConfigError(f"{where}: {self._folders} (copying: posall) takes no prefix and no constraints")
-        advice = None if line.advice is None or not source else self._advice(line.advice, where)
-        if not (line.prefix_words or line.constraints):
-            return Request(number, source, config, advice=advice)
-        if not source:
-            raise ConfigError(f"{where}: has a prefix or constraints, but no words to translate")
-        if not all(phrase for one in line.constraints for phrase in one.words):
-            raise ConfigError(f"{where}: a constraint without words")
-        if line.prefix_words and self.order is TargetOrder.RIGHT_TO_LEFT:
-            raise ConfigError(
-                f"{where}: a prefix is for models that write it first; {self._folders} writes {self.order}"
-            )
-        prefix = tuple(self.target.encode(line.prefix))
-        request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)), advice=advice)
-        try:
-            _ = request.limit
-        except ConfigError as error:
-            raise ConfigError(f"{where}: {error}") from error
-        return request
-
-    def _advice(self, asked: NgramAdvice, where: str) -> Advice:
-        """Raises ConfigError for searches that cannot follow it."""
-        problem = None
-        if self.order is TargetOrder.RIGHT_TO_LEFT:
-            problem = f"models that write it first; {self._folders} writes {self.order}"
-        elif self.copying is not None:
-            problem = f"models of plain text; {self._folders} writes annotated text"
-        elif self.candidates is not None:
-            problem = "search among all words, not among candidates"
-        if problem is not None:
-            raise ConfigError(f"{where}: advice is for {problem}")
-        return Advice(asked.posteriors, self.target, weight=asked.weight, factors=asked.factors)
-
-    def _constraint(self, asked: PhraseConstraint) -> Constraint:
-        phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)
-        return Constraint(phrases, asked.log_probs, asked.required)
 
     def _decode(self, requests: Sequence[Request[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The hypotheses of numbered sources, as they are done; the longest should come first."""
