@@ -1,16 +1,20 @@
 #!/usr/bin/env python
 """A Markdown table that compares translations: BLEU and chrF with sacrebleu, p against the first system.
 
-With --previous p is against the system of the row before.
+With --previous p is against the system of the row before. A name given several times has that many runs, such as
+tunings with other seeds: mean and standard deviation, and p of each run against the other system's of the same number.
 
 Example:
     scripts/results_table.py --reference test.fr Moses=moses.fr NMT=nmt.fr hybrid=hybrid.fr
+    scripts/results_table.py --reference test.fr Moses=moses.1.fr Moses=moses.2.fr hybrid=hybrid.1.fr hybrid=hybrid.2.fr
 """
 
 from __future__ import annotations
 
 import argparse
+import statistics
 import sys
+from collections.abc import Sequence
 
 from nmt_core.errors import NmtError
 from nmt_core.files import read_text_lines
@@ -36,21 +40,36 @@ def main() -> int:
 
 def _table(args: argparse.Namespace) -> list[str]:
     reference = list(read_text_lines(args.reference))
-    names, paths = zip(*(system.split("=", 1) for system in args.systems), strict=True)
-    texts = [list(read_text_lines(path)) for path in paths]
-    for path, text in zip(paths, texts, strict=True):
+    runs: dict[str, list[list[str]]] = {}
+    for name, path in (system.split("=", 1) for system in args.systems):
+        text = list(read_text_lines(path))
         if len(text) != len(reference):
             raise NmtError(f"{path} has {len(text)} lines but {args.reference} has {len(reference)}")
+        runs.setdefault(name, []).append(text)
+    names = list(runs)
     rows = ["| system | BLEU | chrF | p (BLEU) |", "|---|---|---|---|"]
     signatures: list[str] = []
-    for number, (name, text) in enumerate(zip(names, texts, strict=True)):
+    for number, (name, texts) in enumerate(runs.items()):
         test = args.test if number else "none"
-        other = texts[max(number - 1, 0) if args.previous else 0]
-        bleu, chrf = compare(other, text, [reference], tokenize=args.tokenize, test=test)
-        p_value = "" if bleu.p_value is None else f"{bleu.p_value:.4f}"
-        rows.append(f"| {name} | {bleu.after:.2f} | {chrf.after:.2f} | {p_value} |")
-        signatures = [bleu.signature, chrf.signature]
+        beside = names[max(number - 1, 0) if args.previous else 0]
+        if len(runs[beside]) != len(texts):
+            raise NmtError(f"{name} has {len(texts)} runs but {beside} has {len(runs[beside])}")
+        found = [
+            compare(other, text, [reference], tokenize=args.tokenize, test=test)
+            for other, text in zip(runs[beside], texts, strict=True)
+        ]
+        p_values = ", ".join(f"{bleu.p_value:.4f}" for bleu, _ in found if bleu.p_value is not None)
+        bleus, chrfs = (_spread([metrics[place].after for metrics in found]) for place in range(2))
+        rows.append(f"| {name} | {bleus} | {chrfs} | {p_values} |")
+        signatures = [metric.signature for metric in found[0]]
     return [*rows, "", *(f"`{signature}`" for signature in signatures)]
+
+
+def _spread(scores: Sequence[float]) -> str:
+    """One score, or mean and standard deviation of several."""
+    if len(scores) == 1:
+        return f"{scores[0]:.2f}"
+    return f"{statistics.mean(scores):.2f} ± {statistics.stdev(scores):.2f}"
 
 
 if __name__ == "__main__":

@@ -10,8 +10,8 @@ Every word is turned round; the list has that, and the words in the opposite ord
 
 ``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none,
 ``shifted`` counts sentences from 1, ``weighted`` takes the weights of its ini: its list are the best of all orders of
-the words of a short sentence, with three features; ``DIE-AT=N`` after it kills the process at sentence N, unless the
-file ``died`` is there, which it then makes.
+the words of a short sentence, with three features, whose TM0 has one value more where it has four weights;
+``DIE-AT=N`` after it kills the process at sentence N, unless the file ``died`` is there, which it then makes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def main() -> int:
     """Read sentences, write lists and marks."""
     options = dict(zip(sys.argv[1:], sys.argv[2:], strict=False))
     place = sys.argv.index("-n-best-list")
-    lists, marks = sys.argv[place + 1], options["-output-unknowns"]
+    lists, marks = sys.argv[place + 1], options.get("-output-unknowns", os.devnull)
     behaviour = os.environ.get("FAKE_MOSES", "")
     if behaviour == "load-fails":
         sys.stderr.write("line 1\nCould not read the phrase table nowhere.gz\n")
@@ -97,7 +97,9 @@ def weighted(number: int, words: list[str], ini: str, size: int) -> list[str]:
             "Distortion0": [-sum(abs(a - b) for a, b in enumerate(order))],
             "TM0": [-sum(a > b for a, b in itertools.pairwise(order)), -len(words)],
         }
-        used = {name: (weights[name][0], weights[name][-1]) for name in features}  # of TM0 a middle one is not shown
+        if len(weights["TM0"]) > 3:
+            features["TM0"].append(-sum(a > b for a, b in itertools.pairwise(text)))
+        used = {name: (weights[name][0], *weights[name][2:]) for name in features}  # of TM0 the second is not shown
         total = sum(w * v for name, row in features.items() for w, v in zip(used[name], row, strict=False))
         shown = " ".join(f"{name}= {' '.join(map(str, row))}" for name, row in features.items())
         found.append((-total, " ".join(text), shown))

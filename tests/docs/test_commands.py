@@ -24,6 +24,7 @@ OTHERS = {
     "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
     "scripts/phrase_columns": {"--data", "--moses", "--out", "--sentences", "--epochs", "--hypotheses", "--forward"},
+    "scripts/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
