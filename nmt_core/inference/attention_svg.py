@@ -7,12 +7,17 @@ choose its own colours. Every cell has a title that says its words and its weigh
 from __future__ import annotations
 
 import html
+import math
+import unicodedata
 from collections.abc import Sequence
 
 from nmt_core.messages import show
 
 _NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 _CELL = 22
+_LETTER = 8.0  # a character, wide, but for capitals and those of Chinese, Japanese and Korean
+_BROAD = 12.0
+_SLANT = math.radians(60)  # of the words across
 _COLOUR = "#1565c0"
 _FAINTEST = 0.03  # of what is drawn, so that a row can be followed
 
@@ -29,9 +34,11 @@ def attention_svg(
 
     A file of its own needs a ``namespace``; in a page there is none.
     """
-    left = 12 + 8 * max(map(len, down), default=0)
-    top = 12 + 6 * max(map(len, across), default=0)
-    width, height = left + _CELL * len(across) + 60, top + _CELL * len(down) + 6
+    left = 12 + math.ceil(max(map(_length, down), default=0))
+    top = 12 + math.ceil(math.sin(_SLANT) * max(map(_length, across), default=0))
+    ends = (_CELL * column + 21 + math.cos(_SLANT) * _length(word) for column, word in enumerate(across))
+    width = left + max([_CELL * len(across), *map(math.ceil, ends)]) + 6
+    height = top + _CELL * len(down) + 6
     words = [
         f'<text transform="translate({left + column * _CELL + 15} {top - 5}) rotate(-60)">{_text(word)}</text>'
         for column, word in enumerate(across)
@@ -53,6 +60,15 @@ def attention_svg(
         f'<g fill="currentColor" font-family="system-ui, sans-serif" font-size="12">{"".join(words)}</g>'
         f'<g fill="{_COLOUR}">{"".join(cells)}</g></svg>'
     )
+
+
+def _length(word: str) -> float:
+    """An upper bound, of what is shown."""
+    return sum(_BROAD if _is_broad(letter) else _LETTER for letter in show(word))
+
+
+def _is_broad(letter: str) -> bool:
+    return letter.isupper() or unicodedata.east_asian_width(letter) in "WF"
 
 
 def _text(value: str) -> str:

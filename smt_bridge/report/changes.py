@@ -93,7 +93,8 @@ def _words(one: Sentence, scores: Mapping[SentencePair, PairScore]) -> str:
         parts.append(f'<h3>log p of every word, {name}: {score.log_prob:.2f}</h3><p class="words">{coloured}</p>')
         if name == "after" and score.attention is not None:
             across = [*one.source.split(" "), "</s>"]
-            parts.append("<h3>Where the winner looked</h3>" + attention_svg(score.attention, across, words))
+            drawing = attention_svg(score.attention, across, words)
+            parts.append(f'<h3>Where the winner looked</h3><div class="scroll full">{drawing}</div>')
     return "".join(parts)
 
 

@@ -1,4 +1,8 @@
-"""Small charts as inline SVG; every mark has a title that says its number."""
+"""Small charts as inline SVG; every mark has a title that says its number.
+
+On a narrow screen a drawing shrinks: there the text beside ``axes`` is larger. The names of ``bars`` leave no room for
+that: these shrink less, and are scrolled. The classes are those of the page's style.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,9 @@ import numpy.typing as npt
 from smt_bridge.report.page import text
 
 _WIDTH = 640
-_LABELS = 190  # for the names of bars
+_LABELS = 190  # for the names of bars, at least
+_LONGEST = 44  # characters of a name
+_LETTER = 6.8  # a character, wide
 
 
 class Bar(NamedTuple):
@@ -36,15 +42,17 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
         return ""
     low = min(0.0, *(bar.value - bar.deviation for bar in entries))
     high = max(0.0, *(bar.value + bar.deviation for bar in entries))
-    scale = (_WIDTH - _LABELS - 120) / ((high - low) or 1.0)
-    zero = _LABELS + 10 - low * scale
+    names = [_shortened(bar.label) for bar in entries]
+    start = max(_LABELS, math.ceil(max(map(len, names)) * _LETTER))
+    scale = (_WIDTH - start - 120) / ((high - low) or 1.0)
+    zero = start + 10 - low * scale
     parts = []
-    for row, bar in enumerate(entries):
+    for row, (bar, name) in enumerate(zip(entries, names, strict=True)):
         top, end = 6 + 22 * row, zero + bar.value * scale
         kind = ("good" if bar.value >= 0 else "bad") if signed_colours else "second"
         number = f"{bar.value:.3g}" + (f" ± {bar.deviation:.2g}" if bar.deviation else "")
         parts.append(
-            f'<text x="{_LABELS}" y="{top + 12}" text-anchor="end">{text(bar.label)}</text>'
+            f'<text x="{start}" y="{top + 12}" text-anchor="end">{text(name)}</text>'
             f'<rect class="{kind}" x="{min(zero, end):.1f}" y="{top}" width="{max(abs(end - zero), 0.5):.1f}"'
             f' height="15"><title>{text(bar.label)}: {number}</title></rect>'
         )
@@ -55,7 +63,7 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
         parts.append(f'<text class="faint" x="{after:.1f}" y="{top + 12}">{number}</text>')
     height = 22 * len(entries) + 8
     parts.append(f'<path class="rule" d="M{zero:.1f} 0V{height}"/>')
-    return _svg(_WIDTH, height, title, parts)
+    return f'<div class="scroll">{_svg(_WIDTH, height, title, parts, kind="bars")}</div>'
 
 
 def lines(axis: Sequence[str], first: Line, second: Line, *, title: str, unit: str) -> str:
@@ -93,7 +101,7 @@ def lines(axis: Sequence[str], first: Line, second: Line, *, title: str, unit: s
         x = left + 10 + place * 220
         parts.append(f'<rect class="{kind}" x="{x}" y="{bottom + 30}" width="14" height="10"/>')
         parts.append(f'<text x="{x + 20}" y="{bottom + 40}">{text(line.label)}</text>')
-    return _svg(_WIDTH, bottom + 50, title, parts)
+    return _svg(_WIDTH, bottom + 50, title, parts, kind="axes")
 
 
 def density(
@@ -104,7 +112,7 @@ def density(
     title: str,
     names: tuple[str, str],
 ) -> str:
-    """A two-dimensional histogram (X, Y), darker where more points fall."""
+    """A two-dimensional histogram (X, Y), the stronger in colour the more points fall into a cell."""
     columns, rows = counts.shape
     left, top, side = 60, 10, 420
     width, height = side / columns, side / rows
@@ -126,12 +134,16 @@ def density(
     parts.append(
         f'<text transform="translate(14 {top + side / 2}) rotate(-90)" text-anchor="middle">{text(names[1])}</text>'
     )
-    return _svg(left + side + 20, top + side + 46, title, parts)
+    return _svg(left + side + 20, top + side + 46, title, parts, kind="axes")
 
 
-def _svg(width: float, height: float, title: str, parts: Sequence[str]) -> str:
+def _shortened(name: str) -> str:
+    """The end of a long name: the number of a weight stands there."""
+    return name if len(name) <= _LONGEST else "…" + name[1 - _LONGEST :]
+
+
+def _svg(width: float, height: float, title: str, parts: Sequence[str], *, kind: str) -> str:
     return (
-        f'<svg role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" aria-label="{text(title)}">'
-        + "".join(parts)
-        + "</svg>"
+        f'<svg class="{kind}" role="img" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}"'
+        f' aria-label="{text(title)}">' + "".join(parts) + "</svg>"
     )

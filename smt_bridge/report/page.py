@@ -14,11 +14,11 @@ _STYLE = """
   --panel: #1d232a; --first: #76869a; --second: #6fb1ff; --good: #5cc48d; --bad: #f0837a; --mark: #5b4a13; } }
 * { box-sizing: border-box; }
 body { background: var(--paper); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; margin: 0 auto;
-  max-width: 68rem; padding: 1.5rem 1rem 4rem; }
+  max-width: 68rem; overflow-wrap: break-word; padding: 1.5rem 1rem 4rem; }
 h1 { font-size: 1.6rem; line-height: 1.2; margin: 0 0 .3rem; } h2 { font-size: 1.2rem; margin: 2.4rem 0 .6rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .4rem; } p { margin: .4rem 0; max-width: 46rem; }
 .faint, caption, .signature { color: var(--faint); } .signature { font: .78rem/1.4 ui-monospace, monospace; word-break: break-all; }
-.scroll { overflow-x: auto; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
+.scroll { overflow-x: auto; } .full svg { max-width: none; } table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 th, td { border-bottom: 1px solid var(--rule); padding: .3rem .8rem .3rem 0; text-align: left; vertical-align: top; }
 td.number, th.number { text-align: right; } svg { display: block; height: auto; max-width: 100%; }
 svg text { fill: var(--ink); font: 12px system-ui, sans-serif; } svg .faint { fill: var(--faint); }
@@ -32,12 +32,13 @@ details[open] { background: var(--panel); } summary { cursor: pointer; }
 ins, del { background: var(--mark); text-decoration: none; border-radius: 3px; padding: 0 .15em; }
 figure { margin: 0; max-width: 24rem; } figcaption { color: var(--faint); }
 del { text-decoration: line-through; } .words span { border-radius: 3px; display: inline-block; margin: 0 .25em .25em 0;
-  padding: 0 .3em; text-align: center; } .words small { color: var(--faint); display: block; font-size: .7rem; }
-.pair { display: grid; gap: .2rem .8rem; grid-template-columns: max-content 1fr; } .pair dt { color: var(--faint); }
+  max-width: 100%; padding: 0 .3em; text-align: center; } .words small { color: var(--faint); display: block; font-size: .7rem; }
+.pair { display: grid; gap: .2rem .8rem; grid-template-columns: max-content minmax(0, 1fr); } .pair dt { color: var(--faint); }
 .pair dd { margin: 0; } .columns { display: flex; flex-wrap: wrap; gap: 1.5rem; }
-@media (max-width: 36rem) { .pair { grid-template-columns: 1fr; } body { padding: 1rem .7rem 3rem; } }
+@media (max-width: 36rem) { .pair { grid-template-columns: minmax(0, 1fr); } body { padding: 1rem .7rem 3rem; } }
 @media (max-width: 36rem) { svg.map .major { font-size: 21px; } svg.map .minor { display: none; } }
-@media print { details { break-inside: avoid; } body { max-width: none; } }
+@media (max-width: 36rem) { svg.axes text { font-size: 17px; } svg.bars { min-width: 32rem; } }
+@media print { details { break-inside: avoid; } .scroll { overflow: visible; } .full svg { max-width: 100%; } body { max-width: none; } }
 """
 
 

@@ -83,8 +83,9 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
         section(
             "Neural against translation-model score",
             picture,
-            remark=f"Every pair of the table; correlation {found.correlation:.3f}. Darker is more pairs; what is"
-            f" below {_LOWEST[0]:g} or {_LOWEST[1]:g} lies in the border cells (Cho et al. 2014, Figure 3).",
+            remark=f"Every pair of the table; correlation {found.correlation:.3f}. The stronger the colour, the more"
+            f" pairs; what is below {_LOWEST[0]:g} or {_LOWEST[1]:g} lies in the border cells"
+            " (Cho et al. 2014, Figure 3).",
         ),
         section(
             "The targets that either score likes best",

@@ -84,8 +84,8 @@ def study_page(
             "Figure 3: all pairs by both scores",
             '<div class="columns">' + "".join(_panels(found)) + "</div>",
             remark="ln phi(target|source) against ln p of the model, by how often the source was seen: where that is"
-            f" once, phi is 1 or a simple fraction. Darker is more pairs; what is below {LOWEST[0]:g} or {LOWEST[1]:g}"
-            " lies in the border cells.",
+            f" once, phi is 1 or a simple fraction. The stronger the colour, the more pairs; what is below"
+            f" {LOWEST[0]:g} or {LOWEST[1]:g} lies in the border cells.",
         ),
         *maps,
         section("Pairs that the model likes much better than the table", _outliers(found.model_likes)),
