@@ -114,8 +114,14 @@ class Ranks:
         if not self.one_machine:
             return make()
         value = self.from_first(make)
-        self.most(0.0)  # the first has its files open until all others have them
+        self.wait_for_all()  # the first has its files open until all others have them
         return value
+
+    def wait_for_all(self) -> None:
+        """Until every process has come here. Raises LostProcess."""
+        if self.size > 1:
+            with _together():
+                dist.all_reduce(torch.zeros(1))  # on the CPU, which dist.barrier may not be
 
     def check_alike(self, fingerprint: str, problem: str) -> None:
         """Raise ModelError, in all processes, where one has another fingerprint than the first."""

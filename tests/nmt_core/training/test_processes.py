@@ -148,7 +148,7 @@ def test_processes_of_several_machines_read_the_text_for_themselves(
     for name, number in (("RANK", 3), ("WORLD_SIZE", size), ("LOCAL_RANK", 1), ("LOCAL_WORLD_SIZE", here)):
         monkeypatch.setenv(name, str(number))
     monkeypatch.setattr(Ranks, "from_first", lambda *_: "of the first")
-    monkeypatch.setattr(Ranks, "most", lambda *values: values)
+    monkeypatch.setattr(Ranks, "wait_for_all", lambda _: None)
     ranks = ranks_of_torchrun()
     assert ranks == Ranks(3, size, 1, one_machine)
     assert ranks.shared(lambda: "its own") == ("of the first" if one_machine else "its own")
