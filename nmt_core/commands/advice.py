@@ -78,10 +78,8 @@ def read_posteriors(path: str) -> Iterator[Posteriors]:
 
     last = -1
     for sentence, rows in itertools.groupby(_rows(path), key=lambda row: row[0]):
-        found: dict[tuple[str, ...], float] = {}
-        line = 0
-        for _, ngram, posterior, line in rows:  # noqa: B007
-            found[ngram] = posterior
+        ngrams = list(rows)
+        found, line = {ngram: posterior for _, ngram, posterior, _ in ngrams}, ngrams[-1][3]
         if sentence <= last:
             raise InputError(path, f"n-grams of line {sentence} come after those of {last}; sort the file", line=line)
         yield Posteriors(sentence, found, line)

@@ -10,7 +10,7 @@ import contextlib
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -146,7 +146,7 @@ class Arrays:
     def _open(self, name: str, member: zipfile.ZipInfo) -> Iterator[BinaryIO]:
         try:
             with self._archive.open(member) as stream:
-                yield stream  # type: ignore[misc]  # of the library: reads bytes
+                yield cast(BinaryIO, stream)
         except InputError:
             raise
         except _DAMAGED as error:

@@ -54,8 +54,10 @@ def marian_name(name: str) -> str:
         return f"{prefix}_{array}{norm}"
     if name.startswith("ff_logit_l1"):
         return f"decoder_{name}"
-    ours, norm = re.fullmatch(r"(.*?)(_lns|_lnb)?", name).groups("")  # type: ignore[union-attr]  # anything matches
-    return name.replace("ff_state", "decoder_ff_state") if "ff_state" in name else _RENAMED.get(ours, ours) + norm
+    if "ff_state" in name:
+        return name.replace("ff_state", "decoder_ff_state")
+    ours = name.removesuffix("_lns").removesuffix("_lnb")
+    return _RENAMED.get(ours, ours) + name[len(ours) :]
 
 
 class ConditionalReader:

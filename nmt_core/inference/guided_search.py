@@ -73,13 +73,13 @@ class GuidedTranslator:
         self._widest = widest
         self._models, self._batch_tokens = tuple(models), batch_tokens
         self._predictor = make_predictor(models)
-        self._source, ids_of = None, lambda word: models[0].target.encode_words([word])
-        preparation = shared_preparation(models)
-        if preparation is not None:
+        preparation, target = shared_preparation(models), models[0].target
+        if preparation is None:
+            self._source, self._ids_of = None, remembered(lambda word: target.encode_words([word]))
+        else:
             self._source = preparation.open_surface("source", joint_vocabulary([loaded.source for loaded in models]))
-            target = preparation.open_surface("target", models[0].target)
-            ids_of = lambda word: models[0].target.encode(target.read(word).text)  # noqa: E731
-        self._ids_of = remembered(ids_of)
+            surface = preparation.open_surface("target", target)
+            self._ids_of = remembered(lambda word: target.encode(surface.read(word).text))
 
     def translate(self, sources: Sequence[str], guides: Sequence[Guide]) -> list[GuidedTranslations]:
         """The best translations of every source, which has at least one word, by its guide."""

@@ -137,12 +137,9 @@ def steps() -> list[str]:
     return ["makedirs", "write_manifest", "_do_parts", "_merge", "unlink", "fsync", "replace"]
 
 
-@pytest.mark.parametrize("step", steps())
-@pytest.mark.parametrize("times", [1, 2, 5])
-@pytest.mark.parametrize("before", [True, False])
-def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
-    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int, before: bool
-) -> None:
+@contextlib.contextmanager
+def ended_at(monkeypatch: pytest.MonkeyPatch, step: str, times: int, *, before: bool) -> Iterator[None]:
+    """The program ends at the call of a step that is number ``times``: before the call, or behind it."""
     place: Any = os if hasattr(os, step) and not hasattr(running, step) else running
     original: Callable[..., Any] = getattr(place, step)
     calls = 0
@@ -159,6 +156,16 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
 
     with monkeypatch.context() as patch:
         patch.setattr(place, step, dying)
+        yield
+
+
+@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("times", [1, 2, 5])
+@pytest.mark.parametrize("before", [True, False])
+def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
+    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int, before: bool
+) -> None:
+    with ended_at(monkeypatch, step, times, before=before):
         try:
             finish(job)
         except Killed:
@@ -181,21 +188,8 @@ def test_a_job_of_two_files_killed_at_any_step_goes_on_to_the_same_bytes(
     job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int
 ) -> None:
     job = dataclasses.replace(job, others=(str(tmp_path / "folder" / "other"),))
-    place: Any = os if hasattr(os, step) and not hasattr(running, step) else running
-    original: Callable[..., Any] = getattr(place, step)
-    calls = 0
-
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == times:
-            raise Killed
-        return original(*args, **kwargs)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(place, step, dying)
-        with contextlib.suppress(Killed):
-            finish(job, kind=Echoing)
+    with ended_at(monkeypatch, step, times, before=True), contextlib.suppress(Killed):
+        finish(job, kind=Echoing)
     assert finish(job, kind=Echoing) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert (tmp_path / "folder" / "other").read_bytes() == EXPECTED.lower()
