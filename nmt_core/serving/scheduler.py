@@ -2,8 +2,9 @@
 
 Lanes share the device by time: when all have work, interactive jobs get eight parts of it, long
 searches two and bulk jobs one, and when some are idle the others get all. So none starves, and an
-interactive job waits for at most one short turn of another lane. Keys of a lane take turns, and so do
-clients of a key: nobody waits until another client's jobs are done.
+interactive job waits for at most one short turn of another lane. A lane has no credit for time in which it
+had nothing for the device (start-time fair queueing, Goyal, Vin and Cheng 1996). Keys of a lane take turns, and so
+do clients of a key: nobody waits until another client's jobs are done.
 """
 
 from __future__ import annotations
@@ -54,9 +55,8 @@ class Scheduler(Generic[Key]):
         """Let a job wait; whether there is something to do at once. Raises Refusal for a full queue."""
         lane = self.lanes[lane_name]
         self._check_capacity(lane, job.client, job.waiting_tokens)
-        busy_lanes = self._busy_lanes()
-        if lane not in busy_lanes:  # no credit for time spent idle
-            lane.used = max([lane.used, *(other.used for other in busy_lanes)])
+        if lane.idle:
+            lane.used = max(lane.used, self._used_by_now)
         line = lane.lines.get(key)
         if line is None:
             line = lane.lines[key] = Line(key)
@@ -100,15 +100,19 @@ class Scheduler(Generic[Key]):
         """The lane and line whose turn it is, or None and how long to wait for a fuller batch."""
         pauses = []
         self._filling, paused = None, None
+        passed: list[Lane[Key]] = []
         for lane in sorted(self._busy_lanes(), key=lambda lane: lane.used):
             for line in lane.lines.values():
                 if line.idle:
                     continue
                 pause = self._pause(line)
                 if pause <= 0:
+                    for one in passed:  # they had nothing to do but to wait
+                        one.used = lane.used
                     return (lane, line), None
                 pauses.append(pause)
                 paused = line
+            passed.append(lane)
         if len(pauses) == 1:
             self._filling = paused
         return None, min(pauses, default=None)
@@ -127,6 +131,14 @@ class Scheduler(Generic[Key]):
             lane.lines.move_to_end(line.key)  # behind those that came meanwhile
             if line.idle and len(lane.lines) > 32:  # clients choose options: keep the works of the latest only
                 del lane.lines[line.key]
+
+    @property
+    def _used_by_now(self) -> float:
+        """What a lane that was idle has used at least: as much as the others that have work, or all if none has."""
+        busy_lanes = self._busy_lanes()
+        if busy_lanes:
+            return min(lane.used for lane in busy_lanes)
+        return max(lane.used for lane in self.lanes.values())
 
     def _busy_lanes(self) -> list[Lane[Key]]:
         return [lane for lane in self.lanes.values() if not lane.idle]

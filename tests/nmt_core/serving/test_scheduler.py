@@ -1,0 +1,99 @@
+"""Whose turn it is on a device, in counted turns."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.serving.lanes import SHARES, Job, Line
+from nmt_core.serving.scheduler import Scheduler
+
+
+class Device:
+    """Turns of lanes that last as long as is said; nothing is computed."""
+
+    def __init__(self) -> None:
+        self.scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+        self.jobs: dict[str, Job] = {}
+
+    def put(self, lane: str) -> None:
+        """A job of a lane begins to wait."""
+        self.jobs[lane] = Job("client", [None], [1], None, _FUTURE)
+        self.scheduler.put("key", self.jobs[lane], lane)
+
+    def remove(self, lane: str) -> None:
+        """It is done."""
+        self.scheduler.remove("key", self.jobs.pop(lane), lane)
+
+    def turn(self, seconds: float = 0.1) -> str:
+        """The lane that has the next turn, of so many seconds."""
+        chosen, _ = self.scheduler.choose()
+        assert chosen is not None
+        lane, line = chosen
+        self.scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=seconds)
+        return next(name for name, one in self.scheduler.lanes.items() if one is lane)
+
+    def turns(self) -> Iterator[str]:
+        """The lanes that have turns of a tenth of a second."""
+        while True:
+            yield self.turn()
+
+
+_FUTURE: asyncio.Future[list[object]] = asyncio.Future(loop=asyncio.new_event_loop())
+
+
+@pytest.mark.parametrize("before", ["interactive", "bulk"])
+@pytest.mark.parametrize("first", SHARES)
+@pytest.mark.parametrize("second", SHARES)
+def test_a_lane_has_no_credit_for_time_in_which_another_had_the_idle_device(
+    before: str, first: str, second: str
+) -> None:
+    """One lane works for a minute. Then all are idle, then another begins, and then the one that waits too long."""
+    if first == second:
+        return
+    device = Device()
+    device.put(before)
+    device.turn(seconds=60.0)
+    device.remove(before)
+    device.put(first)
+    assert device.turn() == first
+    device.put(second)
+    taken = [lane for lane, _ in zip(device.turns(), range(10), strict=False)]
+    assert second in taken[:2]
+    assert {first, second} == set(taken)
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(SHARES)), st.sampled_from([0.1, 10.0])), max_size=40))
+def test_whoever_arrives_is_at_most_a_turn_behind(steps: list[tuple[str, float]]) -> None:
+    """Jobs come and go in any order. Who has work at the same time is at most one turn apart."""
+    device = Device()
+    for lane, seconds in steps:
+        if lane in device.jobs:
+            device.remove(lane)
+        else:
+            device.put(lane)
+        if device.jobs:
+            device.turn(seconds)
+    for lane in SHARES:
+        if lane not in device.jobs:
+            device.put(lane)
+    used = [lane.used for lane in device.scheduler.lanes.values()]
+    assert max(used) - min(used) <= 10.0 / min(SHARES.values()) + 1e-9
+
+
+def test_a_lane_that_waits_for_somebody_else_has_no_credit_for_that_time() -> None:
+    """As hybrids do, for Moses."""
+    device = Device()
+    device.put("long")
+    device.turn()
+    line: Line[str] = device.scheduler.lanes["long"].lines["key"]
+    pause, device.scheduler._pause = device.scheduler._pause, lambda one: 1.0 if one is line else 0.0  # type: ignore[method-assign]
+    device.put("interactive")
+    assert [device.turn(seconds=10.0) for _ in range(5)] == ["interactive"] * 5
+    device.scheduler._pause = pause  # type: ignore[method-assign]
+    taken = [lane for lane, _ in zip(device.turns(), range(200), strict=False)]
+    assert taken.index("interactive") <= 26  # the share of one turn of 10 s, not of five
