@@ -42,6 +42,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
 @pytest.mark.parametrize("name", [name for name, row in luong.ROWS.items() if row.model])
 def test_a_row_that_is_trained_is_a_training(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(luong.Runner, "annotated", lambda self, row: ("a.s", "a.t", {}))
+    monkeypatch.setattr(luong.Runner, "units", lambda self, row, split, language: f"{split}.{language}")
     runner = luong.Runner(Path("data"), Path("out"), 5)
     run_config = RunConfig.from_mapping(runner.settings(name, luong.ROWS[name]), origin="test")
     assert run_config.training.max_epochs == 5
@@ -72,6 +73,18 @@ def test_unknown_words_in_the_order_of_the_source(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(runner, "lexicon", lambda language: tmp_path / "lexicon")
     found = runner.in_order(["x <unk> <unk> <unk> y", "<unk> z"], tmp_path)
     assert list(found) == ["x Rouge Neu y", "z"]
+
+
+def test_parts_of_words_are_those_of_both_languages_and_are_words_again(tmp_path: Path) -> None:
+    texts = {"train.tok.en": ["wow"] * 9, "train.tok.de": ["low"] * 3, "val.tok.de": ["wow low"]}
+    for name, lines in texts.items():
+        with open_output(str(tmp_path / f"{name}.gz")) as stream:
+            write_lines(stream, lines)
+    runner, row = luong.Runner(tmp_path, tmp_path / "out", 5), luong.Row("", language="de", merges=2)
+    (parts,) = Path(runner.units(row, "val", "de")).read_text().splitlines()
+    assert parts == "wow l@@ ow"
+    assert runner.subwords(row).undo(parts) == "wow low"
+    assert runner.units(luong.Row("", language="de"), "val", "de") == str(tmp_path / "val.tok.de.gz")
 
 
 def test_bad_input_is_one_line(
