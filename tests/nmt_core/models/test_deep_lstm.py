@@ -85,6 +85,21 @@ def test_without_a_preference_the_predicted_position_is_the_middle_of_the_source
     assert (weights_S > 0).tolist() == [False, True, True, True, False, False]  # around floor(2.5), without </s>
 
 
+@pytest.mark.parametrize("score", ["dot", "general", "concat"])
+def test_a_window_of_the_whole_source_multiplies_global_weights_by_a_gaussian(score: str) -> None:
+    model, radius = made(attention=score), 7
+    local = alike(model, made(attention=score, window="local-p", radius=radius))
+    with torch.no_grad():
+        memory = model.encode(pad_pairs([([2, 3, 4, 5, 6], [])]).source)
+        step = model.step(torch.tensor([NO_WORD]), model.start(memory), memory)
+        found = local.step(torch.tensor([NO_WORD]), local.start(memory), memory).attention_NS[0, :5]
+        hidden_H = model.top_of(step.state)[0]
+        hidden_H = torch.tanh(local.get_parameter("readout.window.position.weight") @ hidden_H)
+        point = 5 * torch.sigmoid(local.get_parameter("readout.window.energy") @ hidden_H)
+    weights_S = step.attention_NS[0, :5] * torch.exp(-((torch.arange(5) - point) ** 2) / (2 * (radius / 2) ** 2))
+    torch.testing.assert_close(found, weights_S / weights_S.sum())
+
+
 def test_general_with_the_identity_is_dot() -> None:
     model = made(attention="general", feeding=True)
     with torch.no_grad():
