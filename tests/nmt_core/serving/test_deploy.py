@@ -51,6 +51,19 @@ def test_the_dockerfile_is_made_of_instructions() -> None:
             assert all((root / source).exists() for source in rest.split()[:-1])
 
 
+def test_what_from_names_is_known_before_the_first_stage() -> None:
+    """FROM sees no ARG of a stage: there its variable is empty, and Docker refuses the file."""
+    given, stages = set(), set()
+    for name, rest in instructions():
+        if name == "ARG" and not stages:
+            given.add(rest.partition("=")[0])
+        if name == "FROM":
+            assert set(re.findall(r"\$\{?(\w+)", rest)) <= given
+            stages.add(rest.split()[-1])
+    default = dict(rest.split("=", 1) for name, rest in instructions() if name == "ARG")["VARIANT"]
+    assert default in stages
+
+
 def test_the_options_in_the_dockerfile_exist() -> None:
     found = dict(instructions())
     command = yaml.safe_load(found["ENTRYPOINT"]) + yaml.safe_load(found["CMD"])
