@@ -76,13 +76,16 @@ class NmtServer:
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
-        gc.freeze()  # what was imported stays: searching it for garbage takes a tenth of a second each time
+        gc.freeze()  # what was imported so far
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())
 
     async def load(self, load: Load) -> None:
         """Load and warm the models, then say SERVING; later: exchange them. Raises what ``load`` raises."""
-        await self.servicer.load(load)
+        try:
+            await self.servicer.load(load)
+        finally:
+            _freeze()
         self.health.set(self.servicer.devices.works)
 
     async def stop(self, grace: float = 30.0, *, delay: float = 0.0) -> None:
@@ -116,6 +119,16 @@ class NmtServer:
                 if not works and self.servicer.devices.loaded:
                     _log.error("no device answers any more; health is NOT_SERVING")
                 self.health.set(works)
+
+
+def _freeze() -> None:
+    """Let nothing that is there now be searched for garbage any more, after what is garbage has gone.
+
+    Models and what they import stay for long, and each search of them keeps everybody waiting for a tenth of a second.
+    """
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _options(limits: Limits) -> list[tuple[str, int]]:

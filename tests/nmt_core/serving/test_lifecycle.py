@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
 import threading
 import time
+import weakref
 from pathlib import Path
 
 import grpc
@@ -117,6 +119,25 @@ def test_loading_and_draining_are_seen_from_outside() -> None:
             assert (answer.id, answer.response.scores[0].log_prob) == ("last", -3.0)
             assert await code_of(stream) == grpc.StatusCode.UNAVAILABLE
             await stopping
+
+    asyncio.run(scenario())
+
+
+def test_models_are_never_searched_for_garbage_and_old_ones_go() -> None:
+    async def scenario() -> None:
+        server = server_of()
+        await server.start()
+        first, second = Gate(), Gate()
+        for gate in (first, second):
+            gate.open.set()
+            vars(gate)["itself"] = gate  # only a search for garbage finds that it is not used any more
+        await server.load(gated(first))
+        assert not any(one is first for one in gc.get_objects())
+        old = weakref.ref(first)
+        del first, gate
+        await server.load(gated(second))
+        assert old() is None
+        await server.stop(1.0)
 
     asyncio.run(scenario())
 
