@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -17,6 +18,7 @@ from typing import Any, NoReturn
 
 from nmt_core.messages import say
 
+_MOST_DIGITS = 18  # as many as 64 bits hold, whatever they are
 _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
 
 
@@ -24,6 +26,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that looks for unknown options and commands before it complains of anything else.
 
     What begins as a negative number, such as ``-1e-5`` or ``-1,0``, is a value; argparse knows only ``-0.00001``.
+    An option of ``type=int`` takes no more digits than 64 bits hold, one of ``type=float`` no ``nan``.
     """
 
     _commands: Mapping[str, Any] | None = None
@@ -31,6 +34,8 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._negative_number_matcher = re.compile(r"-\.?[0-9]")
+        self.register("type", int, _whole)
+        self.register("type", float, _number)
 
     def add_subparsers(self, **options: Any) -> Any:
         """As in argparse; the commands are remembered."""
@@ -74,6 +79,21 @@ class Parser(argparse.ArgumentParser):
         known = self._option_string_actions
         if not any(option.startswith(name) for option in known):
             self.error(f"there is no option {name}{closest(name, known)}")
+
+
+def _whole(text: str) -> int:
+    """The value of a number option. Raises ValueError, which argparse reports with the text."""
+    if len(text) > _MOST_DIGITS:
+        raise ValueError
+    return int(text)
+
+
+def _number(text: str) -> float:
+    """The same, with a point; infinity is for the command to judge."""
+    number = float(text)
+    if math.isnan(number):
+        raise ValueError
+    return number
 
 
 def closest(word: str, known: Iterable[str]) -> str:

@@ -109,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    if args.window < 1:
+        raise ConfigError("--window must be at least 1")
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_freed_memory()

@@ -1,4 +1,7 @@
-"""Which options name files that are read and files that are written: no file is both, and outputs can be made."""
+"""Which options name files that are read and files that are written: no file is both, and outputs can be made.
+
+No pipe is read twice.
+"""
 
 from __future__ import annotations
 
@@ -41,10 +44,11 @@ class OutputFile(str):
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Raise ConfigError where an output is an input, by whatever name, or two outputs are one file.
+    """Raise ConfigError where an output is an input, by whatever name, two outputs are one file, or inputs one pipe.
 
     Raises NmtError where an output could not be made.
     """
+    _check_pipes(args)
     inputs = {_identity(path, 0): path for _, path in _of_type(args, InputFile)}
     outputs: dict[object, str] = {}
     for name, path in _of_type(args, OutputFile):
@@ -60,6 +64,32 @@ def check_files(args: argparse.Namespace) -> None:
         outputs[identity] = _shown(name, path)
     for _, path in _of_type(args, OutputFile):
         check_output(path)
+
+
+def _check_pipes(args: argparse.Namespace) -> None:
+    """Raise ConfigError where standard input or another pipe is to be read twice: each would get a part of it."""
+    pipes: dict[object, str] = {}  # and for what
+    for name, path in _of_type(args, InputFile):
+        pipe = _pipe(path)
+        if pipe is None:
+            continue
+        shown = name.replace("_", "-")
+        if pipe in pipes:
+            what = "standard input" if path == "-" else path
+            both = f"{pipes[pipe]} and for {shown}"
+            raise ConfigError(f"{what} is given for {both}, but can be read only once; give files")
+        pipes[pipe] = shown
+
+
+def _pipe(path: str) -> object:
+    """Equal for two names of one pipe; None for what can be opened again and read from its beginning."""
+    try:
+        found = os.fstat(_number(0)) if path == "-" else os.stat(path)
+    except (OSError, ValueError):
+        return path if path == "-" else None
+    if stat.S_ISFIFO(found.st_mode):
+        return found.st_dev, found.st_ino
+    return path if path == "-" else None
 
 
 def input_files(args: argparse.Namespace) -> list[str]:

@@ -50,6 +50,23 @@ def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
         check([], ["-", "-"])
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "nmt_core score --model none - -",
+        "nmt_core client score - /dev/stdin",
+        "nmt_core client translate --token-file -",
+        "smt_bridge rerank --nbest - --weights a --reference -",
+        "smt_bridge merge --list a=- --list b=-",
+    ],
+)
+def test_a_pipe_is_not_read_twice(command: str) -> None:
+    command = f"{sys.executable} -m {command}"
+    done = subprocess.run(command, shell=True, input="a\n", capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "but can be read only once; give files" in done.stderr
+
+
 def test_weights_of_a_consensus_are_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "list").write_text("0 ||| a ||| X= 1 ||| 1\n")

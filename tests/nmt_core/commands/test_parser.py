@@ -63,6 +63,13 @@ def test_a_wrong_command_line_is_one_line(capfd: pytest.CaptureFixture[str], arg
     assert f"'nmt-core {arguments.split()[0]} --help'" in line
 
 
+@pytest.mark.parametrize("option", [f"--window {10**30}", "--timeout nan"])
+def test_numbers_that_no_option_has_are_one_line(capfd: pytest.CaptureFixture[str], option: str) -> None:
+    line = message_of(capfd, f"client translate {option}")
+    assert f"argument {option.split()[0]}: invalid" in line
+    assert option.split()[1] in line
+
+
 def test_abbreviations_and_what_stands_behind_two_hyphens_are_no_mistakes(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
