@@ -13,6 +13,7 @@ from typing import Any
 from nmt_core.errors import InputError
 
 MOST_BYTES = 64 << 20
+MOST_OF_A_KEY = 1 << 20  # bytes of a certificate, a key, a file of tokens
 _KINDS = (
     (stat.S_ISDIR, "a folder"),
     (stat.S_ISFIFO, "a pipe"),
@@ -46,6 +47,14 @@ def read_json(path: str, *, most: int = MOST_BYTES, remedy: str = "") -> Any:
         raise InputError(path, f"is not JSON ({error.msg}){remedy}", line=error.lineno) from error
     except (ValueError, RecursionError) as error:  # not UTF-8, a number of thousands of digits, endless nesting
         raise InputError(path, f"is not JSON ({str(error).partition(';')[0][:80]}){remedy}") from error
+
+
+def read_pem(path: str, kind: str, *, regular: bool = False) -> bytes:
+    """The content of a PEM file. Raises InputError when it holds nothing of that kind."""
+    content = read_small(path, most=MOST_OF_A_KEY, regular=regular)
+    if kind.encode() not in content:
+        raise InputError(path, f"expected a PEM file with a {kind}")
+    return content
 
 
 def json_bytes(content: Any, *, indent: int) -> bytes:

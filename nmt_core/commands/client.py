@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -93,10 +94,12 @@ def run(args: argparse.Namespace) -> int:
     """Ask and print."""
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, write_lines
-    from nmt_core.serving.client import NmtClient
 
-    if args.timeout <= 0:
-        raise ConfigError("--timeout must be more than 0")
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
+    from nmt_core.serving.client import NmtClient
+    from nmt_core.serving.connection import check_timeout
+
+    check_timeout(args.timeout)
     if args.what == "health":
         return _health(args)
     if args.window < 1:

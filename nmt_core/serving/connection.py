@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
-from nmt_core.small_files import read_small
+from nmt_core.small_files import read_pem
 from nmt_core.whole_numbers import whole_number
 
 try:
@@ -35,7 +35,7 @@ OPTIONS = [
     ("grpc.enable_retries", 0),  # we try again ourselves
 ]
 
-_MOST_BYTES = 1 << 20  # of a certificate or key
+_LONGEST_TIMEOUT = 1e6  # seconds; beyond some 1e9 the library's deadline is in the past
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ class Access:
     key: str | None = None
     token: str | None = None
 
+    def __post_init__(self) -> None:
+        """Raises ConfigError for a token that no message can carry."""
+        if self.token and not (self.token.isascii() and self.token.isprintable()):
+            raise ConfigError("a token has characters that are not printable ASCII; expected the one the server knows")
+
     @property
     def metadata(self) -> list[tuple[str, str]]:
         """What every call carries."""
@@ -63,11 +68,12 @@ class Access:
             raise ConfigError("a client's certificate and its key belong together")
         if not (self.tls or self.ca or self.certificate):
             return None
-        return grpc.ssl_channel_credentials(_content(self.ca), _content(self.key), _content(self.certificate))
+        ca, certificate = _content(self.ca, "CERTIFICATE"), _content(self.certificate, "CERTIFICATE")
+        return grpc.ssl_channel_credentials(ca, _content(self.key, "PRIVATE KEY"), certificate)
 
 
-def _content(path: str | None) -> bytes | None:
-    return None if path is None else read_small(path, most=_MOST_BYTES)
+def _content(path: str | None, kind: str) -> bytes | None:
+    return None if path is None else read_pem(path, kind)
 
 
 def split_addresses(text: str) -> list[str]:
@@ -75,9 +81,15 @@ def split_addresses(text: str) -> list[str]:
     addresses = text.split(",")
     for address in addresses:
         host, _, port = address.rpartition(":")
-        if not host or whole_number(port) is None:
+        if not host or not 1 <= (whole_number(port) or 0) <= 65535 or not host.isprintable():
             raise ConfigError(f"{address!r} is not an address; expected HOST:PORT, or several with commas")
     return addresses
+
+
+def check_timeout(seconds: float) -> None:
+    """Raises ConfigError for a time that is none, or too long for the library."""
+    if not 0.0 < seconds <= _LONGEST_TIMEOUT:
+        raise ConfigError(f"a timeout of {seconds:g} s: expected more than 0, at most {_LONGEST_TIMEOUT:.0f}")
 
 
 class Attempts:
@@ -87,6 +99,7 @@ class Attempts:
     """
 
     def __init__(self, addresses: int, *, timeout: float, first_wait: float) -> None:
+        check_timeout(timeout)
         self._addresses, self._timeout, self._first_wait = addresses, timeout, first_wait
         self._end = time.monotonic() + timeout
         self._tried = 0

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import grpc
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.small_files import read_small
+from nmt_core.small_files import MOST_OF_A_KEY, read_pem, read_small
 
-MOST_BYTES = 1 << 20  # of a certificate, a key, a file of tokens
 _SHORTEST_TOKEN = 16
 
 
@@ -67,8 +66,8 @@ class Certificates:
         return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
 
     def _configuration(self) -> Any:
-        pair = read_pem(self.key, "PRIVATE KEY"), read_pem(self.certificate, "CERTIFICATE")
-        clients = read_pem(self.clients, "CERTIFICATE") if self.clients else None
+        pair = read_pem(self.key, "PRIVATE KEY", regular=True), read_pem(self.certificate, "CERTIFICATE", regular=True)
+        clients = read_pem(self.clients, "CERTIFICATE", regular=True) if self.clients else None
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
 
 
@@ -90,7 +89,7 @@ def validity(path: str) -> Validity:
     from cryptography import x509
 
     try:
-        found = x509.load_pem_x509_certificate(read_pem(path, "CERTIFICATE"))
+        found = x509.load_pem_x509_certificate(read_pem(path, "CERTIFICATE", regular=True))
     except ValueError as error:
         raise InputError(path, "expected a PEM file with a CERTIFICATE") from error
     return Validity(found.not_valid_before_utc, found.not_valid_after_utc)
@@ -102,19 +101,11 @@ def check_key(path: str) -> None:
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
-        load_pem_private_key(read_pem(path, "PRIVATE KEY"), None)
+        load_pem_private_key(read_pem(path, "PRIVATE KEY", regular=True), None)
     except TypeError as error:
         raise InputError(path, "is protected by a password; expected a key without one") from error
     except (ValueError, UnsupportedAlgorithm) as error:
         raise InputError(path, "expected a PEM file with a PRIVATE KEY") from error
-
-
-def read_pem(path: str, kind: str) -> bytes:
-    """The content of a PEM file. Raises InputError when it holds nothing of that kind."""
-    content = read_small(path, most=MOST_BYTES, regular=True)
-    if kind.encode() not in content:
-        raise InputError(path, f"expected a PEM file with a {kind}")
-    return content
 
 
 class Owner(NamedTuple):
@@ -148,7 +139,7 @@ def read_tokens(path: str, *, regular: bool = False) -> Tokens:
     """
     owners: dict[str, Owner] = {}
     try:
-        lines = read_small(path, most=MOST_BYTES, regular=regular).decode("ascii").splitlines()
+        lines = read_small(path, most=MOST_OF_A_KEY, regular=regular).decode("ascii").splitlines()
     except UnicodeDecodeError:
         raise InputError(path, "tokens are made of ASCII characters") from None
     for number, line in enumerate(lines, start=1):

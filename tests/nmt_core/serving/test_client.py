@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from pathlib import Path
 
 import grpc
 import pytest
 
+from nmt_core.commands.main import main
 from nmt_core.errors import ConfigError, Overloaded, ServiceError, Unavailable
 from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -181,10 +185,35 @@ def test_servers_with_different_models_are_not_mixed() -> None:
         RemotePairScorer(f"{first},{second}")
 
 
-@pytest.mark.parametrize("address", ["localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x"])
+@pytest.mark.parametrize(
+    "address", ["localhost", "localhost:", ":50551", "a:1,", "a:1,b", "a:x", "a:0", "a:65536", "\udcff:1"]
+)
 def test_an_address_that_is_none_is_named(address: str) -> None:
     with pytest.raises(ConfigError, match="expected HOST:PORT"):
         NmtClient(address)
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, 1e300, math.inf, math.nan])
+def test_a_timeout_that_cannot_be_kept_is_refused(seconds: float) -> None:
+    with pytest.raises(ConfigError, match="expected more than 0, at most 1000000"):
+        NmtClient("127.0.0.1:1", timeout=seconds).models()
+
+
+@pytest.mark.parametrize("token", ["t\u00f6ken", "to\x01ken", "to\nken"])
+def test_a_token_that_no_message_can_carry_is_refused(token: str) -> None:
+    with pytest.raises(ConfigError, match="not printable ASCII"):
+        Access(token=token)
+
+
+def test_files_that_are_no_certificates_are_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "file"
+    path.write_text("hello\n")
+    for options, kind in (("--tls-ca", "CERTIFICATE"), ("--tls-cert", "CERTIFICATE"), ("--tls-key", "PRIVATE KEY")):
+        other = {"--tls-cert": "--tls-key", "--tls-key": "--tls-cert"}.get(options)
+        (tmp_path / "good").write_text("-----BEGIN CERTIFICATE-----\n-----BEGIN PRIVATE KEY-----\n")
+        files = [options, str(path), *([other, str(tmp_path / "good")] if other else [])]
+        assert main(["client", "health", *files]) == 2
+        assert capfd.readouterr().err == f"nmt-core client: {path}: expected a PEM file with a {kind}\n"
 
 
 def test_an_option_that_there_is_none_of_is_a_clear_error() -> None:
