@@ -45,9 +45,8 @@ class OrderedSum:
             pairings += 1
         self._parts.append((pairings, vector))
 
-    @property
-    def total(self) -> Tensor:
-        """The sum of all."""
+    def finish(self) -> Tensor:
+        """The sum of all, in the memory of the first."""
         (_, total), *others = self._parts
         for _, part in others:
             total = total.add_(part)
@@ -84,7 +83,7 @@ class Ranks:
             dist.all_to_all_single(received, sent)
             for one in received.split(part):
                 added.add(one)
-            _gather(sent, added.total)
+            _gather(sent, added.finish())
         return sent[: len(vector)]
 
     def most(self, *values: float) -> tuple[float, ...]:
@@ -184,6 +183,6 @@ def _gather(whole: Tensor, part: Tensor) -> None:
     gather(whole, part)
 
 
-def flat(tensors: Sequence[Tensor]) -> Tensor:
-    """All numbers in one vector."""
-    return torch.cat([tensor.flatten() for tensor in tensors])
+def flat(tensors: Sequence[Tensor], room: Tensor | None = None) -> Tensor:
+    """All numbers in one vector: in ``room``, which has as many, or a new one."""
+    return torch.cat([tensor.flatten() for tensor in tensors], out=room)

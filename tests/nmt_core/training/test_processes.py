@@ -6,8 +6,11 @@ import itertools
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -37,7 +40,7 @@ def added(vectors: list[torch.Tensor]) -> torch.Tensor:
     total = OrderedSum(len(vectors))
     for vector in vectors:
         total.add(vector.clone())
-    return total.total
+    return total.finish()
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 6, 8, 12])
@@ -50,6 +53,46 @@ def test_sums_have_the_same_bits_however_they_are_shared(count: int) -> None:
         if count % size == 0 and each & (each - 1) == 0:
             shares = [vectors[share.start : share.stop] for share in (Ranks(r, size).share(count) for r in range(size))]
             assert np.array_equal(added([added(share) for share in shares]).numpy(), expected), size
+
+
+def test_a_sum_takes_no_memory_but_that_of_the_first_vector() -> None:
+    for count in range(1, 9):
+        vectors = torch.ones(count, 3)
+        total = OrderedSum(count)
+        for vector in vectors:
+            total.add(vector)
+        assert total.finish().data_ptr() == vectors.data_ptr(), count
+
+
+SUMS = """
+import sys, torch
+from nmt_core.training.ranks import OrderedSum, Ranks, joined
+from nmt_core.training.shared_sum import SharedSum
+rank, size = map(int, sys.argv[1:3])
+with joined(Ranks(rank, size), cuda=False, meeting=sys.argv[3]) as ranks:
+    shared = SharedSum(ranks)
+    for number, length in enumerate((7, 1, 1001, 1001, 500, 2)):  # rooms that grow, and are written again
+        vectors = torch.randn(size, length, generator=torch.Generator().manual_seed(number))
+        expected, room = OrderedSum(size), shared.room(length, torch.float32)
+        room.copy_(vectors[rank])
+        over_the_network = ranks.total(vectors[rank])
+        for vector in vectors:
+            expected.add(vector.clone())
+        total = expected.finish()
+        assert torch.equal(shared.total(length), total)
+        assert torch.equal(over_the_network, total)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # processes that load PyTorch, on a busy machine
+def test_memory_and_network_give_every_process_the_same_sum(tmp_path: Path) -> None:
+    environment = {**os.environ, "GLOO_SOCKET_IFNAME": "lo"}
+    programs = [
+        subprocess.Popen([sys.executable, "-c", SUMS, str(rank), "3", f"file://{tmp_path}/meeting"], env=environment)
+        for rank in range(3)
+    ]
+    assert [program.wait() for program in programs] == [0, 0, 0]
 
 
 def train(runs: Any, folder: str, processes: int, *options: str) -> int:

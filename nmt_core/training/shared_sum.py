@@ -1,0 +1,59 @@
+"""The sum of the vectors of processes of one machine, in memory that all of them have mapped.
+
+Each writes its vector there, adds one part of all, and copies the whole sum. The additions are those of
+``Ranks.total``, but no vector goes over a network interface, which takes several times as much processor time.
+"""
+
+from __future__ import annotations
+
+import os
+
+import torch
+from torch import Tensor
+
+from nmt_core.training.ranks import OrderedSum, Ranks
+
+
+class SharedSum:
+    """Of vectors on the CPU. All processes of ``ranks``, on one machine, call the same methods in the same order."""
+
+    def __init__(self, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._rooms = torch.empty(ranks.size, 0)
+
+    def room(self, length: int, dtype: torch.dtype) -> Tensor:
+        """Where this process writes its vector of so many numbers. Raises LostProcess."""
+        if self._rooms.dtype != dtype or self._rooms.shape[1] < length:
+            self._rooms = self._mapped(length, dtype)
+        return self._rooms[self._ranks.rank, :length]
+
+    def total(self, length: int) -> Tensor:
+        """The sum of the vectors in the rooms, with the same bits in each process. Raises LostProcess."""
+        part = self._ranks.share(length)
+        added = OrderedSum(self._ranks.size)
+        self._ranks.wait_for_all()  # they have written
+        for room in self._rooms:
+            added.add(room[part.start : part.stop])
+        added.finish()
+        self._ranks.wait_for_all()  # they have added; the first room has the sum
+        total = self._rooms[0, :length].clone()
+        self._ranks.wait_for_all()  # they have copied, and may write again
+        return total
+
+    def _mapped(self, length: int, dtype: torch.dtype) -> Tensor:
+        """A room for each process, in a file in memory that has no name and is gone with the last of them."""
+        size = self._ranks.size * length
+        made: list[int] = []
+
+        def make() -> str:
+            made.append(os.memfd_create("hybridmt"))
+            os.posix_fallocate(made[0], 0, size * dtype.itemsize)
+            return f"/proc/{os.getpid()}/fd/{made[0]}"
+
+        try:
+            rooms = torch.from_file(self._ranks.from_first(make), shared=True, size=size, dtype=dtype)
+            self._ranks.wait_for_all()  # the first has its file open until all others have mapped it
+        finally:
+            for descriptor in made:
+                os.close(descriptor)
+        return rooms.view(self._ranks.size, length)
