@@ -77,7 +77,10 @@ def _parse_assignment(assignment: str) -> tuple[str, Any]:
     if not equals or not key:
         raise ConfigError(f"--set {assignment}: expected KEY=VALUE, such as model.hidden=512")
     try:
+        assignment.encode()
         return key.strip(), parse_yaml(text)
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"--set {assignment}: is not UTF-8, which settings have to be; rename the file") from error
     except YamlProblem as error:
         raise ConfigError(f"--set {assignment}: the value is not valid YAML ({error})") from error
 

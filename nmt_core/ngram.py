@@ -6,6 +6,7 @@ imported when a model is opened.
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import math
 import os
@@ -15,6 +16,7 @@ from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.ngram_binary import MAGIC, check_binary
+from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
 
 _HEAD = 1 << 16
@@ -59,8 +61,15 @@ def _bytes(word: str) -> bytes:
     return word.encode("utf-8", "surrogateescape").translate(_SEPARATORS)
 
 
-def _check_counts(path: str) -> None:
-    """Raise InputError for a file that announces numbers of n-grams which KenLM would end the program at."""
+def check_ngram_file(path: str, kinds: str = "an ARPA file or a binary of build_binary") -> None:
+    """Raise InputError unless ``path`` is an ordinary file: models are read more than once."""
+    if not os.path.exists(path):
+        raise InputError(path, f"there is no such n-gram model; give {kinds}")
+    check_regular(path)
+
+
+def _check_head(path: str) -> None:
+    """Raise InputError for a byte order mark, and for numbers of n-grams which KenLM would end the program at."""
     with open(path, "rb") as stream:
         head = stream.read(_HEAD)
         if head.startswith(MAGIC):
@@ -71,6 +80,8 @@ def _check_counts(path: str) -> None:
         size *= _MOST_PACKED
         with contextlib.suppress(zlib.error):  # which KenLM reports
             head = zlib.decompressobj(_AUTOMATIC).decompress(head, _HEAD)
+    if head.startswith(codecs.BOM_UTF8):
+        raise InputError(path, "begins with a byte order mark, which KenLM does not read; save it without one", line=1)
     for number, line in enumerate(head.partition(b"-grams:")[0].split(b"\n"), start=1):
         if line.startswith(b"ngram "):
             count = whole_number(line.partition(b"=")[2].strip().decode("ascii", "replace"))
@@ -83,9 +94,8 @@ def _load(path: str) -> Any:
         import kenlm
     except ImportError as error:
         raise ConfigError("an n-gram model needs KenLM's Python module: pip install 'hybridmt[lm]'") from error
-    if not os.path.isfile(path):
-        raise InputError(path, "there is no such n-gram model; give an ARPA file or a binary of build_binary")
-    _check_counts(path)
+    check_ngram_file(path)
+    _check_head(path)
     settings = kenlm.Config()
     settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE
     try:

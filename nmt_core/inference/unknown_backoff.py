@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
@@ -25,6 +24,7 @@ from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.raw_text import shared_preparation
 from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.ngram import check_ngram_file
 from nmt_core.text.vocabulary import UNKNOWN_ID, Vocabulary, split_words
 
 _BEGIN = "\\1-grams:"
@@ -53,8 +53,7 @@ class Unigrams(NamedTuple):
 
 def read_unigrams(path: str) -> Unigrams:
     """The unigrams of an ARPA file, but ``<s>`` and ``</s>``. Raises InputError for another, and one without <unk>."""
-    if not os.path.isfile(path):
-        raise InputError(path, "there is no such n-gram model; give an ARPA file")
+    check_ngram_file(path, "an ARPA file")
     digest, words = hashlib.sha256(), dict[str, float]()
     for word, log10 in _entries(path):
         words[word] = log10 * _LN_10

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -102,10 +102,10 @@ def open_tensors(path: str) -> Iterator[TensorFile]:
         check_regular(place)
         with open(place, "rb") as stream:
             header = int.from_bytes(stream.read(8), "little")
-        if header > _LARGEST_HEADER:
-            raise ModelError(f"{path}: is damaged (a header of {header:,} bytes); copy or train the model again")
-        with safe_open(place, framework="pt") as handle:
-            yield TensorFile(path, handle)
+            if header > _LARGEST_HEADER:
+                raise ModelError(f"{path}: is damaged (a header of {header:,} bytes); copy or train the model again")
+            with safe_open(_utf8_name(stream), framework="pt") as handle:
+                yield TensorFile(path, handle)
     except FileNotFoundError:
         raise ModelError(_missing(path)) from None
     except InputError as error:
@@ -114,6 +114,15 @@ def open_tensors(path: str) -> Iterator[TensorFile]:
         raise ModelError(f"{path}: cannot be read ({reason(error)})") from error
     except SafetensorError as error:
         raise ModelError(f"{path}: is damaged ({error}); copy or train the model again") from error
+
+
+def _utf8_name(stream: BinaryIO) -> str:
+    """A name of an open file that safetensors takes, which is UTF-8."""
+    try:
+        stream.name.encode()
+    except UnicodeEncodeError:
+        return f"/proc/self/fd/{stream.fileno()}"
+    return stream.name
 
 
 def load_tensors(path: str) -> dict[str, Tensor]:

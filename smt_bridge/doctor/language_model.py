@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import re
 from collections.abc import Iterator
@@ -32,6 +33,9 @@ def examine(path: str) -> tuple[LanguageModel, list[Finding]]:
         head = stream.read(200)
     if head.startswith(_MAGIC):
         return LanguageModel("binary", None), list(_examine_binary(path, head))
+    if head.startswith(codecs.BOM_UTF8):
+        remedy = "save it without one; KenLM reads no file with it"
+        return LanguageModel("", None), [error(path, "begins with a byte order mark", remedy)]
     try:
         lines = [line.strip() for line in islice(read_lines(path), 20)]
     except InputError as problem:

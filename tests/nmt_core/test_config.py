@@ -73,6 +73,13 @@ def test_a_number_where_a_name_is_wanted_is_to_be_quoted() -> None:
     assert RunConfig.from_mapping(with_overrides(GOOD, ["folder='2024'"]), origin="x").folder == "2024"
 
 
+@pytest.mark.parametrize("assignment", ["data.source=text\udcff", "training.\udcff=1"])
+def test_an_override_that_is_not_utf8_is_refused(assignment: str) -> None:
+    """No settings can hold the name."""
+    with pytest.raises(ConfigError, match="is not UTF-8, which settings have to be; rename the file"):
+        with_overrides(GOOD, [assignment])
+
+
 def test_a_syntax_error_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_text("folder: x\nmodel: {a: [}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import gzip
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -136,9 +137,12 @@ def test_the_least_probability_is_one_that_can_be_shared(load_tiny: Load, tmp_pa
     assert shares.unknown == 0.0
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_not_there_or_a_pipe_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no such n-gram model"):
         read_unigrams(str(tmp_path / "nowhere"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: is a pipe; expected an ordinary file"):
+        read_unigrams(str(tmp_path / "pipe"))
 
 
 def test_models_that_annotate_or_spell_unknown_words_have_nothing_to_back_off(load_tiny: Load, arpa: str) -> None:

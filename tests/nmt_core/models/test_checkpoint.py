@@ -28,6 +28,12 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "m"
 
 
+def test_a_folder_may_have_a_name_that_is_not_utf8(folder: Path) -> None:
+    before = load_model(str(folder)).fingerprint
+    other = folder.rename(folder.parent / "b\udcff")
+    assert load_model(str(other)).fingerprint == before
+
+
 def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path: Path) -> None:
     loaded = load_model(str(folder))
     assert loaded.target.words == ("</s>", "<unk>", "one", "two")

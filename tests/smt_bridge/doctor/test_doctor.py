@@ -82,6 +82,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pairs come twice"),
         (edit("table", lambda t: t.replace("0.5", "7").replace("0.2", "3")), "warning", "scores are above 1"),
         (edit("lm.arpa", lambda t: t.replace("\\end\\\n", "")), "error", "it was cut off"),
+        (edit("lm.arpa", lambda t: "\ufeff" + t), "error", "begins with a byte order mark"),
         (edit("lm.arpa", lambda t: "nothing\n"), "error", "neither an ARPA file nor a KenLM binary"),
         (
             edit("lm.arpa", lambda t: "mmap lm http://kheafield.com/code format version 4\n"),

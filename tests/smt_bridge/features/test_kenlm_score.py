@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import math
+import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,16 @@ def test_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
         KenLMFeature(str(tmp_path / "lm"))
     with pytest.raises(InputError, match="no such"):
         KenLMFeature(str(tmp_path / "absent"))
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match="pipe: is a pipe; expected an ordinary file"):
+        KenLMFeature(str(tmp_path / "pipe"))
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_byte_order_mark_is_named(tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    (tmp_path / "lm").write_bytes(pack(b"\xef\xbb\xbf" + ARPA.encode()))
+    with pytest.raises(InputError, match="lm:1: begins with a byte order mark, which KenLM does not read"):
+        KenLMFeature(str(tmp_path / "lm"))
 
 
 def test_scores_equal_those_of_the_decoder(shared: Path) -> None:
