@@ -7,7 +7,9 @@ nobody reads, to one of a few sizes; of the rows at most an eighth is filling.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _LEAST = 8
@@ -19,3 +21,12 @@ def filled(rows: int, like: Tensor) -> int:
         return rows
     step = max(_LEAST, 1 << max(rows.bit_length() - 4, 0))
     return -(-rows // step) * step
+
+
+def extended(values: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The values with copies of the last one behind them, ``rows`` in all; without a copy where they are so many.
+
+    ``np.pad`` takes longer than a small product, also where it adds nothing.
+    """
+    missing = rows - len(values)
+    return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)]) if missing else values

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.prefix_tree import Ints, PrefixTree
-from nmt_core.data.sizes import filled
+from nmt_core.data.sizes import extended, filled
 from nmt_core.models.interface import NO_WORD, ContextModel
 
 BUFFER = 4096  # contexts scored together
@@ -84,8 +84,7 @@ def _distinct_rows(rows_NK: Ints) -> tuple[Ints, Ints]:
 
 
 def _readouts(model: ContextModel, contexts_NK: Ints) -> Tensor:
-    filling = filled(len(contexts_NK), next(model.parameters())) - len(contexts_NK)
-    padded_NK = np.pad(contexts_NK, ((0, filling), (0, 0)), mode="edge")
+    padded_NK = extended(contexts_NK, filled(len(contexts_NK), next(model.parameters())))
     return model.after(_on(padded_NK, model.device))[: len(contexts_NK)]
 
 

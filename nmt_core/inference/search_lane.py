@@ -33,7 +33,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.layout import Layout, Run, lay_out
-from nmt_core.data.sizes import filled
+from nmt_core.data.sizes import extended, filled
 from nmt_core.inference.backtrace import BeamStep, End, History
 from nmt_core.inference.candidates import Chosen, choose
 from nmt_core.inference.constrained_choice import RuledSentence
@@ -215,23 +215,21 @@ class SearchLane(Generic[Key]):
             self._rows = self._rows.take(np.argsort(self._rows.slots_N, kind="stable"))
             self._sentences = self._sentences.take(np.argsort(self._sentences.slots_A, kind="stable"))
         state = self._states[0] if len(self._states) == 1 else self._states[0].join(self._states[1:])
-        parents_N = self._rows.parents_N
-        filling = filled(self.rows, state.example) - self.rows
-        parents_N = np.pad(parents_N, (0, filling), mode="edge")
+        parents_N = extended(self._rows.parents_N, filled(self.rows, state.example))
         if len(parents_N) != state.rows or not np.array_equal(parents_N, np.arange(len(parents_N))):
             state = state.select(self._on(parents_N))
         self._states = [state]
 
     def _advance(self) -> Advance:
         """One predictor step for the rows, and for some behind them that fill up a batch."""
-        filling = (0, self._states[0].rows - self.rows)
-        slots_N = np.pad(self._rows.slots_N, filling, mode="edge")
+        rows = self._states[0].rows
+        slots_N = extended(self._rows.slots_N, rows)
         widths = self._slots.widths
         if self.predictor.device.type == "cpu":
             layout = lay_out(slots_N, widths, device=self.predictor.device)
         else:
             layout = Layout(self._on(slots_N), [Run(0, len(slots_N), None, int(widths.max()))])
-        previous_N = np.pad(self._rows.previous_N, filling, mode="edge")
+        previous_N = extended(self._rows.previous_N, rows)
         advance = self.predictor.advance(self._on(previous_N), self._states[0], self._slots.memory, layout)
         self._states = [advance.state]
         return advance

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from nmt_core.data.layout import Layout, lay_out
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
-from nmt_core.data.sizes import filled
+from nmt_core.data.sizes import extended, filled
 from nmt_core.inference.context_walk import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
 from nmt_core.models.spelling_model import SpellingModel
@@ -202,10 +202,10 @@ def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
             words_N, parents_N = np.full(len(level.roots), NO_WORD), level.roots
         else:
             words_N, parents_N = above.words[level.entries], above.nodes[level.entries]
-        filling = (0, filled(len(words_N), like) - len(words_N))
-        steps.words.append(_on(np.pad(words_N, filling, mode="edge"), like.device))
-        steps.parents.append(_on(np.pad(parents_N, filling, mode="edge"), like.device))
-        roots_N = np.pad(level.roots, filling, mode="edge")
+        rows = filled(len(words_N), like)
+        steps.words.append(_on(extended(words_N, rows), like.device))
+        steps.parents.append(_on(extended(parents_N, rows), like.device))
+        roots_N = extended(level.roots, rows)
         steps.layouts.append(lay_out(roots_N, widths_B, device=like.device, beginning=above is None))
         above = level
     return steps

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
-from nmt_core.data.sizes import filled
+from nmt_core.data.sizes import extended, filled
 from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
@@ -206,7 +206,7 @@ class RecurrentEncoder(nn.Module):
             words_BS = np.take_along_axis(words_BS, positions_BS, axis=1)
         tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
         known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
-        known = np.pad(known, (0, filled(len(known), embedding.weight) - len(known)))
+        known = extended(known, filled(len(known), embedding.weight))
         inputs_WG = self.inputs(vectors(torch.from_numpy(known)))
         step = self._stepper()
         above_NU = inputs_WG.new_zeros(1, self.unit.state_size + self.upper.state_size)
@@ -214,9 +214,9 @@ class RecurrentEncoder(nn.Module):
         ends = np.cumsum([len(level.words) for level in tree.levels])
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
             places = level.entries[level.nodes] if states else level.nodes
-            filling = (0, filled(len(words), inputs_WG) - len(words))
-            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(np.pad(words, filling)))
-            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(np.pad(places, filling))))
+            size = filled(len(words), inputs_WG)
+            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(extended(words, size)))
+            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(extended(places, size))))
             states.append(above_NU[: len(words)])
         edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
         states_MU = torch.cat(states)
