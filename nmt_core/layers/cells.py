@@ -183,6 +183,9 @@ class LSTM(Cell):
 
         def step(word_N4H: Tensor, state_N2H: Tensor, context_N4H: Tensor | None) -> Tensor:
             hidden_NH, cell_NH = state_N2H.chunk(2, dim=1)
+            if kernels.apply_to(word_N4H, state_N2H):
+                product_N4H = gates(hidden_NH)
+                return kernels.memory_cell_step(word_N4H, context_N4H, state_N2H, product_N4H, remember=self.remember)
             inputs_N4H = word_N4H if context_N4H is None else word_N4H + context_N4H
             i_NH, f_NH, o_NH, g_NH = (inputs_N4H + gates(hidden_NH)).chunk(4, dim=1)
             cell_NH = torch.sigmoid(f_NH + self.remember) * cell_NH + torch.sigmoid(i_NH) * torch.tanh(g_NH)

@@ -29,6 +29,12 @@ struct GateArguments {
     int64_t rows, units, word_stride, context_stride;
 };
 
+struct CellArguments {
+    const Bf16 *words, *contexts, *states;
+    int64_t rows, units, word_stride, context_stride, state_stride;
+    float remember;
+};
+
 struct MaxoutArguments {
     const Bf16 *pieces[3];
     int64_t strides[3], rows, units;
@@ -312,6 +318,31 @@ static void candidate(const GateArguments &given, const Bf16 *product, const Bf1
     }
 }
 
+// h' = o tanh(c') and behind it c' = f c + i g, where i, f, o = sigmoid(x + x' + U h), f of `remember` more, and
+// g = tanh(x + x' + U h)
+static void memory_cell(const CellArguments &given, const Bf16 *product, Bf16 *next) {
+    int64_t units = given.units;
+    for (int64_t row = 0; row < given.rows; row++) {
+        const Bf16 *word = given.words + row * given.word_stride, *state = given.states + row * given.state_stride;
+        const Bf16 *context = given.contexts ? given.contexts + row * given.context_stride : nullptr;
+        const Bf16 *gate = product + row * 4 * units;
+        Bf16 *hidden = next + row * 2 * units, *cell = hidden + units;
+        for (int64_t unit = 0; unit < units; unit += LANES) {
+            int64_t many = lanes_from(unit, units);
+            Floats sums[4];
+            for (int number = 0; number < 4; number++) {
+                int64_t place = number * units + unit;
+                sums[number] = part(word + place, many) + part(gate + place, many);
+                if (context) sums[number] += part(context + place, many);
+            }
+            Floats kept = sigmoid_of(sums[1] + given.remember) * part(state + units + unit, many);
+            Floats memory = kept + sigmoid_of(sums[0]) * tanh_of(sums[3]);
+            put(cell + unit, memory, many);
+            put(hidden + unit, sigmoid_of(sums[2]) * tanh_of(memory), many);
+        }
+    }
+}
+
 // Unit k is the larger of numbers 2k and 2k + 1 of the sum.
 static void maxout(const MaxoutArguments &given, Bf16 *read) {
     for (int64_t row = 0; row < given.rows; row++)
@@ -387,6 +418,10 @@ void hybridmt_gates(const GateArguments *given, const Bf16 *product, Bf16 *updat
 
 void hybridmt_candidate(const GateArguments *given, const Bf16 *product, const Bf16 *updates, Bf16 *next) {
     candidate(*given, product, updates, next);
+}
+
+void hybridmt_memory_cell(const CellArguments *given, const Bf16 *product, Bf16 *next) {
+    memory_cell(*given, product, next);
 }
 
 void hybridmt_maxout(const MaxoutArguments *given, Bf16 *read) { maxout(*given, read); }

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt_core.native.library import VERSION, AttentionArguments, GateArguments, MaxoutArguments, load
+from nmt_core.native.library import VERSION, AttentionArguments, CellArguments, GateArguments, MaxoutArguments, load
 
 _TYPE = torch.bfloat16
 _LANES = 16
@@ -116,6 +116,36 @@ def gated_step(
     _check(product_NH, (rows, units), whole=True)
     _call("candidate", ctypes.byref(given), product_NH.data_ptr(), update_NH.data_ptr(), next_NH.data_ptr())
     return next_NH
+
+
+def memory_cell_step(
+    word_N4H: Tensor, context_N4H: Tensor | None, state_N2H: Tensor, product_N4H: Tensor, *, remember: float
+) -> Tensor:
+    """The next h' = o tanh(c'), and behind it c' = f c + i g, (N, 2H), of i, f, o and g side by side.
+
+    What they read is the sum of the inputs and of ``product_N4H``, that with h; ``remember`` is added for f.
+    """
+    rows, units = len(state_N2H), state_N2H.shape[1] // 2
+    product_N4H, state, word = product_N4H.contiguous(), _in_rows(state_N2H), _in_rows(word_N4H)
+    context = None if context_N4H is None else _in_rows(context_N4H)
+    _check(product_N4H, (rows, 4 * units), whole=True)
+    _check(state, (rows, 2 * units))
+    for inputs in (word,) if context is None else (word, context):
+        _check(inputs, (rows, 4 * units))
+    given = CellArguments(
+        word.data_ptr(),
+        None if context is None else context.data_ptr(),
+        state.data_ptr(),
+        rows,
+        units,
+        word.stride(0),
+        0 if context is None else context.stride(0),
+        state.stride(0),
+        remember,
+    )
+    next_N2H = product_N4H.new_empty(rows, 2 * units)
+    _call("memory_cell", ctypes.byref(given), product_N4H.data_ptr(), next_N2H.data_ptr())
+    return next_N2H
 
 
 def maxout(pieces: Sequence[Tensor]) -> Tensor:

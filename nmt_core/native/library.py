@@ -9,7 +9,7 @@ import ctypes
 import functools
 import os
 from collections.abc import Mapping
-from ctypes import POINTER, Structure, c_int64, c_void_p
+from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
-VERSION = 1  # of the numbers they give, for signatures
+VERSION = 2  # of the numbers they give, for signatures
 
 
 class AttentionArguments(Structure):
@@ -39,6 +39,16 @@ class GateArguments(Structure):
     )
 
 
+class CellArguments(Structure):
+    """As in kernels.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("words", "contexts", "states")),
+        *((name, c_int64) for name in ("rows", "units", "word_stride", "context_stride", "state_stride")),
+        ("remember", c_float),
+    )
+
+
 class MaxoutArguments(Structure):
     """As in kernels.cpp."""
 
@@ -51,6 +61,7 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "attend": (POINTER(AttentionArguments),),
     "gates": (POINTER(GateArguments), c_void_p, c_void_p, c_void_p),
     "candidate": (POINTER(GateArguments), c_void_p, c_void_p, c_void_p),
+    "memory_cell": (POINTER(CellArguments), c_void_p, c_void_p),
     "maxout": (POINTER(MaxoutArguments), c_void_p),
 }
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention
-from nmt_core.layers.cells import GRU
+from nmt_core.layers.cells import GRU, PlainLSTM
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.native import kernels
 
@@ -106,6 +106,25 @@ def test_a_step_of_gated_units_is_that_of_the_equations(rows: int, units: int, c
 
 
 @any_sizes
+@given(rows=st.integers(1, 5), units=SIZES, context=st.booleans(), apart=st.booleans(), remember=st.integers(0, 1))
+def test_a_step_of_memory_cells_is_that_of_the_equations(
+    rows: int, units: int, context: bool, apart: bool, remember: int
+) -> None:
+    word_N4H, product_N4H = numbers(rows, 4 * units, seed=1), numbers(rows, 4 * units, seed=4, scale=4)
+    context_N4H = numbers(rows, 5 * units, seed=2, scale=2)[:, : 4 * units] if context else None
+    state_N2H = numbers(rows, 2 * units + 3 * apart, seed=3)[:, : 2 * units]
+    inputs = [word_N4H, context_N4H, state_N2H, product_N4H]
+    next_N2H = kernels.memory_cell_step(*inputs, remember=float(remember))
+    sums_N4H = sum((one.double() for one in (word_N4H, context_N4H, product_N4H) if one is not None), torch.zeros(()))
+    i_NH, f_NH, o_NH, g_NH = sums_N4H.chunk(4, dim=1)
+    cell_NH = (f_NH + remember).sigmoid() * state_N2H[:, units:].double() + i_NH.sigmoid() * g_NH.tanh()
+    assert near(next_N2H, torch.cat([o_NH.sigmoid() * cell_NH.tanh(), cell_NH], dim=1))
+    for row in range(rows):
+        part = [None if one is None else one[row : row + 1] for one in inputs]
+        assert torch.equal(kernels.memory_cell_step(*part, remember=float(remember)), next_N2H[row : row + 1])
+
+
+@any_sizes
 @given(rows=st.integers(1, 5), units=SIZES, pieces=st.integers(1, 3), apart=st.booleans())
 def test_maxout_is_the_larger_of_two(rows: int, units: int, pieces: int, apart: bool) -> None:
     given_ = [numbers(rows, 2 * units + 3 * apart, seed=seed)[:, : 2 * units] for seed in range(pieces)]
@@ -114,15 +133,16 @@ def test_maxout_is_the_larger_of_two(rows: int, units: int, pieces: int, apart: 
 
 
 def test_errors_are_no_larger_than_without_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a step of gated units, attention and maxout, of the sizes of models, against the same in float64."""
+    """Of steps of GRU and LSTM, attention and maxout, of the sizes of models, against the same in float64."""
     torch.manual_seed(1)
     rows, units, positions = 40, 320, 15
     cell, attention, readout = GRU(units), AdditiveAttention(units, 2 * units, units), MaxoutReadout(units, 8, 8, units)
-    parts = nn.ModuleList([cell, attention, readout])
+    parts = nn.ModuleList([cell, attention, readout, PlainLSTM(units)])
     for parameter in parts.parameters():
         parameter.normal_(std=0.1)
     parts.bfloat16()
     tensors = [numbers(rows, 3 * units, seed=1), numbers(rows, units, seed=2).tanh(), numbers(rows, 3 * units, seed=3)]
+    tensors += [numbers(rows, 4 * units, seed=7), numbers(rows, 2 * units, seed=8)]
     tensors += [
         numbers(4, positions, 99, seed=4),
         numbers(4, positions, units, seed=5),
@@ -131,11 +151,13 @@ def test_errors_are_no_larger_than_without_kernels(monkeypatch: pytest.MonkeyPat
     mask_BS = torch.ones(4, positions, dtype=torch.bool)
 
     def results(dtype: torch.dtype) -> list[Tensor]:
-        word_N3H, state_NH, context_N3H, values_BSX, keys_BSA, part_N2L = (tensor.to(dtype) for tensor in tensors)
-        model_cell, model_attention, model_readout = copy.deepcopy(parts).to(dtype)
+        word_N3H, state_NH, context_N3H, word_N4H, state_N2H, *others = (tensor.to(dtype) for tensor in tensors)
+        values_BSX, keys_BSA, part_N2L = others
+        model_cell, model_attention, model_readout, memory_cell = copy.deepcopy(parts).to(dtype)
         attended = model_attention.over(values_BSX, keys_BSA, mask_BS)(state_NH)
         return [
             model_cell(word_N3H, state_NH, context_N3H).double(),
+            memory_cell(word_N4H, state_N2H, word_N4H).double(),
             attended.context_NX.double(),
             model_readout.join(state_NH, part_N2L, part_N2L).double(),
         ]
