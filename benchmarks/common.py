@@ -80,9 +80,10 @@ def vocabulary(language: str, words: int = WORDS) -> Vocabulary:
 
 
 def random_model(config: ModelConfig, dtype: torch.dtype, device: str = "cpu") -> LoadedModel:
-    """An untrained model with vocabularies of 30,000 words: speed does not ask what a model has learnt."""
+    """An untrained model with vocabularies of 30,000 words, ready for use: speed does not ask what a model learnt."""
     source, target = vocabulary("en"), vocabulary("fr")
-    model = new_model(config, len(source.words), len(target.words), seed=1).to(device, dtype).eval()
+    model = new_model(config, len(source.words), len(target.words), seed=1).to(device, dtype)
+    model.eval().requires_grad_(False)
     return LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")
 
 
@@ -104,7 +105,7 @@ class Products(TorchDispatchMode):
             self.shapes[batch, first.shape[-2], first.shape[-1], second.shape[-1]] += 1
         elif name == "addmm":
             self.shapes[1, args[1].shape[0], args[1].shape[1], args[2].shape[1]] += 1
-        elif name == "linear":
+        elif name in ("linear", "_linear_pointwise"):
             rows = args[0].numel() // args[0].shape[-1]
             self.shapes[1, rows, args[0].shape[-1], args[1].shape[0]] += 1
         return func(*args, **(kwargs or {}))

@@ -41,7 +41,7 @@ def updates(name: str, count: int, *, precision: str, device: str = "cpu") -> tu
         allow_tf32(torch.device(device))
     autocast = precision == "bfloat16"
     loaded = random_model(preset(name), torch.float32, device)
-    model = loaded.model.train()
+    model = loaded.model.train().requires_grad_(True)
     optimizer = build_optimizer(TrainingConfig(optimizer="adam", learning_rate=0.0005), model.parameters())
     batches = [batch.to(device) for batch in batches_of(loaded, count)]
 

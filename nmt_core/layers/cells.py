@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.initialisation import Initialiser
+from nmt_core.layers.packed_product import linear
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.native import kernels
 
@@ -45,7 +46,7 @@ class GateInputs(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., size) -> (..., G)."""
         bias = None if self.bias is None else F.pad(self.bias, (0, len(self.weight) - len(self.bias)))
-        return F.linear(inputs, self.weight, bias)
+        return linear(inputs, self.weight, bias)
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight`` to what ``forward`` gives, (..., G) -> (..., G)."""
@@ -230,7 +231,7 @@ class NormalizedInputs(GateInputs):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., size) -> (..., 3H)."""
-        return self.finish(F.linear(inputs, self.weight))
+        return self.finish(linear(inputs, self.weight))
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight``."""

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
+from nmt_core.layers.packed_product import Version, linear, packed, stays, version
 
 
 class Generator(nn.Module, abc.ABC):
@@ -107,7 +108,7 @@ class _Built(NamedTuple):
     """A normaliser, and the weights it was made of: while they are kept, no other tensor has their address."""
 
     weights: list[Tensor]
-    versions: list[tuple[object, ...]]
+    versions: list[Version]
     normalizer: Normalizer
 
 
@@ -139,10 +140,13 @@ class LinearGenerator(Generator):
 
     def logits(self, readout: Tensor) -> Tensor:
         """(..., L) -> (..., V)."""
-        return F.linear(self._inputs(readout), self.weight, self.bias)
+        return linear(self._inputs(readout), self.weight, self.bias)
 
     def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
-        """``logits``, written into ``out_NV``."""
+        """``logits``, written into ``out_NV`` unless the matrix is packed."""
+        matrix = packed(self.weight)
+        if matrix is not None:
+            return matrix(self._inputs(readout_NL), self.bias)
         return torch.addmm(self.bias, self._inputs(readout_NL), self.weight.t(), out=out_NV)
 
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
@@ -157,9 +161,9 @@ class LinearGenerator(Generator):
     def normalizer(self) -> Normalizer:
         """Made once; again when a weight was changed, moved or replaced, and always of weights in training."""
         weights = [self.weight, self.bias, *([] if self.low_rank is None else self.low_rank.parameters())]
-        if any(weight.requires_grad or weight.is_inference() for weight in weights):
+        if not all(map(stays, weights)):
             return self._new_normalizer()
-        versions = [_version(weight) for weight in weights]
+        versions = [version(weight) for weight in weights]
         if self._built is None or self._built.versions != versions:
             self._built = _Built([weight.detach() for weight in weights], versions, self._new_normalizer())
         return self._built.normalizer
@@ -204,8 +208,3 @@ def _as_it_is(readout_NL: Tensor) -> Tensor:
 
 def _precise(tensor: Tensor) -> torch.dtype:
     return torch.promote_types(tensor.dtype, torch.float32)
-
-
-def _version(tensor: Tensor) -> tuple[object, ...]:
-    """Another one whenever the tensor was written to, or is another."""
-    return tensor.data_ptr(), tensor._version, tensor.device, tensor.dtype, tensor.shape

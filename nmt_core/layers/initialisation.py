@@ -15,6 +15,8 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
+from nmt_core.layers.packed_product import linear
+
 Initialisation = Literal["paper", "glorot", "uniform"]
 DEVIATION = 0.01
 RANGE = 0.1
@@ -82,6 +84,10 @@ class Linear(nn.Linear):
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True, deviation: float = DEVIATION) -> None:
         super().__init__(inputs, outputs, bias=bias)
         self.deviation = deviation
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(..., inputs) -> (..., outputs)."""
+        return linear(inputs, self.weight, self.bias)
 
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal; the bias 0."""

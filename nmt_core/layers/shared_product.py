@@ -16,6 +16,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from nmt_core.layers.packed_product import packed
+
 Uses = list[tuple[Tensor, Tensor]]  # each use: its left side and the gradient of its product
 
 
@@ -23,7 +25,7 @@ class SharedMatrix:
     """``x -> x W^T`` for a matrix, or ``(m x) W^T`` for a mask m. Under autocast W is converted once."""
 
     def __init__(self, weight: Tensor, mask_NI: Tensor | None = None) -> None:
-        self._product = _SharedProduct(weight.t())
+        self._product: Callable[[Tensor], Tensor] = packed(weight) or _SharedProduct(weight.t())
         self._mask_NI = mask_NI
 
     def __call__(self, inputs_NI: Tensor) -> Tensor:

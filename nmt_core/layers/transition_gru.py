@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention, Product
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
 from nmt_core.layers.initialisation import Initialiser
+from nmt_core.layers.packed_product import linear
 from nmt_core.layers.recurrent import Layers
 from nmt_core.layers.shared_product import SharedMatrix
 
@@ -73,7 +73,7 @@ class FinishedProduct(GateInputs):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(..., size) -> (..., sum of the parts)."""
-        return self.finish(F.linear(inputs, self.weight))
+        return self.finish(linear(inputs, self.weight))
 
     def finish(self, product: Tensor) -> Tensor:
         """From the product with ``weight``."""
