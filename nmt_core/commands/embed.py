@@ -65,6 +65,7 @@ def run(args: argparse.Namespace) -> int:
     among = lines if args.among is None else _read(args.among, loaded)
     if args.neighbours is not None and args.neighbours > len(among):
         raise ConfigError(f"--neighbours {args.neighbours}: there are {len(among)} lines to choose from")
+    _warn_of_unknown_words(loaded, lines if args.among is None else [*among, *lines])
     vectors = _vectors(loaded, lines)
     with open_output(args.output) as stream:
         if args.neighbours is not None:
@@ -91,6 +92,21 @@ def _read(path: str, loaded: LoadedModel) -> list[str]:
             raise InputError(path, "has a tab, which is what separates the columns of the output", line=number)
         check_factors(line, len(loaded.factors), path=path, line=number)
     return lines
+
+
+def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
+    """Where many are: they all have one vector."""
+    from nmt_core.messages import say
+    from nmt_core.text.unknown_share import UnknownShare
+    from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
+
+    def warn(message: str) -> None:
+        say(f"nmt-core {NAME}: warning: {message}")
+
+    share = UnknownShare(loaded.folder, warn, hint="", serve=loaded.unknown_words_serve)
+    for line in lines:
+        share.add(words=len(split_words(line)), unknown=loaded.encode_text(line).count(UNKNOWN_ID))
+    share.finish()
 
 
 def _vectors(loaded: LoadedModel, lines: list[str]) -> Vectors:

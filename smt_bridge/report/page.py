@@ -37,6 +37,7 @@ del { text-decoration: line-through; } .words span { border-radius: 3px; display
 .pair dd { margin: 0; } .columns { display: flex; flex-wrap: wrap; gap: 1.5rem; }
 @media (max-width: 36rem) { .pair { grid-template-columns: minmax(0, 1fr); } body { padding: 1rem .7rem 3rem; } }
 @media (max-width: 36rem) { svg.map .major { font-size: 21px; } svg.map .minor { display: none; } }
+@media (max-width: 36rem) { table { font-size: .9rem; } th, td { padding-right: .45rem; } }
 @media (max-width: 36rem) { svg.axes text { font-size: 17px; } svg.bars { min-width: 32rem; } }
 @media print { details { break-inside: avoid; } .scroll { overflow: visible; } .full svg { max-width: 100%; } body { max-width: none; } }
 """
@@ -72,6 +73,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         "<tr>" + "".join(f"<td{_kind(cell)}>{_shown(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
     return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items of a cell with dots between them, none of which begins a line."""
+    return "\u00a0· ".join(items)
 
 
 def pairs(entries: Iterable[tuple[str, str]]) -> str:

@@ -17,7 +17,7 @@ from nmt_core.small_files import read_json
 from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
-from smt_bridge.report.page import page, pairs, section, table, text
+from smt_bridge.report.page import listed, page, pairs, section, table, text
 from smt_bridge.signature import sidecar_path
 
 _CELLS = 60
@@ -91,7 +91,7 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
             "The targets that either score likes best",
             table(
                 ("source", "targets", "by the table", "by the model"),
-                [(one.phrase, one.lines, " · ".join(one.by_table), " · ".join(one.by_model)) for one in found.sources],
+                [(one.phrase, one.lines, listed(one.by_table), listed(one.by_model)) for one in found.sources],
             ),
             remark="The source phrases with the most targets, short ones and long ones. `smt-bridge analyse` has"
             " Table 2 of Cho et al. 2014: long phrases drawn at random, frequent and rare ones.",

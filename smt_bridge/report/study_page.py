@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smt_bridge.report import charts
-from smt_bridge.report.page import page, pairs, section, table, text
+from smt_bridge.report.page import listed, page, pairs, section, table, text
 from smt_bridge.report.table_study import (
     CELLS,
     CLASSES,
@@ -21,7 +21,7 @@ from smt_bridge.report.table_study import (
 )
 from smt_bridge.report.tsv import tsv
 
-_TIE = " ="
+_TIE, _KNOWN = "\u00a0=", "\u00a0*"  # no line begins with a mark
 _KINDS = ("frequent", "rare")
 
 
@@ -144,20 +144,19 @@ def _best_of(kind: str, sources: Sequence[Source], top: int) -> str:
     for source in sources:
         phi = [one.text + _TIE * tied for one, tied in zip(source.by_phi, _ties(source.by_phi), strict=True)]
         model = [one.text for one in source.by_model]
-        shown = (source.text, round(source.seen), " · ".join(phi[:top]), " · ".join(model[:top]))
+        shown = (source.text, round(source.seen), listed(phi[:top]), listed(model[:top]))
         rows.append(shown)
     heads = ("source", "seen", "by the table", "by the model")
     return f"<h3>Long, {kind} source phrases</h3>" + (table(heads, rows) if rows else "<p>There is none.</p>")
 
 
 def _proposals(drawn: Sequence[Drawn]) -> str:
-    rows = [
-        (one.source, " · ".join(target + (" *" if known else "") for target, _, known in one.targets)) for one in drawn
-    ]
+    rows = [(one.source, listed(target + _KNOWN * known for target, _, known in one.targets)) for one in drawn]
     return section(
         "What the model proposes",
         table(("source", "targets, the likeliest first"), rows),
-        remark="Cho et al. 2014, Table 3: the likeliest of the targets drawn for the same sources. * the table has it.",
+        remark="Cho et al. 2014, Table 3: the likeliest of the targets drawn for the same sources;"
+        f" '{_KNOWN.strip()}' marks what the table has.",
     )
 
 
@@ -177,7 +176,10 @@ def _claims_table(measured: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 def _panels(found: Study) -> list[str]:
-    drawings = [(f"source seen {_class_name(place)} times", found.histograms[place]) for place in range(len(CLASSES))]
+    drawings = [("source seen once", found.histograms[0])]
+    drawings += [
+        (f"source seen {_class_name(place)} times", found.histograms[place]) for place in range(1, len(CLASSES))
+    ]
     drawings.append((f"sources of {found.pool.minimum_words} words or more", found.long_histogram))
     return [
         f"<figure><figcaption>{text(title)}: {int(counts.sum()):,} pairs</figcaption>"

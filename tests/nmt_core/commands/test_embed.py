@@ -101,6 +101,18 @@ def test_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert len(near) == 2 * len(LINES)
 
 
+@pytest.mark.parametrize(("line", "warned"), [("a zzz", True), ("a b", False)])
+def test_text_of_unknown_words_is_told(tmp_path: Path, capsys, line: str, warned: bool) -> None:
+    model, lines = saved(tmp_path, "rnnencdec"), tmp_path / "many"
+    lines.write_text(f"{line}\n" * 60)
+    capsys.readouterr()
+    assert main(["embed", "--model", model, "--output", str(tmp_path / "v.npy"), str(lines)]) == 0
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == warned
+    beginning = f"nmt-core embed: warning: {model}: 60 of the first 120 words (50 %) are unknown to the model"
+    assert all(message.startswith(beginning) for message in said)
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_words_are_read_again_by_training(tmp_path: Path, side: str) -> None:
     model = saved(tmp_path, "rnnsearch")

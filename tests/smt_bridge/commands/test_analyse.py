@@ -54,8 +54,8 @@ def test_the_page_needs_nothing_and_the_files_have_the_numbers(folder: Path) -> 
     checker = Checker()
     checker.feed(page)
     assert (checker.open, checker.outside) == ([], [])
-    assert "<td>x · x y · z</td><td>x y · z · x</td>" in page
-    assert "<td>r · s = · u v w =</td><td>r · u v w · s</td>" in page
+    assert "<td>x\u00a0· x y\u00a0· z</td><td>x y\u00a0· z\u00a0· x</td>" in page  # no line begins with a dot or mark
+    assert "<td>r\u00a0· s\u00a0=\u00a0· u v w\u00a0=</td><td>r\u00a0· u v w\u00a0· s</td>" in page
     assert "fake:&lt;table&gt;" in page
     rows = read("table2.tsv")
     assert [row["kind"] for row in rows] == ["frequent"] * 3 + ["rare"] * 3
@@ -93,7 +93,7 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
     overlap = json.loads(Path("data/claims.json").read_text())["overlap"]
     assert overlap["sources"] == 2
     assert 0.0 < overlap["share"] < 1.0
-    assert re.search(r"What the model proposes.*x \*", Path("page.html").read_text(), re.DOTALL)
+    assert re.search(r"What the model proposes.*x\u00a0\*", Path("page.html").read_text(), re.DOTALL)
 
 
 @pytest.mark.parametrize(
