@@ -1,8 +1,8 @@
-"""Whether a reverse scorer is a model of the other direction, judged by how many words it knows."""
+"""Whether a scorer is of the languages and the direction it is used for, judged by how many words it knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from nmt_core.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
@@ -16,10 +16,28 @@ def check_reverse(pairs: Sequence[SentencePair], scores: Sequence[PairScore], *,
 
     ``pairs`` are as it was given them: the target language first.
     """
-    words = sum(side.count(" ") + 1 for pair in pairs for side in pair if side)
+    words = _words(side for pair in pairs for side in pair)
     unknown = sum(score.unknown_source + score.unknown_target for score in scores)
-    if words >= _FEWEST and unknown > _UNKNOWN * words:
+    if _next_to_all(unknown, words):
         raise WiringError(
             f"the reverse scorer does not know {unknown} of {words} words of both sides; it must be a model of target"
             f" to source: is this one of source to target, or of other languages? ({signature})"
         )
+
+
+def check_language_model(pairs: Sequence[SentencePair], scores: Sequence[PairScore], *, signature: str) -> None:
+    """Raise WiringError where a language model knows next to no word of the targets."""
+    words, unknown = _words(pair.target for pair in pairs), sum(score.unknown_target for score in scores)
+    if _next_to_all(unknown, words):
+        raise WiringError(
+            f"the language model does not know {unknown} of {words} words of the hypotheses; give one of their language"
+            f" that was trained on text prepared as theirs ({signature})"
+        )
+
+
+def _words(texts: Iterable[str]) -> int:
+    return sum(text.count(" ") + 1 for text in texts if text)
+
+
+def _next_to_all(unknown: int, words: int) -> bool:
+    return words >= _FEWEST and unknown > _UNKNOWN * words

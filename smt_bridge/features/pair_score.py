@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.directions import check_reverse
+from smt_bridge.directions import check_language_model, check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature
@@ -78,6 +78,8 @@ class PairFeature:
         scores = self._scorer.score(distinct, per_word=measure.per_word, attention=measure.attention)
         if self._direction == "reverse":
             check_reverse(distinct, scores, signature=self._scorer.signature)
+        elif self._direction == "target":
+            check_language_model(distinct, scores, signature=self._scorer.signature)
         known = {pair: self._measured(pair, score) for pair, score in zip(distinct, scores, strict=True)}
         return [[known[pair] for pair in row] for row in pairs]
 

@@ -1,4 +1,4 @@
-"""A reverse scorer of the wrong direction, and a reference of another set, are noticed."""
+"""A reverse scorer of the wrong direction, a language model of other words, a reference of another set are noticed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from nmt_core.interfaces import SentencePair
 from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
 from smt_bridge.directions import check_reverse
+from smt_bridge.features.interface import Candidates
+from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
+from smt_bridge.features.pair_score import PairFeature
 from tests.fakes import LengthPairScorer
 
 SOURCE = [f"s{number}" for number in range(40)]
@@ -46,6 +49,15 @@ def test_rare_words_are_no_proof(words: int, unknown: int) -> None:
     pairs = [SentencePair(f"w{number}", "") for number in range(words)]
     scorer = LengthPairScorer(unknown=frozenset(f"w{number}" for number in range(unknown)))
     check_reverse(pairs, scorer.score(pairs), signature="fake")
+
+
+def test_a_language_model_of_other_words_is_refused() -> None:
+    groups = [Candidates("", [f"{word} {word}" for word in TARGET])]
+    with pytest.raises(WiringError, match="language model does not know 80 of 80 words of the hypotheses; give"):
+        PairFeature(FORWARD_MODEL, CONTINUOUS_SPACE, direction="target").compute(groups)
+    some = LengthPairScorer(unknown=frozenset(TARGET[:30]))
+    assert len(PairFeature(some, CONTINUOUS_SPACE, direction="target").compute(groups)[0]) == 40
+    assert len(PairFeature(FORWARD_MODEL, CONTINUOUS_SPACE).compute(groups)[0]) == 40
 
 
 def sentences(*, seed: int) -> list[str]:
