@@ -72,7 +72,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.metrics.detokenize import detokenizer
-    from smt_bridge.metrics.significance import compare
+    from smt_bridge.metrics.significance import METRICS, compare
     from smt_bridge.report.reranking import reranking_page
     from smt_bridge.report.sentences import collect
     from smt_bridge.reranking import Reranker
@@ -95,6 +95,7 @@ def _reranking_page(args: argparse.Namespace) -> str:
         [[one.reference for one in sentences]],
         tokenize="13a" if args.detokenize else "none",
         test=args.significance,
+        metrics=METRICS,
     )
     return reranking_page(
         sentences,

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 REPORT_FORMAT = "hybridmt rerank report"
 REPORT_VERSION = 1
 NEURAL_UNKNOWN = "NMTunk"  # name (with or without a number) of the feature that counts unknown words
-_METRICS = ("BLEU", "chrF", "TER")
 
 
 class Setting(NamedTuple):
@@ -44,7 +43,7 @@ class Judgement(NamedTuple):
 def judge(choices: Choices, setting: Setting, known: Part | None) -> Judgement:
     """Score the choices; ``known`` are the sentences without unknown words where that is known."""
     from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
-    from smt_bridge.metrics.significance import compare, sacrebleu_metric
+    from smt_bridge.metrics.significance import METRICS, compare, sacrebleu_metric
 
     before, after, references = choices.before, choices.after, setting.references
     comparisons = compare(
@@ -54,7 +53,7 @@ def judge(choices: Choices, setting: Setting, known: Part | None) -> Judgement:
         tokenize=setting.tokenize,
         test=setting.test,
         samples=setting.samples,
-        metrics=_METRICS,
+        metrics=METRICS,
     )
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
     lengths = [sum(1 for word in text.split(" ") if word) for text in setting.source or references[0]]

@@ -12,7 +12,7 @@ from nmt_core.inference.attention_svg import attention_svg
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.formats.weights import Weights
 from smt_bridge.report import charts
-from smt_bridge.report.page import pairs, section, text
+from smt_bridge.report.page import pairs, section, table, text
 from smt_bridge.report.sentences import Sentence, differences
 
 
@@ -28,6 +28,16 @@ def changes_section(sentences: Sequence[Sentence], weights: Weights, scorer: Pai
         *parts,
         remark="Those that gained most sentence BLEU, then those that lost most. Open one to see why its winner won.",
     )
+
+
+def all_section(sentences: Sequence[Sentence]) -> str:
+    """A section with every sentence, which the search of a browser finds."""
+    columns = ("id", "sentence BLEU", "source", "reference", "reranked")
+    rows = [
+        (str(one.number), f"{one.gain:+.1f}" if one.gain else "", one.source, one.reference, one.choice.after_text)
+        for one in sentences
+    ]
+    return section("All sentences", table(columns, rows), remark="The change of sentence BLEU, and what was chosen.")
 
 
 def _neural(sentences: Sequence[Sentence], scorer: PairScorer | None) -> dict[SentencePair, PairScore]:

@@ -15,16 +15,16 @@ from nmt_core.interfaces import PairScorer
 from nmt_core.small_files import read_json
 from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import bleu
+from smt_bridge.metrics.by_length import parts_by_length
 from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
 from smt_bridge.report import charts
-from smt_bridge.report.changes import changes_section
+from smt_bridge.report.changes import all_section, changes_section
 from smt_bridge.report.page import page, pairs, section, table, text
 from smt_bridge.report.sentences import Sentence, differences
 
 _MOST_BARS = 60  # of weights, where there are sparse features by the thousand
-_BINS = (5, 10, 15, 20, 25, 30, 40, 50)
 
 
 def reranking_page(
@@ -45,6 +45,7 @@ def reranking_page(
         _ablation(tuning),
         _by_length(sentences),
         changes_section(sentences, weights, scorer, details),
+        all_section(sentences),
         _columns(signatures),
     ]
     return page("What reranking did", subtitle, [part for part in parts if part])
@@ -58,10 +59,13 @@ def _scores(sentences: Sequence[Sentence], comparisons: Sequence[Comparison]) ->
         for one in comparisons
     ]  # fmt: skip
     changed = sum(sentence.chosen != 0 for sentence in sentences)
+    gains = [one.gain for one in sentences]
+    better, worse = sum(gain > 0 for gain in gains), sum(gain < 0 for gain in gains)
     best, random = _reach(sentences)
     bounds = (
         f"The best choice that these lists allow, sentence by sentence, would have BLEU {best:.2f}; a choice at"
         f" random {random:.2f}. Another entry than the first was chosen for {changed} of {len(sentences)} sentences."
+        f" Sentence BLEU is higher for {better}, lower for {worse}, the same for {len(sentences) - better - worse}."
     )
     signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in comparisons)
     return section(
@@ -138,18 +142,15 @@ def _ablation(tuning: Mapping[str, Any] | None) -> str:
 
 
 def _by_length(sentences: Sequence[Sentence]) -> str:
-    bins: dict[int, list[Sentence]] = {}
-    for one in sentences:
-        words = one.source.count(" ") + 1
-        bins.setdefault(next((edge for edge in _BINS if words <= edge), 99), []).append(one)
-    edges = sorted(bins)
-    before = [float(bleu(sum(one.counts[0] for one in bins[edge]))) for edge in edges]
-    after = [float(bleu(sum(one.counts[one.chosen] for one in bins[edge]))) for edge in edges]
-    names = [f"≤ {edge}" if edge != 99 else f"> {_BINS[-1]}" for edge in edges]
+    parts = parts_by_length([sum(1 for word in one.source.split(" ") if word) for one in sentences])
+    bins = [[sentences[place] for place in part.sentences] for part in parts]
+    before = [float(bleu(sum(one.counts[0] for one in part))) for part in bins]
+    after = [float(bleu(sum(one.counts[one.chosen] for one in part))) for part in bins]
+    names = [part.name for part in parts]
     chart = charts.lines(
         names, charts.Line("first choice", before), charts.Line("reranked", after), title="BLEU by length", unit="BLEU"
     )
-    counts = table(("source words", *names), [("sentences", *(len(bins[edge]) for edge in edges))])
+    counts = table(("source words", *names), [("sentences", *map(len, bins))])
     return section("BLEU by length of the source", chart, counts, remark="Corpus BLEU of the sentences in each bin.")
 
 

@@ -15,7 +15,7 @@ from nmt_core.errors import ConfigError, InputError
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest_order import ordered_lists
 from smt_bridge.formats.weights import Weights
-from smt_bridge.metrics.significance import compare
+from smt_bridge.metrics.significance import METRICS, compare
 from smt_bridge.report.reranking import reranking_page
 from smt_bridge.report.sentences import collect
 from smt_bridge.reranking import Reranker
@@ -88,11 +88,14 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     page = read(report(folder, "--significance", "none"))
     chosen = ["la maison", "un <b> & c", "", "la fin de cela"]
     first = ["maison la", "un b & c", "", "la fin de cela"]
-    for one in compare(first, chosen, [REFERENCES], tokenize="none", test="none"):
+    for one in compare(first, chosen, [REFERENCES], tokenize="none", test="none", metrics=METRICS):
         assert f"{one.before:.2f}" in page
         assert f"{one.after:.2f}" in page
         assert one.signature in page
     assert "chosen for 2 of 4 sentences" in page
+    assert "Sentence BLEU is higher for 2, lower for 0, the same for 2." in page
+    everything = page.partition("All sentences")[2]
+    assert all(line in everything for line in (*SOURCES, *REFERENCES, *filter(None, chosen)))
     assert "un <b> & c" in page
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
 
@@ -115,9 +118,8 @@ def test_page_and_rerank_have_the_same_numbers_where_lists_have_gaps(folder: Pat
     assert main(["rerank", *files, *judging, "--significance", "none", "--output", str(folder / "hyp")]) == 0
     found = json.loads((folder / "rerank.json").read_bytes())
     for metric in found["metrics"]:
-        if metric["metric"] != "TER":
-            row = f"{metric['metric']} {metric['before']:.2f} {metric['after']:.2f} {metric['change']:+.2f}"
-            assert row in " ".join(page.split())
+        row = f"{metric['metric']} {metric['before']:.2f} {metric['after']:.2f} {metric['change']:+.2f}"
+        assert row in " ".join(page.split())
     assert f"would have BLEU {found['oracle']['BLEU']:.2f}; a choice at random {found['random']['mean']:.2f}" in page
 
 
