@@ -23,8 +23,18 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
 
 
 def rescale_gradient(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
-    """Rescale the gradient of all parameters together to an L2 norm of at most ``limit``; the norm before."""
-    return torch.nn.utils.clip_grad_norm_(parameters, limit)
+    """Rescale the gradient of all parameters together to an L2 norm of at most ``limit``; the norm before.
+
+    The numbers are those of ``torch.nn.utils.clip_grad_norm_``, but gradients are replaced, not written to, and only
+    where they change: other processes may read them (``shared_sum.py``).
+    """
+    parameters = list(parameters)
+    norm = torch.nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+    factor = limit / (norm + 1e-6)
+    if not factor >= 1:  # it may be no number
+        for each in parameters:
+            each.grad = None if each.grad is None else each.grad * factor
+    return norm
 
 
 def rate_factor(config: TrainingConfig, *, update: int, epochs: float) -> float:

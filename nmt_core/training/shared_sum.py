@@ -1,6 +1,6 @@
 """The sum of the vectors of processes of one machine, in memory that all of them have mapped.
 
-Each writes its vector there, adds one part of all, and copies the whole sum. The additions are those of
+Each writes its vector there, adds one part of all, and reads the whole sum. The additions are those of
 ``Ranks.total``, but no vector goes over a network interface, which takes several times as much processor time.
 """
 
@@ -22,13 +22,17 @@ class SharedSum:
         self._rooms = torch.empty(ranks.size, 0)
 
     def room(self, length: int, dtype: torch.dtype) -> Tensor:
-        """Where this process writes its vector of so many numbers. Raises LostProcess."""
+        """Where this process writes its vector of so many numbers; no sum is needed any more. Raises LostProcess."""
+        self._ranks.wait_for_all()  # they have used the last sum
         if self._rooms.dtype != dtype or self._rooms.shape[1] < length:
             self._rooms = self._mapped(length, dtype)
         return self._rooms[self._ranks.rank, :length]
 
     def total(self, length: int) -> Tensor:
-        """The sum of the vectors in the rooms, with the same bits in each process. Raises LostProcess."""
+        """The sum of the vectors in the rooms; all processes read the same one, and none may change it.
+
+        Raises LostProcess.
+        """
         part = self._ranks.share(length)
         added = OrderedSum(self._ranks.size)
         self._ranks.wait_for_all()  # they have written
@@ -36,9 +40,7 @@ class SharedSum:
             added.add(room[part.start : part.stop])
         added.finish()
         self._ranks.wait_for_all()  # they have added; the first room has the sum
-        total = self._rooms[0, :length].clone()
-        self._ranks.wait_for_all()  # they have copied, and may write again
-        return total
+        return self._rooms[0, :length]
 
     def _mapped(self, length: int, dtype: torch.dtype) -> Tensor:
         """A room for each process, in a file in memory that has no name and is gone with the last of them."""

@@ -101,6 +101,24 @@ def test_sgd_is_the_step_along_the_rescaled_gradient() -> None:
     np.testing.assert_allclose(parameter.detach().numpy(), [1 - 0.5 * 3, 2 - 0.5 * 4], atol=1e-6)
 
 
+@pytest.mark.parametrize("scale", [1e-3, 0.07, 0.0711, 1.0, 1e3, float("nan")])
+def test_rescaled_gradients_are_those_of_pytorch_and_are_not_written_to(scale: float) -> None:
+    generator = torch.Generator().manual_seed(3)
+    parameters = [torch.nn.Parameter(torch.zeros(size)) for size in (200, 1, 7)]
+    others = [torch.nn.Parameter(torch.zeros(size)) for size in (200, 1, 7)]
+    for parameter, other in zip(parameters[:2], others[:2], strict=True):  # the last has no gradient
+        parameter.grad = scale * torch.randn(len(parameter), generator=generator)
+        other.grad = parameter.grad.clone()
+    before = [(parameter.grad, other.grad.clone()) for parameter, other in zip(parameters[:2], others[:2], strict=True)]
+    norm, expected = rescale_gradient(iter(parameters), 1.0), torch.nn.utils.clip_grad_norm_(others, 1.0)
+    assert torch.equal(norm, expected) or scale != scale
+    for parameter, other in zip(parameters[:2], others[:2], strict=True):
+        np.testing.assert_array_equal(parameter.grad.numpy(), other.grad.numpy())
+    assert parameters[2].grad is None
+    for gradient, copy in before:
+        np.testing.assert_array_equal(gradient.numpy(), copy.numpy())
+
+
 def test_accumulated_minibatches_are_one_larger_minibatch() -> None:
     vocabulary = Vocabulary([*SPECIAL_WORDS, *(f"w{number}" for number in range(12))])
     generator = np.random.default_rng(1)
