@@ -79,9 +79,9 @@ def vocabulary(language: str, words: int = WORDS) -> Vocabulary:
     return Vocabulary([*known, *(f"filling{number}" for number in range(words - len(known)))])
 
 
-def random_model(config: ModelConfig, dtype: torch.dtype, device: str = "cpu") -> LoadedModel:
-    """An untrained model with vocabularies of 30,000 words, ready for use: speed does not ask what a model learnt."""
-    source, target = vocabulary("en"), vocabulary("fr")
+def random_model(config: ModelConfig, dtype: torch.dtype, device: str = "cpu", words: int = WORDS) -> LoadedModel:
+    """An untrained model with vocabularies of so many words, ready for use: speed does not ask what a model learnt."""
+    source, target = vocabulary("en", words), vocabulary("fr", words)
     model = new_model(config, len(source.words), len(target.words), seed=1).to(device, dtype)
     model.eval().requires_grad_(False)
     return LoadedModel(model, source, target, FolderConfig(model=config), "0" * 12, "random")
