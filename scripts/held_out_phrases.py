@@ -6,8 +6,9 @@ r"""Phrase pairs of a Moses table held out of training, and what models make of 
 
 split holds out all pairs of every 300th source phrase (those whose digest, blake2b of 64 bits, is 0 modulo 300) and
 writes OUT/forward.gz and OUT/reverse.gz, the other pairs with the source phrase first, and with the target phrase
-first; OUT/held.source, OUT/held.target, OUT/held.moses, the pairs held out with count and lex(target | source); and the
-same as OUT/seen.*, pairs of training, of another 300th. table takes natural logarithms of `nmt-core score` in
+first; OUT/half-0.gz and OUT/half-1.gz, those of one half of the source phrases each (by another digit of the digest);
+OUT/held.source, OUT/held.target, OUT/held.moses, the pairs held out with count and lex(target | source); and the same
+as OUT/seen.*, pairs of training, of another 300th. table takes natural logarithms of `nmt-core score` in
 PREFIX.held and PREFIX.seen, and prints means per word and end, as Markdown; --reverse are scores of sources.
 """
 
@@ -59,22 +60,32 @@ def pairs_of(path: str) -> Iterator[Pair]:
 
 def sample_of(source: str) -> str | None:
     """``held``, ``seen``, or neither."""
-    digest = hashlib.blake2b(source.encode("utf-8"), digest_size=8).digest()
-    return SAMPLES.get(int.from_bytes(digest, "big") % EVERY)
+    return SAMPLES.get(_digest(source) % EVERY)
+
+
+def half_of(source: str) -> int:
+    """Which of the two halves a source phrase belongs to, 0 or 1."""
+    return _digest(source) // EVERY % 2
+
+
+def _digest(source: str) -> int:
+    return int.from_bytes(hashlib.blake2b(source.encode("utf-8"), digest_size=8).digest(), "big")
 
 
 def split(table: str, out: Path) -> None:
-    """Write training pairs both ways, and the two samples."""
+    """Write training pairs both ways and by halves, and the two samples."""
     samples: dict[str, list[Pair]] = {name: [] for name in SAMPLES.values()}
     out.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as files:
-        forward, reverse = (files.enter_context(open_output(str(out / f"{way}.gz"))) for way in ("forward", "reverse"))
+        names = ("forward", "reverse", "half-0", "half-1")
+        forward, reverse, *halves = (files.enter_context(open_output(str(out / f"{name}.gz"))) for name in names)
         for pair in pairs_of(table):
             sample = sample_of(pair.source)
             if sample is not None:
                 samples[sample].append(pair)
             if sample != "held":
-                write_lines(forward, [f"{pair.source} ||| {pair.target} |||"])
+                for stream in (forward, halves[half_of(pair.source)]):
+                    write_lines(stream, [f"{pair.source} ||| {pair.target} |||"])
                 write_lines(reverse, [f"{pair.target} ||| {pair.source} |||"])
         if not all(samples.values()):
             raise NmtError(f"{table}: has too few source phrases to hold out every {EVERY}th")

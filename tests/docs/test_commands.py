@@ -23,7 +23,16 @@ OTHERS = {
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
-    "scripts/phrase_columns": {"--data", "--moses", "--out", "--sentences", "--epochs", "--hypotheses", "--forward"},
+    "scripts/phrase_columns": {
+        "--data",
+        "--moses",
+        "--out",
+        "--sentences",
+        "--epochs",
+        "--hypotheses",
+        "--forward",
+        "--variants",
+    },
     "scripts/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }

@@ -1,15 +1,22 @@
-"""``scripts/phrase_columns`` and ``held_out_phrases.py``: what is held out, how it is counted, and a small run."""
+"""``scripts/phrase_columns`` and its two programs: what is held out, how it is counted, other columns, a small run."""
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import itertools
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from nmt_core.data.batching import pad_pairs
+from nmt_core.models.checkpoint import load_model
+from smt_bridge.formats.nbest import read_entries
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "en-fr"
@@ -49,6 +56,10 @@ def test_pairs_held_out_are_in_no_training_text(split: Path) -> None:
     assert set(seen) <= set(forward)
     reverse = [line.removesuffix(" |||").split(" ||| ")[::-1] for line in lines_of(split / "reverse.gz")]
     assert [" ||| ".join(pair) + " |||" for pair in reverse] == lines_of(split / "forward.gz")
+    halves = [{line.split(" ||| ")[0] for line in lines_of(split / f"half-{half}.gz")} for half in (0, 1)]
+    assert halves[0].isdisjoint(halves[1])
+    assert halves[0] | halves[1] == set(forward)
+    assert min(map(len, halves)) > 900
     assert lines_of(split / "held.moses") == ["1 0.125", "2 0.125"] * (len(held) // 2)
 
 
@@ -84,6 +95,64 @@ def test_a_table_without_counts_is_refused(tmp_path: Path) -> None:
 def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str) -> None:
     done = run("phrase_columns", *arguments)
     assert (done.returncode, done.stderr) == (2, f"phrase_columns: {told}\n")
+
+
+def test_other_columns_are_those_of_their_definitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("en").write_text("</s>\n<unk>\na\nb\nc\n")
+    Path("fr").write_text("</s>\n<unk>\nx\ny\n")
+    sizes = ["hidden=4", "embedding=3", "maxout=3", "initialisation=glorot"]
+    sets = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    for seed, name in enumerate(("plain", "other")):
+        words = ["--source-vocab", "en", "--target-vocab", "fr", "--seed", str(seed)]
+        assert nmt_core(["init", name, "--preset", "rnnencdec-cho2014", *words, *sets]) == 0
+    Path("table").write_text("\n".join([LINE.format("a", "x", 2), LINE.format("b c", "y x", 1)]) + "\n")
+    Path("source").write_text("a b c\n")
+    Path("list").write_text("0 ||| x |0-0| y x |1-2|  ||| LM0= -1 ||| -1\n")
+    pairs = [([2, 0], [2]), ([3, 4, 0], [3, 2])]  # in the words' numbers
+    halves = [hashlib.blake2b(source, digest_size=8).digest() for source in (b"a", b"b c")]
+    read = [int.from_bytes(digest, "big") // 300 % 2 for digest in halves]
+
+    def logs(name: str, temperature: float = 1.0) -> list[float]:
+        """ln p of both pairs."""
+        model = load_model(name).model
+        batch = pad_pairs([(source[:-1], target) for source, target in pairs])
+        words = (model.log_probs(model.readouts(batch)) / temperature).log_softmax(2)
+        return [
+            float(sum(words[row, t, w] for t, w in enumerate([*target, 0]))) for row, (_, target) in enumerate(pairs)
+        ]
+
+    models = ("--model", "plain", "--longer", "other", "--sentences", "other", "--halves", "plain", "other")
+    done = run("phrase_column_variants.py", "--table", "table", *models, "--list", "list=new=source")
+    assert done.returncode == 0, done.stderr
+    (entry,) = read_entries("new")
+    found = {name: value for name, (value,) in entry.features.items()}
+    plain, other = logs("plain"), logs("other")
+    by_half = list(zip(plain, other, strict=True))
+    expected = {
+        "Column0": sum(plain),
+        "Words0": plain[0] / 2 + plain[1] / 3,
+        "Sharp0": sum(logs("plain", 0.5)),
+        "Flat0": sum(logs("plain", 2.0)),
+        "Once0": plain[1],
+        "Often0": plain[0],
+        "Longer0": sum(other),
+        "LongerMean0": sum(plain + other) / 2,
+        "Mean0": sum(plain + other) / 2,
+        "Mixture0": sum(math.log((math.exp(one) + math.exp(two)) / 2) for one, two in by_half),
+        "Read0": sum(row[half] for row, half in zip(by_half, read, strict=True)),
+        "Unread0": sum(row[1 - half] for row, half in zip(by_half, read, strict=True)),
+        "Halves0": sum(plain + other) / 2,
+    }
+    assert list(found) == ["LM0", *expected]
+    assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-5)
+    assert len({round(value, 6) for value in expected.values()}) > 8
+    rows = done.stdout.splitlines()
+    assert rows[2] == f"| Column0 | {sum(plain) / 5:.3f} |"
+    assert rows[-1] == "2 distinct pairs."
+    done = run("phrase_column_variants.py", "--table", "table", "--model", "nowhere", "--list", "list=newer=source")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert not Path("newer").exists()
 
 
 def small_lists(folder: Path) -> None:
@@ -129,6 +198,13 @@ def test_a_small_table_goes_all_the_way_once(tmp_path: Path) -> None:
     assert "training forward" not in done.stderr
     assert titles(done.stdout)[1] == "RNNencdec, trained on phrases, ln p(target \\| source)"
     assert titles(done.stdout)[-3] == "+ both columns"
-    again = run("phrase_columns", *options)
+    before = done.stdout
+    done = run("phrase_columns", *options, "--variants")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.index("+ both columns") < done.stdout.index("| Unread0 |") < done.stdout.index("| + Unread0 |")
+    assert "the same, trained on for as long again, ln p(target \\| source)" in titles(done.stdout)
+    assert titles(done.stdout)[-1] == "Halves0 in place of the table's scores"
+    assert before.splitlines()[-1] in done.stdout
+    again = run("phrase_columns", *options, "--variants")
     assert (again.returncode, again.stdout) == (0, done.stdout)
     assert again.stderr == "== tuning on val\n"
