@@ -81,7 +81,8 @@ class Arrays:
         if self.shape(name, len(shape)) != shape:
             problem = f"{name} has the shape {_shown(self._header(name).shape)}, expected {_shown(shape)}"
             raise InputError(self.path, problem)
-        values = self._read(name).reshape(shape).astype(np.float32)
+        with np.errstate(over="ignore"):  # which makes them infinite
+            values = self._read(name).reshape(shape).astype(np.float32)
         if not np.isfinite(values).all():
             raise InputError(self.path, f"{name} has a value that is no number; was the training divergent?")
         return values

@@ -142,6 +142,7 @@ def test_arrays_are_read_in_the_shape_expected(tmp_path: Path) -> None:
         (archive(a=array([1.0, 2.0])[:-1]), "a does not have as many numbers as its shape says"),
         (archive(a=array(np.zeros(1 << 22, np.float32))), "says that it unpacks to"),
         (archive(a=array([np.inf])), "a has a value that is no number"),
+        (archive(a=array([1e300])), "a has a value that is no number"),
         (archive(a=array([[1.0]])[:60]), "a in it cannot be read"),
         (archive(b=array([1.0])), r"has no array a; it has b, \.\.\. \(1 in all\)"),
         (archive(a=array(np.zeros((2, 1)))), "a has the shape 2x1; expected 1 dimensions"),
