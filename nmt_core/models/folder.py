@@ -13,9 +13,10 @@ one who saves, and readers look there first (``current``).
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from nmt_core.errors import NmtError
 
@@ -28,24 +29,42 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     """Write files (or folders) by name, each with a function that is given a path. Raises NmtError."""
     try:
         os.makedirs(folder, exist_ok=True)
-        _put_in_place(folder)
-        writing = os.path.join(folder, _WRITING)
-        shutil.rmtree(writing, ignore_errors=True)
-        os.mkdir(writing)
-        try:
-            for name, write in writers.items():
-                write(os.path.join(writing, name))
-                _finish(os.path.join(writing, name))
-            _sync(writing)
-            os.rename(writing, os.path.join(folder, _WRITTEN))
-        except BaseException:
-            shutil.rmtree(writing, ignore_errors=True)
-            raise
-        _sync(folder)
-        _put_in_place(folder)
+        with _one_at_a_time(folder):
+            _put_in_place(folder)
+            _write(folder, writers)
+            _put_in_place(folder)
     except OSError as error:
         problem = error.strerror or error
         raise NmtError(f"{folder}: cannot be written ({problem}); what it held before is untouched") from error
+
+
+@contextlib.contextmanager
+def _one_at_a_time(folder: str) -> Iterator[None]:
+    """Whoever saves there meanwhile waits: ``.saving`` would be a mixture of both. The lock ends with the process."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # there are file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _write(folder: str, writers: Mapping[str, Callable[[str], None]]) -> None:
+    """Make ``.saved`` of the new files; where that fails, nothing is left of them."""
+    writing = os.path.join(folder, _WRITING)
+    shutil.rmtree(writing, ignore_errors=True)
+    os.mkdir(writing)
+    try:
+        for name, write in writers.items():
+            write(os.path.join(writing, name))
+            _finish(os.path.join(writing, name))
+        _sync(writing)
+        os.rename(writing, os.path.join(folder, _WRITTEN))
+    except BaseException:
+        shutil.rmtree(writing, ignore_errors=True)
+        raise
+    _sync(folder)
 
 
 def current(path: str) -> str:

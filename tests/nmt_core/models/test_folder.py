@@ -81,6 +81,31 @@ def _killed_at(call: int) -> None:
         setattr(os, name, guarded(getattr(os, name)))
 
 
+def test_two_that_save_at_once_take_turns(tmp_path: Path) -> None:
+    folder = str(tmp_path / "model")
+    came_in_between = threading.Event()
+
+    def write(path: str, content: str) -> None:
+        Path(path).write_text(content)
+
+    def begin_other(path: str) -> None:
+        other.start()
+        came_in_between.wait(1)
+        write(path, "one")
+
+    def write_other(path: str) -> None:
+        came_in_between.set()
+        write(path, "other")
+
+    other = threading.Thread(target=replace_files, args=(folder, dict.fromkeys("ab", write_other)))
+    replace_files(folder, {"a": lambda path: write(path, "one"), "b": begin_other})
+    other.join()
+    assert {name: (tmp_path / "model" / name).read_text() for name in os.listdir(folder)} == {
+        "a": "other",
+        "b": "other",
+    }
+
+
 def test_killed_at_any_step_the_folder_holds_the_old_model_or_the_new_one(tmp_path: Path) -> None:
     found = []
     for step in range(1000):
