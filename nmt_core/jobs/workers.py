@@ -14,6 +14,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.errors import NmtError
+from nmt_core.jobs.manifest import difference
 from nmt_core.processes import ask_in_order, open_pool
 
 Item = TypeVar("Item")
@@ -94,12 +95,12 @@ class LocalWorkers(Generic[Item, Answer]):
             own = self._own
             yield from (ask_worker(own, item) for item in items)
             return
-        pool = self._pool
+        pool, expected = self._pool, self.description
         assert pool is not None
 
         def ask(item: Item) -> Future[Answer]:
             with _death_reported():
-                return pool.submit(_do, item)
+                return pool.submit(_do, item, expected)
 
         yield from map(self._patiently, ask_in_order(ask, items, jobs=self._jobs))
 
@@ -119,14 +120,16 @@ def _death_reported() -> Iterator[None]:
 
 
 _worker: Worker[Any, Any] | None = None
+_description: dict[str, Any] = {}
 _trouble = ""
 
 
 def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None:
     """The first thing a process does; what goes wrong comes with the first answer."""
-    global _worker, _trouble
+    global _worker, _description, _trouble
     try:
         _worker = open_worker(numbers.get())
+        _description = _worker.description
     except NmtError as error:
         _trouble = str(error)
     gc.freeze()  # models and modules are here to stay: do not look through them again and again
@@ -139,11 +142,16 @@ def _ready() -> Worker[Any, Any]:
 
 
 def _describe() -> dict[str, Any]:
-    return _ready().description
+    _ready()
+    return _description
 
 
-def _do(item: Any) -> Any:
+def _do(item: Any, expected: dict[str, Any]) -> Any:
+    """The answer of this process' worker. Raises NmtError unless it is like the one that said what is ``expected``."""
     worker = _ready()
+    if _description != expected:
+        before, now = difference(expected, _description)
+        raise NmtError(f"two workers differ: {before}, and {now}; was a model replaced while they began? Start again")
     try:
         return ask_worker(worker, item)
     except NmtError as error:

@@ -474,6 +474,24 @@ def test_a_worker_that_cannot_be_made_says_why(job: Job[Lines]) -> None:
         run_job(job, workers)
 
 
+class Differing(Shouting):
+    """Finds another model than the process beside it, as where one is saved while they begin."""
+
+    def __init__(self, number: int = 0, *, version: str = "1") -> None:
+        super().__init__(number, version=str(number))
+
+
+def test_processes_that_differ_are_refused(job: Job[Lines], tmp_path: Path) -> None:
+    def tasks() -> Iterator[Any]:
+        while True:  # until each of the processes has been asked
+            yield Task(0, Shard(first=1, lines=1, crc=0), "", (1, [b"line"]))
+
+    workers = LocalWorkers(partial(opened, job, kind=Differing), jobs=2)
+    os.mkdir(job.parts.folder)
+    with workers, pytest.raises(NmtError, match=r"two workers differ: shouting='[01]', and '[01]'"):
+        list(workers.map(tasks()))
+
+
 @pytest.mark.parametrize("options", [{}, {"restart": True}, {"shards": "1"}, {"shards": "1", "restart": True}])
 def test_two_programs_do_not_make_one_output(job: Job[Lines], options: dict[str, Any]) -> None:
     finish(job, shards="2")
