@@ -41,6 +41,7 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
             return 2
         args = parser.parse_args(argv)
         name, debug = f"{name} {args.command}", args.debug
+        _check_folder()
         check_files(args)
         code: int = args.run(args)
         if sys.stdout is not None:
@@ -63,6 +64,14 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         return 130
     finally:
         _end_output()
+
+
+def _check_folder() -> None:
+    """Raise NmtError in a folder that was removed, where relative names mean nothing and libraries do not load."""
+    try:
+        os.getcwd()
+    except FileNotFoundError as error:
+        raise NmtError("the folder that this was started in is no longer there; change to another one") from error
 
 
 def _problem(error: NmtError | OSError) -> str:
