@@ -30,6 +30,8 @@ HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("HYBRIDMT_SHARED", HERE.parent.parent / "shared"))
 PEER = HERE / ".peer" / "bin" / "python"
 WORDS = 30_000
+Clock = Callable[[], float]
+CPU_TIME_HELP = "count seconds of processor time, for a machine with other work"
 PEERS: dict[str, dict[str, Any]] = {  # the peer's model of the same kind and sizes
     "rnnsearch": {},
     "luong2015-global-general-feed": {  # its encoders read in both directions: half of the units for each
@@ -115,17 +117,17 @@ class Products(TorchDispatchMode):
         """Multiplications and additions."""
         return sum(2.0 * batch * m * k * n * count for (batch, m, k, n), count in self.shapes.items())
 
-    def seconds_alone(self, dtype: torch.dtype, device: str = "cpu") -> float:
+    def seconds_alone(self, dtype: torch.dtype, device: str = "cpu", clock: Clock = time.perf_counter) -> float:
         """How long the same products take with nothing between them: the machine's floor for this work."""
         total = 0.0
         for (batch, m, k, n), count in self.shapes.items():
             left, right = (torch.randn(batch, rows, k).to(device, dtype) for rows in (m, n))
             if batch == 1:
                 first, second, out = left[0], right[0].t(), torch.empty(m, n, dtype=dtype, device=device)
-                total += count * quickest(lambda a=first, b=second, c=out: torch.mm(a, b, out=c), times=3)
+                total += count * quickest(lambda a=first, b=second, c=out: torch.mm(a, b, out=c), times=3, clock=clock)
             else:
                 second = right.transpose(1, 2)
-                total += count * quickest(lambda a=left, b=second: torch.bmm(a, b), times=3)
+                total += count * quickest(lambda a=left, b=second: torch.bmm(a, b), times=3, clock=clock)
         return total
 
     def seconds_of_roofline(self, dtype: torch.dtype, device: str) -> float:
@@ -149,16 +151,16 @@ def ceilings(dtype: torch.dtype, device: str) -> tuple[float, float]:
     return 2.0 * side**3 / product, 2.0 * many.numel() / copy
 
 
-def quickest(work: Callable[[], Any], *, times: int) -> float:
+def quickest(work: Callable[[], Any], *, times: int, clock: Clock = time.perf_counter) -> float:
     """Seconds of the fastest of some runs, after one to get ready."""
     work()
     seconds = []
     for _ in range(times):
         wait()
-        begin = time.perf_counter()
+        begin = clock()
         work()
         wait()
-        seconds.append(time.perf_counter() - begin)
+        seconds.append(clock() - begin)
     return min(seconds)
 
 

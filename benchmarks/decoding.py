@@ -9,7 +9,7 @@ fastest run counts. *continuous* lets waiting sentences into the running batch, 
 the same batches until all their sentences are done. *fill* is how much of ``--batch-tokens`` is live, over
 all steps. *floor* is the time that the matrix products alone take when they are made again with nothing
 between them. With random weights all translations have ``--words`` words, the peer's too
-(``benchmarks/make_peer``).
+(``benchmarks/make_peer``), which takes turns with ours.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from common import Products, machine, parallel_text, peak_memory, peer, random_model, table
+from common import CPU_TIME_HELP, Products, machine, parallel_text, peak_memory, peer, random_model, table
 
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import choose_dtype
@@ -52,6 +52,7 @@ class Task(NamedTuple):
     dtype: str
     device: str
     floor: int  # sentences whose products are made again
+    cpu_time: bool = False
 
 
 class Outcome(NamedTuple):
@@ -97,10 +98,10 @@ def measure(task: Task) -> Outcome:
     requests = ready(loaded, task)
     for _ in decode(Watched(predictor), requests[: len(requests) // 8 + 1], task):
         pass
-    search = Watched(predictor)
-    begin = time.perf_counter()
+    search, clock = Watched(predictor), time.process_time if task.cpu_time else time.perf_counter
+    begin = clock()
     words = sum(len(done.hypotheses[0].words) + 1 for done in decode(search, requests, task))
-    seconds = time.perf_counter() - begin
+    seconds = clock() - begin
     memory = peak_memory()
     some = requests[:: max(1, len(requests) // task.floor)] if task.floor else []
     with Products() as products:
@@ -112,7 +113,7 @@ def measure(task: Task) -> Outcome:
         search.sum_rows / search.steps,
         search.sum_tokens / search.steps / task.batch_tokens,
         products.operations / max(len(some), 1),
-        products.seconds_alone(dtype, task.device) / max(len(some), 1),
+        products.seconds_alone(dtype, task.device, clock) / max(len(some), 1),
         memory,
     )
 
@@ -146,25 +147,28 @@ def alone(task: Task) -> Outcome:
 
 
 def rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list[Any]]:
-    """Ours for one beam."""
+    """Ours and the peer's for one beam, in turn."""
     ways = {"continuous": True, "in fixed batches": False}
     words = args.words if args.sizes else None
     runs: dict[str, list[Outcome]] = {name: [] for name in ways}
-    for turn, (name, continuous) in itertools.product(range(args.repeat), ways.items()):
-        floor = args.floor if turn == 0 else 0
-        how = (beam, continuous, args.batch_tokens, words, args.dtype, args.device, floor)
-        runs[name].append(alone(Task(args.model, args.preset, lines, *how)))
+    peers: list[list[Any]] = []
+    for turn in range(args.repeat):
+        for name, continuous in ways.items():
+            floor = args.floor if turn == 0 else 0
+            how = (beam, continuous, args.batch_tokens, words, args.dtype, args.device, floor, args.cpu_time)
+            runs[name].append(alone(Task(args.model, args.preset, lines, *how)))
+        peers += peer_rows(args, lines, beam)
     found = []
     for name, outcomes in runs.items():
         best, first = min(outcomes, key=lambda outcome: outcome.seconds), outcomes[0]
         rate = len(lines) / best.seconds
         found.append([name, str(beam), rate, best.words / best.seconds, best.words / len(lines), best.rows, best.fill,
                       first.operations * rate / 1e9, first.alone * rate, best.memory])  # fmt: skip
-    return found
+    return found + sorted(peers, key=lambda row: float(row[2]))[-1:]  # the fastest
 
 
 def peer_rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list[list[Any]]:
-    """The peer's for one beam, where it is installed and the weights are random."""
+    """The peer's for one beam, once, where it is installed and the weights are random."""
     if not args.sizes:
         return []
     pairs = [SentencePair(line, line) for line in lines]
@@ -173,8 +177,8 @@ def peer_rows(args: argparse.Namespace, lines: Sequence[str], beam: int) -> list
     theirs = peer("decode", pairs, model=args.preset, threads=1, **options)
     if theirs is None:
         return []
-    rate, words = len(lines) / theirs["seconds"], theirs["words"]
-    speed = words / theirs["seconds"]
+    seconds, words = theirs["processor_seconds" if args.cpu_time else "seconds"], theirs["words"]
+    rate, speed = len(lines) / seconds, words / seconds
     return [["JoeyNMT 2.3.0", str(beam), rate, speed, words / len(lines), "", "", "", "", theirs["memory"]]]
 
 
@@ -194,6 +198,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     parser.add_argument("--floor", type=int, default=100, help="sentences whose products are made again")
     parser.add_argument("--repeat", type=int, default=2)
+    parser.add_argument("--cpu-time", action="store_true", help=CPU_TIME_HELP)
     args = parser.parse_args()
     lines: list[str] = []
     if args.input:
@@ -201,7 +206,7 @@ def main() -> None:
     else:
         lines += [pair.source for pair in parallel_text(args.sentences)]
     print(machine())
-    found = [row for beam in args.beams for make in (rows, peer_rows) for row in make(args, lines, beam)]
+    found = [row for beam in args.beams for row in rows(args, lines, beam)]
     place = "1 core" if args.device == "cpu" else args.device
     name = args.model or f"{args.preset} of {args.sizes} size, random weights"
     table(f"{name}, {len(lines):,} sentences, {args.dtype}, {place}", COLUMNS, found)

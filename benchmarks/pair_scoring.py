@@ -4,10 +4,11 @@
     python benchmarks/pair_scoring.py --device cuda --cores 4 --table 400000 --lists 1000
 
 One process per core for us, as many threads for the peer (``benchmarks/make_peer``), the same pairs, one
-after the other in one run. *of the limit*: the time that the matrix products alone take, made again with
-nothing between them and by all processes at once, over ours; *left out*: how many times more operations
-scoring each pair alone needs. With ``--device cuda`` all processes share the GPU, the peer stays on the CPU,
-and *of the roofline* compares with every product at the GPU's highest rate of operations or of bytes.
+after the other in one run. *times the peer*: against its float32. *of the limit*: the time that the matrix
+products alone take, made again with nothing between them and by all processes at once, over ours; *left out*:
+how many times more operations scoring each pair alone needs. With ``--device cuda`` all processes share the
+GPU, the peer stays on the CPU, and *of the roofline* compares with every product at the GPU's highest rate of
+operations or of bytes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from common import Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
+from common import CPU_TIME_HELP, Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
 
 from nmt_core.data.batching import pad_pairs
 from nmt_core.device import choose_dtype
@@ -44,6 +45,7 @@ class Setting(NamedTuple):
     dtype: str
     softmax: Softmax
     device: str
+    cpu_time: bool = False
 
 
 class Alone(NamedTuple):
@@ -72,17 +74,18 @@ def work(place: int, barrier: Barrier, answers: Any, setting: Setting, pairs: Se
     dtype = choose_dtype(setting.dtype, torch.device(setting.device))
     pair_scorer = ModelPairScorer([random_model(preset(setting.kind), dtype, setting.device)], softmax=setting.softmax)
     pair_scorer.score(pairs)  # a long job has met every shape and got its memory
+    clock = time.process_time if setting.cpu_time else time.monotonic
     barrier.wait()
-    begin = time.monotonic()
+    begin = clock()
     scores = [score.log_prob for score in pair_scorer.score(pairs)]
-    end, memory = time.monotonic(), peak_memory()
+    end, memory = clock(), peak_memory()
     products = None
     if setting.softmax == "full":
         with Products() as shared:
             pair_scorer.score(pairs)
         roofline = shared.seconds_of_roofline(dtype, setting.device) if setting.device != "cpu" else float("nan")
         barrier.wait()
-        products = Alone(shared.operations, shared.seconds_alone(dtype, setting.device), roofline)
+        products = Alone(shared.operations, shared.seconds_alone(dtype, setting.device, clock), roofline)
     answers.put(Share(place, begin, end, scores, products, memory))
 
 
@@ -118,25 +121,45 @@ def rank_correlation(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) 
     return float(np.corrcoef(first.argsort().argsort(), second.argsort().argsort())[0, 1])
 
 
-def rows(kind: str, pairs: Sequence[SentencePair], cores: int, small: int, device: str) -> list[list[Any]]:
-    """The table's rows for one input."""
+def peer_rows(args: argparse.Namespace, pairs: Sequence[SentencePair]) -> list[list[Any]]:
+    """The peer's rows, in both types, where it is installed."""
     found: list[list[Any]] = []
-    theirs = peer("score", pairs[: max(small, 1)], model=kind, threads=cores, batch=64)
-    rate = max(small, 1) / theirs["seconds"] if theirs else float("nan")
-    if theirs:
-        found.append([f"JoeyNMT 2.3.0, {cores} threads", rate, 1.0, "", "", "", "", theirs["memory"], "", "", ""])
+    some = pairs[: max(args.peer_pairs, 1)]
+    for dtype in ("float32", "bfloat16"):
+        theirs = peer("score", some, model=args.model, threads=args.cores, batch=64, dtype=dtype)
+        if theirs is not None:
+            seconds = theirs["processor_seconds"] / args.cores if args.cpu_time else theirs["seconds"]
+            rate = len(some) / seconds
+            times = rate / found[0][1] if found else 1.0
+            name = f"JoeyNMT 2.3.0, {dtype}, {args.cores} threads"
+            found.append([name, rate, times, "", "", "", "", theirs["memory"], "", "", ""])
+    return found
+
+
+def seconds_of(shares: Sequence[Share], *, cpu_time: bool) -> float:
+    """From the first's begin to the last's end, or the mean of the processes' times."""
+    if cpu_time:
+        return sum(share.end - share.begin for share in shares) / len(shares)
+    return max(share.end for share in shares) - min(share.begin for share in shares)
+
+
+def rows(args: argparse.Namespace, pairs: Sequence[SentencePair]) -> list[list[Any]]:
+    """The table's rows for one input."""
+    kind, cores, device = args.model, args.cores, args.device
+    found = peer_rows(args, pairs)
+    rate = found[0][1] if found else float("nan")
     exact: np.ndarray[Any, Any] | None = None
     settings = [
-        Setting("float32", kind, "float32", "full", device),
+        Setting("float32", kind, "float32", "full", device, args.cpu_time),
         *([] if device == "cpu" else [Setting("tf32", kind, "tf32", "full", device)]),
-        Setting("bfloat16", kind, "bfloat16", "full", device),
-        Setting("float32, softmax over 5,000", kind, "float32", 5000, device),
-        Setting("float32, no softmax", kind, "float32", "none", device),
+        Setting("bfloat16", kind, "bfloat16", "full", device, args.cpu_time),
+        Setting("float32, softmax over 5,000", kind, "float32", 5000, device, args.cpu_time),
+        Setting("float32, no softmax", kind, "float32", "none", device, args.cpu_time),
     ]
     for setting in settings:
         shares = ours(setting, pairs, cores)
         scores = [score for share in shares for score in share.scores]
-        seconds = max(share.end for share in shares) - min(share.begin for share in shares)
+        seconds = seconds_of(shares, cpu_time=args.cpu_time)
         speed = len(pairs) / seconds
         row: list[Any] = [setting.name, speed, speed / rate]
         products = [share.products for share in shares if share.products is not None]
@@ -169,17 +192,18 @@ def main() -> None:
     parser.add_argument("--lists", type=int, default=60, metavar="SENTENCES")
     parser.add_argument("--peer-pairs", type=int, default=2000)
     parser.add_argument("--model", default="rnnsearch", help="a preset")
+    parser.add_argument("--cpu-time", action="store_true", help=CPU_TIME_HELP)
     args = parser.parse_args()
     print(machine())
     place = f"{args.cores} cores" if args.device == "cpu" else f"{args.cores} processes on {args.device}"
     if args.table:
         pairs = table_pairs(args.table)
         title = f"{args.model}, {len(pairs):,} pairs of the phrase table, {place}"
-        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs, args.device))
+        table(title, COLUMNS, rows(args, pairs))
     if args.lists:
         pairs = nbest_pairs(args.lists)
         title = f"{args.model}, {len(pairs):,} hypotheses of {args.lists} 100-best lists, {place}"
-        table(title, COLUMNS, rows(args.model, pairs, args.cores, args.peer_pairs, args.device))
+        table(title, COLUMNS, rows(args, pairs))
 
 
 if __name__ == "__main__":

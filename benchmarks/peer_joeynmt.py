@@ -99,15 +99,15 @@ def score(model, batches, autocast, options) -> dict[str, float]:
             picked.masked_fill(batch.trg == 1, 0.0).sum(dim=1).tolist()
 
     one(batches[0])
-    begin = time.perf_counter()
+    begin = _clocks()
     for batch in batches:
         one(batch)
-    return {"seconds": time.perf_counter() - begin}
+    return _since(begin)
 
 
 def decode(model, batches, autocast, options) -> dict[str, float]:
     model.eval()
-    begin, words = time.perf_counter(), 0
+    begin, words = _clocks(), 0
     for batch in batches:
         output, _, _ = search(
             model=model, batch=batch, max_output_length=options["length"], beam_size=options["beam"],
@@ -115,17 +115,17 @@ def decode(model, batches, autocast, options) -> dict[str, float]:
             repetition_penalty=-1, no_repeat_ngram_size=-1, min_output_length=options.get("least", 1),
         )  # fmt: skip
         words += sum(row.tolist().index(3) if 3 in row.tolist() else len(row) for row in output)
-    return {"seconds": time.perf_counter() - begin, "words": words}
+    return _since(begin) | {"words": words}
 
 
 def train(model, batches, autocast, options) -> dict[str, float]:
     optimizer = build_optimizer({"optimizer": "adam", "learning_rate": 0.0005}, model.parameters())
     clip = build_gradient_clipper({"clip_grad_norm": 1.0, "clip_grad_val": None})
     model.train()
-    words, begin = 0, 0.0
+    words, begin = 0, _clocks()
     for number, batch in enumerate(batches):
         if number == 2:
-            words, begin = 0, time.perf_counter()
+            words, begin = 0, _clocks()
         with torch.autocast(**autocast):
             loss, _, _, _ = model(return_type="loss", **vars(batch))
             loss = batch.normalize(loss, "tokens")
@@ -134,7 +134,17 @@ def train(model, batches, autocast, options) -> dict[str, float]:
         optimizer.step()
         model.zero_grad()
         words += batch.ntokens
-    return {"seconds": time.perf_counter() - begin, "words": words}
+    return _since(begin) | {"words": words}
+
+
+def _clocks() -> tuple[float, float]:
+    return time.perf_counter(), time.process_time()
+
+
+def _since(begin: tuple[float, float]) -> dict[str, float]:
+    """Seconds by the clock, and of processor time."""
+    clock, processor = _clocks()
+    return {"seconds": clock - begin[0], "processor_seconds": processor - begin[1]}
 
 
 if __name__ == "__main__":
