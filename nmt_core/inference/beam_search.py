@@ -21,6 +21,7 @@ from nmt_core.inference.predictor import Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
 from nmt_core.inference.search_lane import LEAST_POSITIONS, MOST_PADDING, SearchLane
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request, checked
+from nmt_core.pauses import may_pause
 from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once
@@ -152,6 +153,7 @@ def search_all(
             entering, reserve = reserve.split(count)
             search.insert(entering)
             free = batch_tokens - search.tokens
+        may_pause()
         for done in search.step():
             if not done.constrained:
                 checked(done)

@@ -20,6 +20,7 @@ from torch import Tensor
 from nmt_core.data.prefix_tree import Ints, PrefixTree
 from nmt_core.data.sizes import extended, filled
 from nmt_core.models.interface import NO_WORD, ContextModel
+from nmt_core.pauses import may_pause
 
 BUFFER = 4096  # contexts scored together
 _ON_GPU = 8  # times as many on a GPU
@@ -42,6 +43,7 @@ def walk_contexts(
     size = BUFFER * (_ON_GPU if model.device.type == "cuda" else 1)
     scores = []
     for first in range(0, len(ngrams.contexts_MK), size):
+        may_pause()
         contexts_NK = ngrams.contexts_MK[first : first + size]
         begin, end = np.searchsorted(ngrams.context_of_G, (first, first + size))
         readout_NL = _readouts(model, contexts_NK)

@@ -26,6 +26,7 @@ from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
+from nmt_core.pauses import may_pause
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _MOST_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
@@ -104,6 +105,7 @@ def _sample(
     open_N = torch.ones_like(previous_N, dtype=torch.bool)
     words, log_probs, attentions = [], [], []
     for time in range(max(limits, default=0) + 1):
+        may_pause()
         step = predictor.advance(previous_N, state, memory)
         state = step.state
         closed_N = time >= limits_N

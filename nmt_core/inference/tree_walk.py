@@ -23,6 +23,7 @@ from nmt_core.data.sizes import extended, filled
 from nmt_core.inference.context_walk import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
 from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.pauses import may_pause
 from nmt_core.text.sentence import Sentence
 
 Floats = npt.NDArray[np.float64]
@@ -182,6 +183,7 @@ def _readouts(
     state = model.start(memory)
     readouts, weights, starts = [], [], []
     for number, (level, words_N, parents_N, layout) in enumerate(zip(levels, *steps, strict=True)):
+        may_pause()
         step = model.step(words_N, state.select(parents_N), memory, layout)
         state, nodes = step.state, len(level.roots)
         readouts.append(step.readout_NL[:nodes])

@@ -32,7 +32,7 @@ def check_cost(limits: Limits, *, answer: int, steps: int) -> None:
 
 
 def sample_problem(config: SamplingConfig, text: str) -> Refusal | None:
-    """What is wrong with samples of a text: they are drawn at a stroke, for which the others wait."""
+    """What is wrong with samples of a text: they are drawn together, and what they have drawn is kept."""
     drawn = config.samples * (config.length_limit(count_words(text)) + 1)
     if drawn <= MOST_DRAWN:
         return None

@@ -14,13 +14,14 @@ from nmt_core.serving.call import current_client, note, note_failure
 from nmt_core.serving.devices import Place
 from nmt_core.serving.models import Decoding, Key
 from nmt_core.serving.refusal import Refusal, internal
+from nmt_core.serving.work import LARGE
 from nmt_core.v1 import nmt_pb2 as pb
 
 INTERACTIVE_ITEMS = 32
 """Requests of so many items at most are interactive unless they say otherwise."""
 
 LONG = 16
-"""An item that needs more than this part of a full batch is searched in a lane of its own."""
+"""An item that needs more than this part of a full batch is searched in a lane of its own, as is all ``LARGE`` work."""
 
 _log = logging.getLogger(__name__)
 
@@ -44,9 +45,9 @@ async def do(place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]
     note(model=place.name, items=len(items))
     found = list(items)
     wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
-    most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else None
-    long = [index for index in wanted if most is not None and tokens[index] > most]
-    short = [index for index in wanted if most is None or tokens[index] <= most]
+    most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else LARGE
+    long = [index for index in wanted if tokens[index] > most]
+    short = [index for index in wanted if tokens[index] <= most]
     parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
     submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
     async with place.quota.one(sum(tokens[index] for index in wanted)):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from nmt_core.text.processing import RawText
 
 _WEIGHTS = 2_000_000  # of attention, at once
+_DRAWN = 1000.0  # tokens a second: what is expected of samples that all have other options
 
 Vector = tuple[tuple[float, ...], int]
 """The numbers of a phrase, and its unknown words."""
@@ -67,12 +68,19 @@ class Decoding(NamedTuple):
     attention: bool = False
 
 
-class Sampling(NamedTuple):
-    """Translations of sentences are drawn, of all in the same way."""
+@dataclass(frozen=True)
+class Sampling:
+    """Translations of sentences are drawn; each has its own options. No tuple: it would equal a ``Decoding``."""
 
     model: ServedModel
-    config: SamplingConfig
     attention: bool = False
+
+
+class SampleItem(NamedTuple):
+    """A tokenised sentence, and how its translations are drawn."""
+
+    text: str
+    config: SamplingConfig
 
 
 Key = Scoring | Encoding | Decoding | Sampling
@@ -130,8 +138,9 @@ class ServedModel:
                 return BatchWork("encode", self.encode)
             case Decoding(_, attention):
                 return StepWork("translate", self.decoder(attention), most=self.proportions.together)
-            case Sampling(_, config, attention) if self.sampler is not None:
-                return BatchWork("sample", self.sampler(config, attention))
+            case Sampling(_, attention) if self.sampler is not None:
+                draw = functools.partial(_draw, self.sampler, attention)
+                return BatchWork("sample", draw, choose=_drawn_alike, rate=_DRAWN)
         raise AssertionError(f"no work of this kind: {key}")
 
     def scorer_of(self, form: TextForm) -> PairScorer:
@@ -236,6 +245,18 @@ def _together(pairs: Sequence[SentencePair]) -> list[int]:
             break
         found.append(place)
     return found
+
+
+def _drawn_alike(items: Sequence[SampleItem]) -> list[int]:
+    """Places of the items with the options of the first."""
+    return [place for place, item in enumerate(items) if item.config == items[0].config]
+
+
+def _draw(
+    sampler: Callable[[SamplingConfig, bool], Sampler], attention: bool, items: Sequence[SampleItem]
+) -> Sequence[Sequence[Translation]]:
+    """The samples of items with equal options."""
+    return sampler(items[0].config, attention)([item.text for item in items])
 
 
 def _searches(

@@ -14,7 +14,7 @@ from nmt_core.serving.cost import translation_cost
 from nmt_core.serving.decoding_options import decoding_config, searched_as
 from nmt_core.serving.devices import Place
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.models import Decoding, Key, Sampling
+from nmt_core.serving.models import Decoding, Key, SampleItem, Sampling
 from nmt_core.serving.refusal import Refusal, not_supported
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.v1 import nmt_pb2 as pb
@@ -70,8 +70,11 @@ def _work(
         return Decoding(place.model, attention), items
     if place.model.sampler is None:
         raise not_supported(f"samples of the model {place.name!r} cannot be drawn")
-    drawn = [text if isinstance(text, Refusal) else sample_problem(config, text) or text for text in texts]
-    return Sampling(place.model, config, attention), drawn
+    drawn = [
+        text if isinstance(text, Refusal) else sample_problem(config, text) or SampleItem(text, config)
+        for text in texts
+    ]
+    return Sampling(place.model, attention), drawn
 
 
 async def _shown(backend: Backend, place: Place, found: Sequence[Any], *, replaced: bool, raw: bool) -> list[list[str]]:

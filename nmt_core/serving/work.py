@@ -9,9 +9,15 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from nmt_core.serving.slices import Sliced
+
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
 _SMALLEST = 8  # the part of a full batch that is always allowed
+_SLICE = 0.02  # seconds
+
+LARGE = 400
+"""Tokens of an item of a batch, of which one alone may take seconds: it is done in slices."""
 
 
 class Entry(NamedTuple):
@@ -74,6 +80,7 @@ class BatchWork:
 
     Where tokens do not tell how long items take, ``choose(items)`` gives the places of those that a turn is for: one
     at least. The others are done in the turns after it, and what has been cancelled by then is not done at all.
+    A call for a ``LARGE`` item takes several turns, a slice of it each; it ends when all its items are cancelled.
     When a call fails it is tried in halves, so that an item that cannot be done (or a batch that does
     not fit in memory) takes no other with it; after ``_PATIENCE`` failures the rest is given up.
     """
@@ -94,38 +101,67 @@ class BatchWork:
     ) -> None:
         self.kind, self._run, self._choose, self._most, self._rate = kind, run, choose, most, rate
         self._entries: list[Entry] = []
+        self._begun: list[Entry] = []
+        self._sliced: Sliced[list[Answer]] | None = None
+        self._spent = 0.0  # seconds, on what is begun
         self._failures = 0
 
     @property
     def tokens(self) -> int:
-        """What the next turns will do."""
-        return sum(entry.tokens for entry in self._entries)
+        """What this turn and the next ones will do."""
+        return sum(entry.tokens for entry in (*self._begun, *self._entries))
 
     def room(self, seconds: float) -> int:
-        """As much as goes in that time; nothing when a batch is ready."""
-        return 0 if self._entries else max(1, min(self._most, int(self._rate * seconds)))
+        """As much as goes in that time; nothing when a batch is ready, or begun."""
+        return 0 if self._entries or self._begun else max(1, min(self._most, int(self._rate * seconds)))
 
     def admit(self, entries: Sequence[Entry]) -> None:
         """Make them the next batch, or part of it."""
         self._entries += entries
 
     def cancel(self, entries: Sequence[Entry]) -> None:
-        """Take them out of the next batch."""
+        """Take them out of the next batch, and out of the one that is begun."""
         gone = set(map(id, entries))
         self._entries = [entry for entry in self._entries if id(entry) not in gone]
+        self._begun = [entry for entry in self._begun if id(entry) not in gone]
+        if self._sliced is not None and not self._begun:
+            self._sliced.give_up()
+            self._sliced = None
 
     def turn(self) -> list[Answer]:
-        """Run the batch, or what is chosen of it."""
-        entries, self._entries, self._failures = self._entries, [], 0
+        """Run the batch, or what is chosen of it, or a slice of that."""
+        if self._sliced is None:
+            self._begun, self._spent, self._failures = self._take_chosen(), 0.0, 0
+        tokens, begin = sum(entry.tokens for entry in self._begun), time.monotonic()
+        answers = self._advance()
+        self._spent += time.monotonic() - begin
+        if self._sliced is not None:
+            return []
+        wanted, self._begun = set(map(id, self._begun)), []
+        if tokens and not self._failures:
+            self._rate += 0.3 * (tokens / max(self._spent, 1e-4) - self._rate)
+        return [answer for answer in answers if id(answer.entry) in wanted]
+
+    def _take_chosen(self) -> list[Entry]:
+        """What the next call is for; the others stay."""
+        entries, self._entries = self._entries, []
         if self._choose is not None and entries:
             chosen = set(self._choose([entry.item for entry in entries]))
             self._entries = [entry for place, entry in enumerate(entries) if place not in chosen]
             entries = [entry for place, entry in enumerate(entries) if place in chosen]
-        tokens, begin = sum(entry.tokens for entry in entries), time.monotonic()
-        answers = self._answers(entries)
-        if not self._failures:
-            self._rate += 0.3 * (tokens / max(time.monotonic() - begin, 1e-4) - self._rate)
-        return answers
+        return entries
+
+    def _advance(self) -> list[Answer]:
+        """The answers to what is begun; none, with ``_sliced`` set, as long as it goes on."""
+        if self._sliced is None:
+            begun = list(self._begun)
+            if all(entry.tokens <= LARGE for entry in begun):
+                return self._answers(begun)
+            self._sliced = Sliced(lambda: self._answers(begun))
+        if not self._sliced.advance(_SLICE):
+            return []
+        sliced, self._sliced = self._sliced, None
+        return sliced.result()
 
     def _answers(self, entries: Sequence[Entry]) -> list[Answer]:
         if not entries:

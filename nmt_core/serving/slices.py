@@ -1,0 +1,66 @@
+"""A long computation that is done in slices of time, with other work of the device in between."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Generic, TypeVar
+
+from nmt_core.pauses import held_up_by
+
+_Result = TypeVar("_Result")
+
+
+class _GivenUp(BaseException):
+    """Ends a computation whose result nobody waits for."""
+
+
+class Sliced(Generic[_Result]):
+    """``compute`` in a thread of its own, which runs only while ``advance`` is waited for.
+
+    A slice ends at the first place where ``nmt_core.pauses`` lets computations pause, after its time.
+    """
+
+    def __init__(self, compute: Callable[[], _Result]) -> None:
+        self._compute = compute
+        self._future: Future[_Result] = Future()
+        self._end = 0.0
+        self._given_up = False
+        self._goes_on, self._rests = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread = threading.Thread(target=self._work, name="sliced", daemon=True)
+        self._thread.start()
+
+    def advance(self, seconds: float) -> bool:
+        """Go on for that time; whether it has ended."""
+        self._end = time.monotonic() + seconds
+        self._goes_on.release()
+        self._rests.acquire()
+        return self._future.done()
+
+    def result(self) -> _Result:
+        """What came of it. Raises what it has raised."""
+        return self._future.result()
+
+    def give_up(self) -> None:
+        """Let it end where it is."""
+        self._given_up = True
+        self._goes_on.release()
+
+    def _work(self) -> None:
+        try:
+            self._goes_on.acquire()
+            with held_up_by(self._hold):
+                self._future.set_result(self._compute())
+        except BaseException as error:  # raised again for whoever asks for the result
+            self._future.set_exception(error)
+        finally:
+            self._rests.release()
+
+    def _hold(self) -> None:
+        if time.monotonic() >= self._end:
+            self._rests.release()
+            self._goes_on.acquire()
+            if self._given_up:
+                raise _GivenUp

@@ -1,0 +1,176 @@
+"""Items that take long are done in slices, with the work of others in between; in counted steps."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+
+import pytest
+
+from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.translator import open_translator
+from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.pauses import held_up_by, may_pause
+from nmt_core.serving.dispatch import ask_for, do
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.models import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
+from nmt_core.serving.quota import ModelLimits, Quota
+from nmt_core.serving.work import LARGE, BatchWork
+from tests.nmt_core.serving.test_engine import batches, until
+
+
+def runs_until(condition: Callable[[], bool]) -> None:
+    """A computation that pauses, until the condition holds; gives up after a minute."""
+    end = time.monotonic() + 60
+    while not condition() and time.monotonic() < end:
+        may_pause()
+
+
+def test_others_have_their_turns_while_a_large_item_is_done() -> None:
+    answered = threading.Event()
+
+    def run(key, items):
+        if key == "large":
+            runs_until(answered.is_set)
+        return [answered.is_set() for _ in items]
+
+    async def scenario() -> tuple[list[bool], ...]:
+        engine = Engine(batches(run))
+        large = asyncio.create_task(engine.submit("large", [0], tokens=[LARGE + 1], lane="long", client="a"))
+        await until(lambda: engine.running_items == 1)
+        small = [await engine.submit("small", [0], tokens=[1], client="b") for _ in range(3)]
+        answered.set()
+        found = await large
+        await engine.close()
+        return *small, found
+
+    assert asyncio.run(scenario()) == ([False], [False], [False], [True])
+
+
+def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
+    ended = threading.Event()
+
+    def run(items: Sequence[str]) -> Sequence[str]:
+        try:
+            runs_until(lambda: items[0] != "large")
+        finally:
+            ended.set()
+        return items
+
+    async def scenario() -> list[str]:
+        engine = Engine(lambda key: BatchWork("test", run))
+        large = asyncio.create_task(engine.submit("x", ["large"], tokens=[LARGE + 1]))
+        await until(lambda: engine.running_items == 1)
+        large.cancel()
+        assert await asyncio.to_thread(ended.wait, 30)
+        found = await engine.submit("x", ["other"], tokens=[LARGE + 1])
+        assert engine.running_items == 0
+        await engine.close()
+        return found
+
+    assert asyncio.run(scenario()) == ["other"]
+
+
+def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
+    def run(key, items):
+        for _ in range(100):
+            may_pause()
+        if "bad" in items:
+            raise ValueError("broken")
+        return items
+
+    async def scenario() -> list:
+        engine = Engine(batches(run))
+        found = await engine.submit("x", ["good", "bad"], tokens=[LARGE + 1] * 2)
+        await engine.close()
+        return found
+
+    good, bad = asyncio.run(scenario())
+    assert good == "good"
+    assert isinstance(bad, ValueError)
+
+
+def test_large_items_wait_in_the_lane_for_long_searches() -> None:
+    lanes: list[tuple[str, list[str]]] = []
+
+    async def submit(key, items, *, lane: str, **rest) -> list[PairScore]:
+        lanes.append((lane, [item.source for item in items]))
+        return [PairScore(float(len(item.source))) for item in items]
+
+    async def scenario() -> list[PairScore]:
+        model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
+        place = SimpleNamespace(name="m", model=model, engine=SimpleNamespace(submit=submit))
+        place.quota = Quota("m", ModelLimits())
+        pairs = [SentencePair(name * 2, "") for name in ("a", "bb", "c")]
+        return await do(place, ask_for(Scoring(model), 0, 3, None), pairs, [5, LARGE + 1, LARGE])  # type: ignore[arg-type]
+
+    assert [score.log_prob for score in asyncio.run(scenario())] == [2.0, 4.0, 2.0]
+    assert sorted(lanes) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
+
+
+def test_samples_with_many_different_options_let_others_pass() -> None:
+    drawn: list[tuple[int, list[str]]] = []
+    release = threading.Event()
+
+    def sampler(config: SamplingConfig, attention: bool):
+        def draw(texts: Sequence[str]) -> list[list[str]]:
+            assert release.wait(60)
+            drawn.append((config.seed, list(texts)))
+            return [[text] for text in texts]
+
+        return draw
+
+    async def scenario() -> list[list[list[str]]]:
+        model = ServedModel(None, decoder=None, sampler=sampler, defaults=DecodingConfig())  # type: ignore[arg-type]
+        engine = Engine(lambda key: key.model.work(key))
+
+        def ask(text: str, seed: int, client: str):
+            item = SampleItem(text, SamplingConfig(seed=seed))
+            return asyncio.create_task(engine.submit(Sampling(model), [item], tokens=[100], client=client))
+
+        many = [ask("many", seed, "a") for seed in range(200)]
+        await until(lambda: engine.running_items)
+        other = ask("other", 1000, "b")
+        await asyncio.sleep(0)
+        release.set()
+        found = await asyncio.gather(*many, other)
+        await engine.close()
+        return found
+
+    found = asyncio.run(scenario())
+    assert found == [[["many"]]] * 200 + [[["other"]]]
+    assert next(place for place, (_, texts) in enumerate(drawn) if "other" in texts) < 50
+    assert len({seed for seed, _ in drawn}) == 201
+
+
+def test_work_of_another_kind_is_never_taken_for_the_same() -> None:
+    model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
+    flags = (False, True)
+    keys = [
+        Encoding(model),
+        *(Scoring(model, per_word, attention) for per_word in flags for attention in flags),
+        *(kind(model, attention) for kind in (Decoding, Sampling) for attention in flags),
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("work", ["score", "sample"])
+def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
+    words = 30
+    pauses: list[None] = []
+    text = " ".join(["un"] * words)
+    scorer = open_pair_scorer([folder])
+    config = SamplingConfig(min_length=words, max_length_extra=words)
+    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
+    with held_up_by(lambda: pauses.append(None)):
+        if work == "score":
+            scorer.score([SentencePair(text, " ".join(["one"] * words))])
+        else:
+            translator.translate([text])
+    assert len(pauses) > words
+    may_pause()
+    assert len(pauses) < 10 * words
