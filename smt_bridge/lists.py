@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Literal
 
 from nmt_core.errors import ConfigError
@@ -110,6 +111,8 @@ def with_features(entry: NbestEntry, names: Sequence[str], values: Sequence[floa
     for name, value in zip(names, values, strict=True):
         if name in entry.features:
             raise ConfigError(f"the entry already has a feature {name}; choose another name")
+        if not isinstance(value, Real):
+            raise ConfigError(f"the feature {name}: expected a number, found {value!r:.60}")
         if not is_usable(value):
             raise ConfigError(f"the feature {name} {why_unusable(value)}")
     return with_checked_features(entry, names, values)

@@ -155,4 +155,5 @@ def _write_neighbours(
 
 def _row(text: str, vector: Vectors, separator: str) -> bytes:
     """Nine digits are all that a float32 has."""
-    return separator.join([text, *(f"{number:.9g}" for number in vector.tolist())]).encode() + b"\n"
+    line = separator.join([text, *(f"{number:.9g}" for number in vector.tolist())])
+    return line.encode("utf-8", "surrogateescape") + b"\n"  # as words of other programs' vocabularies may need

@@ -19,7 +19,7 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
     assert isinstance(embedding, nn.Embedding)
     ids = {word: number for number, word in enumerate(vocabulary.words)}
     found = 0
-    for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
+    for number, line in enumerate(read_text_lines(path, errors="surrogateescape"), start=1):
         word, *values = line.rstrip(" ").split(" ")
         if number == 1 and len(values) == 1:
             continue

@@ -229,6 +229,7 @@ def test_weights_that_are_none_are_told(folder: Path, weights: dict[str, list[fl
     ("names", "values", "problem"),
     [
         (["New0"], [math.nan], "the feature New0 is not a finite number"),
+        (["New0"], ["1"], "the feature New0: expected a number, found '1'"),
         (["New 0"], [1.0], "feature name 'New 0' must be letters and digits"),
         (["New0", "New0"], [1.0, 2.0], "feature name 'New0' is given twice"),
         (["LM0"], [1.0], "the entry already has a feature LM0"),

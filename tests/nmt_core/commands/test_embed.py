@@ -124,6 +124,19 @@ def test_words_are_read_again_by_training(tmp_path: Path, side: str) -> None:
     assert embedding.weight.equal(load_model(model).model.get_submodule(f"{side}_embedding").weight)
 
 
+def test_words_that_are_not_utf8_are_written_as_they_are(tmp_path: Path) -> None:
+    words = Vocabulary([*SPECIAL_WORDS, "caf\udce9", "caf\udcea"])  # of Latin-1, as an imported model may have
+    config = CONFIGS["rnnsearch"]
+    model = new_model(config, len(words), len(words), seed=3)
+    save_model(str(tmp_path / "model"), model, words, words, FolderConfig(model=config))
+    path = tmp_path / "words.vec"
+    assert main(["embed", "--model", str(tmp_path / "model"), "--what", "source-words", "--output", str(path)]) == 0
+    assert [line.split(b" ")[0] for line in path.read_bytes().splitlines()[3:]] == [b"caf\xe9", b"caf\xea"]
+    embedding = new_model(config, len(words), len(words), seed=9).get_submodule("source_embedding")
+    assert load_embeddings(str(path), words, embedding) == len(words)
+    assert embedding.weight.equal(model.get_submodule("source_embedding").weight)
+
+
 @pytest.mark.parametrize(
     ("kind", "options", "problem"),
     [
