@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from nmt_core.serving.batch_speed import BatchSpeed
 from nmt_core.serving.slices import Sliced
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
@@ -99,7 +100,8 @@ class BatchWork:
         most: int = 100_000,
         rate: float = 20_000.0,
     ) -> None:
-        self.kind, self._run, self._choose, self._most, self._rate = kind, run, choose, most, rate
+        self.kind, self._run, self._choose, self._most = kind, run, choose, most
+        self._speed = BatchSpeed(rate)
         self._entries: list[Entry] = []
         self._begun: list[Entry] = []
         self._sliced: Sliced[list[Answer]] | None = None
@@ -112,8 +114,8 @@ class BatchWork:
         return sum(entry.tokens for entry in (*self._begun, *self._entries))
 
     def room(self, seconds: float) -> int:
-        """As much as goes in that time; nothing when a batch is ready, or begun."""
-        return 0 if self._entries or self._begun else max(1, min(self._most, int(self._rate * seconds)))
+        """As much as goes in that time, or in twice the least; nothing when a batch is ready, or begun."""
+        return 0 if self._entries or self._begun else max(1, min(self._most, self._speed.tokens_in(seconds)))
 
     def admit(self, entries: Sequence[Entry]) -> None:
         """Make them the next batch, or part of it."""
@@ -139,7 +141,7 @@ class BatchWork:
             return []
         wanted, self._begun = set(map(id, self._begun)), []
         if tokens and not self._failures:
-            self._rate += 0.3 * (tokens / max(self._spent, 1e-4) - self._rate)
+            self._speed.note(tokens, self._spent)
         return [answer for answer in answers if id(answer.entry) in wanted]
 
     def _take_chosen(self) -> list[Entry]:

@@ -1,0 +1,62 @@
+"""The size of a batch that is to take a given time, on devices of which the times are known."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from nmt_core.serving.batch_speed import BatchSpeed
+
+TURN = 0.02  # seconds
+
+
+def sizes(speed: BatchSpeed, *, start: float, each: float, turns: int = 60, noise: float = 0.0) -> list[int]:
+    """Of batches as large as they may be, on a device that takes ``start + each * tokens`` seconds."""
+    numbers, made = random.Random(7), []
+    for _ in range(turns):
+        made.append(max(1, min(100_000, speed.tokens_in(TURN))))
+        speed.note(made[-1], (start + each * made[-1]) * numbers.uniform(1 - noise, 1 + noise))
+    return made
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+@pytest.mark.parametrize("each", [1e-6, 1e-4, 1e-2])
+@pytest.mark.parametrize("start", [0.0, 0.001, 0.015, 0.03, 0.5])
+def test_a_batch_takes_the_time_it_may_or_twice_its_start(start: float, each: float, noise: float) -> None:
+    made = sizes(BatchSpeed(20_000), start=start, each=each, noise=noise)[20:]
+    best = max(1, min(100_000, max(TURN - start, start) / each))
+    assert 0.5 * best - 1 <= sorted(made)[len(made) // 2] <= 2 * best + 1
+
+
+@pytest.mark.parametrize("start", [0.018, 0.03, 0.5])
+def test_a_start_of_the_length_of_a_turn_does_not_shrink_batches_to_single_items(start: float) -> None:
+    each = 1e-4
+    speed = BatchSpeed(20_000)
+    for tokens in (20, 10, 20, 10):  # small, as they are when few wait
+        speed.note(tokens, start + each * tokens)
+    reached = sizes(speed, start=start, each=each)[-1]
+    assert reached / (start + each * reached) > 0.4 / each  # tokens a second, beside those of the largest batches
+
+
+def test_batches_of_one_size_keep_what_is_known_of_the_start() -> None:
+    speed = BatchSpeed(20_000)
+    for tokens in (100, 200, 100, 200):
+        speed.note(tokens, 0.03 + 1e-4 * tokens)
+    for _ in range(200):
+        speed.note(150, 0.045)
+    assert speed.tokens_in(TURN) == pytest.approx(300, rel=0.05)
+
+
+def test_one_slow_batch_does_not_make_the_next_one_many_times_as_large() -> None:
+    speed = BatchSpeed(20_000)
+    for _ in range(20):
+        speed.note(100, 0.02)
+    speed.note(101, 3.0)
+    assert speed.tokens_in(TURN) <= 400
+
+
+def test_times_too_short_to_be_measured_count_as_a_tenth_of_a_millisecond() -> None:
+    speed = BatchSpeed(20_000)
+    speed.note(10, 0.0)
+    assert speed.tokens_in(TURN) == pytest.approx(2000, rel=0.01)
