@@ -20,7 +20,7 @@ from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.ranks import OrderedSum, Ranks, flat
 from nmt_core.training.risk import backpropagate_risk
-from nmt_core.training.shared_sum import SharedSum
+from nmt_core.training.shared_sum import SharedSum, can_share
 from nmt_core.training.task import Task, Work
 
 _DRAWS = 2  # sets these random numbers apart from others of the same seed
@@ -32,7 +32,7 @@ class Gradients:
     def __init__(self, config: TrainingConfig, ranks: Ranks) -> None:
         self._config, self._ranks = config, ranks
         self._microbatches = ranks.share(config.microbatches)
-        self._shared = SharedSum(ranks) if ranks.size > 1 and ranks.one_machine else None
+        self._shared = SharedSum(ranks) if can_share(ranks) else None
 
     @property
     def own(self) -> range:
@@ -50,29 +50,29 @@ class Gradients:
             return torch.stack([each.objective.detach() for each in losses]).sum(), losses
         parameters = [parameter for parameter in task.loaded.model.parameters() if parameter.requires_grad]
         each, losses = self._config.update_every, list[Losses]()
-        added, room = OrderedSum(len(self._microbatches)), self._room(parameters)
+        added, buffer = OrderedSum(len(self._microbatches)), self._buffer(parameters)
         for place, number in enumerate(self._microbatches):
             self._seed(update, number)
             batches = work.batches[place * each : (place + 1) * each]
             found = self._add(task, work, batches, first=number * each, update=update, epochs=epochs)
             losses += found
             objective = sum((one.objective.detach() for one in found), torch.zeros(()))
-            added.add(_taken_out(parameters, objective, None if place else room))
+            added.add(_taken_out(parameters, objective, None if place else buffer))
         self._seed(update, self._config.microbatches)  # what is saved does not depend on who computed what
-        total = self._total(added.finish(), room)
+        total = self._total(added.finish(), buffer)
         _put_back(parameters, total)
         return total[-1], losses
 
-    def _room(self, parameters: Sequence[nn.Parameter]) -> Tensor | None:
+    def _buffer(self, parameters: Sequence[nn.Parameter]) -> Tensor | None:
         """Where the gradient of this process is to be, if it matters: in memory that is shared with the others."""
         like = parameters[0]
         if self._shared is None or like.device.type != "cpu":
             return None
-        return self._shared.room(sum(each.numel() for each in parameters) + 1, like.dtype)
+        return self._shared.buffer(sum(each.numel() for each in parameters) + 1, like.dtype)
 
-    def _total(self, vector: Tensor, room: Tensor | None) -> Tensor:
-        """The sum over the processes; where there is a ``room``, the vector is in it."""
-        if self._shared is None or room is None:
+    def _total(self, vector: Tensor, buffer: Tensor | None) -> Tensor:
+        """The sum over the processes; where there is a ``buffer``, the vector is in it."""
+        if self._shared is None or buffer is None:
             return self._ranks.total(vector)
         return self._shared.total(len(vector))
 
@@ -99,10 +99,10 @@ class Gradients:
         torch.manual_seed(int(numbers.integers(1 << 62)))
 
 
-def _taken_out(parameters: Sequence[nn.Parameter], objective: Tensor, room: Tensor | None) -> Tensor:
-    """The gradients and the objective as one vector, in the ``room`` for it; the parameters have no gradient then."""
+def _taken_out(parameters: Sequence[nn.Parameter], objective: Tensor, buffer: Tensor | None) -> Tensor:
+    """The gradients and the objective as one vector, in the ``buffer`` for it; the parameters have no gradient then."""
     gradients = [torch.zeros_like(each) if each.grad is None else each.grad for each in parameters]
-    vector = flat([*gradients, objective.to(gradients[0])], room)
+    vector = flat([*gradients, objective.to(gradients[0])], buffer)
     for parameter in parameters:
         parameter.grad = None
     return vector

@@ -183,6 +183,6 @@ def _gather(whole: Tensor, part: Tensor) -> None:
     gather(whole, part)
 
 
-def flat(tensors: Sequence[Tensor], room: Tensor | None = None) -> Tensor:
-    """All numbers in one vector: in ``room``, which has as many, or a new one."""
-    return torch.cat([tensor.flatten() for tensor in tensors], out=room)
+def flat(tensors: Sequence[Tensor], buffer: Tensor | None = None) -> Tensor:
+    """All numbers in one vector: in ``buffer``, which has as many, or a new one."""
+    return torch.cat([tensor.flatten() for tensor in tensors], out=buffer)

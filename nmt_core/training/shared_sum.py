@@ -14,36 +14,41 @@ from torch import Tensor
 from nmt_core.training.ranks import OrderedSum, Ranks
 
 
+def can_share(ranks: Ranks) -> bool:
+    """Whether there are several processes of one machine, and its system (Linux) has files in memory without names."""
+    return ranks.size > 1 and ranks.one_machine and hasattr(os, "memfd_create")
+
+
 class SharedSum:
     """Of vectors on the CPU. All processes of ``ranks``, on one machine, call the same methods in the same order."""
 
     def __init__(self, ranks: Ranks) -> None:
         self._ranks = ranks
-        self._rooms = torch.empty(ranks.size, 0)
+        self._buffers = torch.empty(ranks.size, 0)
 
-    def room(self, length: int, dtype: torch.dtype) -> Tensor:
+    def buffer(self, length: int, dtype: torch.dtype) -> Tensor:
         """Where this process writes its vector of so many numbers; no sum is needed any more. Raises LostProcess."""
         self._ranks.wait_for_all()  # they have used the last sum
-        if self._rooms.dtype != dtype or self._rooms.shape[1] < length:
-            self._rooms = self._mapped(length, dtype)
-        return self._rooms[self._ranks.rank, :length]
+        if self._buffers.dtype != dtype or self._buffers.shape[1] < length:
+            self._buffers = self._mapped(length, dtype)
+        return self._buffers[self._ranks.rank, :length]
 
     def total(self, length: int) -> Tensor:
-        """The sum of the vectors in the rooms; all processes read the same one, and none may change it.
+        """The sum of the vectors in the buffers; all processes read the same one, and none may change it.
 
         Raises LostProcess.
         """
         part = self._ranks.share(length)
         added = OrderedSum(self._ranks.size)
         self._ranks.wait_for_all()  # they have written
-        for room in self._rooms:
-            added.add(room[part.start : part.stop])
+        for buffer in self._buffers:
+            added.add(buffer[part.start : part.stop])
         added.finish()
-        self._ranks.wait_for_all()  # they have added; the first room has the sum
-        return self._rooms[0, :length]
+        self._ranks.wait_for_all()  # they have added; the first buffer has the sum
+        return self._buffers[0, :length]
 
     def _mapped(self, length: int, dtype: torch.dtype) -> Tensor:
-        """A room for each process, in a file in memory that has no name and is gone with the last of them."""
+        """A buffer for each process, in a file in memory that has no name and ends with the last of them."""
         size = self._ranks.size * length
         made: list[int] = []
 
@@ -53,9 +58,9 @@ class SharedSum:
             return f"/proc/{os.getpid()}/fd/{made[0]}"
 
         try:
-            rooms = torch.from_file(self._ranks.from_first(make), shared=True, size=size, dtype=dtype)
+            buffers = torch.from_file(self._ranks.from_first(make), shared=True, size=size, dtype=dtype)
             self._ranks.wait_for_all()  # the first has its file open until all others have mapped it
         finally:
             for descriptor in made:
                 os.close(descriptor)
-        return rooms.view(self._ranks.size, length)
+        return buffers.view(self._ranks.size, length)

@@ -71,10 +71,10 @@ from nmt_core.training.shared_sum import SharedSum
 rank, size = map(int, sys.argv[1:3])
 with joined(Ranks(rank, size), cuda=False, meeting=sys.argv[3]) as ranks:
     shared = SharedSum(ranks)
-    for number, length in enumerate((7, 1, 1001, 1001, 500, 2)):  # rooms that grow, and are written again
+    for number, length in enumerate((7, 1, 1001, 1001, 500, 2)):  # buffers that grow, and are written again
         vectors = torch.randn(size, length, generator=torch.Generator().manual_seed(number))
-        expected, room = OrderedSum(size), shared.room(length, torch.float32)
-        room.copy_(vectors[rank])
+        expected, buffer = OrderedSum(size), shared.buffer(length, torch.float32)
+        buffer.copy_(vectors[rank])
         over_the_network = ranks.total(vectors[rank])
         for vector in vectors:
             expected.add(vector.clone())
