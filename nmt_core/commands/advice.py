@@ -109,8 +109,6 @@ def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
 def _check(args: argparse.Namespace) -> None:
     from nmt_core.errors import ConfigError
 
-    if args.advice == "-" == args.input:
-        raise ConfigError("standard input can be one of --input and --advice only")
     for option in ("raw", "sample", "candidates"):
         if getattr(args, option):
             raise ConfigError(f"--advice is for search among all words of tokenised text; leave out --{option}")

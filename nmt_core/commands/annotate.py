@@ -92,14 +92,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count the links, and annotate."""
-    from nmt_core.errors import ConfigError
     from nmt_core.files import open_output, readable_again
     from nmt_core.text.copying import CopyScheme, with_tokens
     from nmt_core.text.vocabulary import Vocabulary
 
     files = [args.source, args.target, args.alignment]
-    if [*files, args.source_vocabulary, args.target_vocabulary].count("-") > 1:
-        raise ConfigError("standard input can be one of the files only")
     scheme = CopyScheme(args.scheme)
     source, target = Vocabulary.load(args.source_vocabulary), Vocabulary.load(args.target_vocabulary)
     source, target = with_tokens(source, scheme.source_tokens), with_tokens(target, scheme.target_tokens)

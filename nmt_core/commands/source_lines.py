@@ -59,7 +59,6 @@ def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
 
 
 def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
-    from nmt_core.errors import ConfigError
     from nmt_core.files import read_parallel_lines, read_text_lines
 
     if args.prefix is None and args.constraints is None and args.xml_input == "pass-through":
@@ -67,8 +66,6 @@ def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
         return
     _check(args)
     extra = [path for path in (args.prefix, args.constraints) if path is not None]
-    if [args.input, *extra].count("-") > 1:
-        raise ConfigError("standard input can be one of --input, --prefix and --constraints only")
     for number, fields in enumerate(read_parallel_lines([args.input, *extra]), start=1):
         others = iter(fields[1:])
         prefix = next(others) if args.prefix is not None else ""

@@ -111,9 +111,6 @@ def _write(parts: Iterable[bytes]) -> None:
 
 
 def _check(args: argparse.Namespace) -> None:
-    inputs = [getattr(args, name, None) for name in ("graphs", "ini", "weights", "reference", "source")]
-    if inputs.count("-") > 1:
-        raise ConfigError("only one of the inputs can be standard input")
     for name in ("nbest", "beam", "window"):
         if getattr(args, name, 1) < 1:
             raise ConfigError(f"--{name} must be at least 1")

@@ -138,8 +138,6 @@ def _name_and_file(text: str) -> tuple[str, str]:
 
 def _check(args: argparse.Namespace, named: Sequence[tuple[str, str]], constraints: Mapping[str, str]) -> None:
     names = {name for name, _ in named}
-    if sum(path == "-" for _, path in named) + (args.source == "-") > 1:
-        raise ConfigError("only one of the inputs can be standard input")
     if len({name.lower() for name in names}) < len(names):
         raise ConfigError("names of lists must differ in more than capital letters")
     for name in constraints:

@@ -112,7 +112,7 @@ def test_a_damaged_file_is_refused(folder: Path) -> None:
 @pytest.mark.parametrize("missing", ["config.yaml", "model.safetensors", "source.vocab"])
 def test_a_missing_file_is_named(folder: Path, missing: str, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / missing).unlink()
-    assert main(["score", "--model", str(folder), "-", "-"]) == 2
+    assert main(["score", "--model", str(folder), "-", "/dev/null"]) == 2
     error = capsys.readouterr().err.splitlines()[-1]
     assert missing in error
 

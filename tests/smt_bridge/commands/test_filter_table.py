@@ -89,7 +89,6 @@ def test_a_pipe_is_filtered_by_number(folder: Path, capsysbinary: pytest.Capture
     [
         (["--keep", "0"], "--keep must be at least 1"),
         (["--minimum-share", "2"], "--minimum-share must be between 0 and 1"),
-        (["--minimum", "nan"], "--minimum must be at least 0"),
         (["--by", "3"], "table:1: has 2 scores; there is no score 3"),
         (["--by", "0"], "--by counts scores from 1"),
         (["--by", "p(source|target)"], "has p(target|source); or give the number"),

@@ -52,7 +52,7 @@ def test_lists_are_the_best_strings_of_either_form(folder: Path, capsysbinary: p
 
 def test_no_number_is_too_large_for_all_there_is(folder: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     for all_there_is, more in (
-        ("nbest --nbest 1000", f"nbest --nbest {10**30}"),
+        ("nbest --nbest 1000", f"nbest --nbest {10**17}"),
         ("prune --arcs-per-word 1e9", "prune --arcs-per-word 1e308"),
     ):
         assert written(capsysbinary, *more.split(), "graphs") == written(capsysbinary, *all_there_is.split(), "graphs")
@@ -134,14 +134,14 @@ def test_posteriors_are_written_by_length_and_size(folder: Path, capsysbinary: p
     [
         (["nbest", "graphs", "--nbest", "0"], "--nbest must be at least 1"),
         (["prune", "graphs", "--gap", "-1"], "--gap must be a number from 0 on"),
-        (["prune", "graphs", "--gap", "nan"], "--gap must be a number from 0 on"),
+        (["prune", "graphs", "--gap", "nan"], "--gap: invalid float value"),
         (["prune", "graphs"], "one of the arguments --gap --arcs-per-word --posterior is required"),
-        (["nbest", "-", "--weights", "-"], "only one of the inputs"),
+        (["nbest", "-", "--weights", "-"], "can be read only once"),
         (["nbest", "absent"], "absent: cannot be read"),
         (["nbest", "empty"], "empty: has no files called after sentences"),
         (["nbest", "bad"], "bad:1: expected a search graph"),
         (["oracle", "graphs", "--reference", "short"], "has a graph of sentence 2 but short has only 2 lines"),
-        (["oracle", "graphs", "--reference", "-", "--weights", "-"], "only one of the inputs"),
+        (["oracle", "graphs", "--reference", "-", "--weights", "-"], "can be read only once"),
         (["oracle", "graphs", "--reference", "short", "--beam", "0"], "--beam must be at least 1"),
         (["posteriors", "graphs", "--order", "0"], "--order must be from 1 to 9"),
         (["show", "graphs"], "there is no command 'show'"),

@@ -204,7 +204,6 @@ def test_real_graphs(
     ("options", "problem"),
     [
         (["--nmt-weight", "0"], "--nmt-weight must be a number above 0"),
-        (["--nmt-weight", "nan"], "--nmt-weight must be a number above 0"),
         (["--graph-weight", "-1"], "--graph-weight must be a number from 0 on"),
         (["--nbest", "13"], "13 best translations need a beam of at least 13"),
         (["--beam", "0"], "--beam must be at least 1"),

@@ -98,7 +98,6 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
     [
         (["--max-rounds", "0"], "--max-rounds and --runs must be at least 1"),
         (["--nbest", "1"], "--nbest must be at least 2"),
-        (["--settled", "nan"], "--settled must be from 0"),
         (["--tokenize", "x"], "--tokenize knows"),
         (["--moses", "no/such/program"], "no/such/program cannot be started"),
         (["--working-dir", "."], "choose a new folder as --working-dir"),
