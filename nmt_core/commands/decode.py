@@ -132,10 +132,10 @@ def run(args: argparse.Namespace) -> int:
         return decode_in_parts(args)
     engine_of(args)  # which refuses options of another engine
     writers = open_writers(args)
-    if args.heatmaps:
-        _make_picture_folder(args.heatmaps)
     reranker = open_reranker(args)
     translator = open_translator(args)
+    if args.heatmaps:
+        _make_picture_folder(args.heatmaps)
     with contextlib.ExitStack() as stack:
         paths = [args.output, *([args.alignments] if args.alignments else [])]
         streams = [stack.enter_context(open_output(path)) for path in paths]
@@ -168,7 +168,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
     device = choose_device(args.device)
     dtype = choose_dtype(args.dtype, device)
     models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
-    return Translator(
+    translator = Translator(
         models,
         config=config,
         batch_tokens=args.batch_tokens,
@@ -178,6 +178,10 @@ def open_translator(args: argparse.Namespace) -> Translator:
         unknowns=open_unknowns(args, models),
         candidates=_open_candidates(args, models),
     )
+    for option in ("alignments", "heatmaps"):
+        if getattr(args, option):
+            translator.check_attends(f"--{option}")
+    return translator
 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:

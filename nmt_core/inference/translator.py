@@ -96,11 +96,11 @@ class Translator:
         )
         self._speller = speller_of(models)
         if unknowns is not None and self.copying is None:
-            self._check_attends("replacing <unk>")
+            self.check_attends("replacing <unk>")
         if self._speller is not None:
             self._check_spells(unknowns is not None, average)
         if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
-            self._check_attends("a coverage penalty")
+            self.check_attends("a coverage penalty")
         self._processor: RawText | None = None
 
     def __repr__(self) -> str:
@@ -111,7 +111,8 @@ class Translator:
             check_unknowns_allowed(self.models)
         return self.config.lengthened(copying.scheme.tokens_of_a_word)
 
-    def _check_attends(self, purpose: str) -> None:
+    def check_attends(self, purpose: str) -> None:
+        """Raises ConfigError where no model has attention, which the purpose needs."""
         if self.predictor.aligns is None:
             raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
 

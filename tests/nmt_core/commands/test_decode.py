@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from nmt_core.commands import decode
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.errors import NmtError
+from nmt_core.inference.translator import Translator
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig
@@ -110,9 +111,16 @@ def test_heatmaps_are_numbered_by_line(folder: Path) -> None:
     assert sorted(path.name for path in (folder / "maps").iterdir()) == ["1.png", "3.png"]
 
 
-def test_alignments_of_a_model_without_attention_are_refused(folder: Path) -> None:
-    with pytest.raises(ConfigError, match="rnnsearch"):
-        run(folder, "--alignments", str(folder / "none"), model="encdec")
+@pytest.mark.parametrize("option", ["--alignments", "--heatmaps"])
+@pytest.mark.parametrize("jobs", [(), ("--jobs", "2")])
+def test_what_needs_attention_is_refused_before_a_model_without_it_translates(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, option: str, jobs: tuple[str, ...]
+) -> None:
+    if option == "--heatmaps" and jobs:
+        pytest.skip("pictures are drawn by one process")
+    monkeypatch.setattr(Translator, "_translate", lambda *_, **__: pytest.fail("translated"))
+    with pytest.raises(NmtError, match=f"{option} needs a model with attention .*encdec has none"):
+        run(folder, option, str(folder / "none"), *jobs, model="encdec")
     assert not (folder / "none").exists()
 
 
