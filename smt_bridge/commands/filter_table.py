@@ -31,7 +31,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "input", type=InputFile, metavar="TABLE", help="phrase table, plain, gzip, xz or zstd, '-' for stdin"
+        "input",
+        type=InputFile,
+        metavar="TABLE",
+        help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
     parser.add_argument(
         "--by", default="p(target|source)", metavar="COLUMN", help="the score that counts (%(default)s)"

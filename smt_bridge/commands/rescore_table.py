@@ -52,7 +52,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument(
-        "input", type=InputFile, metavar="TABLE", help="phrase table, plain, gzip, xz or zstd, '-' for stdin"
+        "input",
+        type=InputFile,
+        metavar="TABLE",
+        help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
     parser.add_argument(
         "--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]"

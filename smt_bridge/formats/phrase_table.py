@@ -29,6 +29,7 @@ from nmt_core.files import ShareRead, read_blocks
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR
 from smt_bridge.formats.feature_kinds import binarised_kind
+from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table_lines import (
     EXPECTED,
     FIELDS,
@@ -49,6 +50,10 @@ _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
 FLOOR = 1e-43
 """The least probability we write: Moses' own floor of -100 for logarithms does not reach it (ln 1e-43 = -99.01)."""
+_LACKS = {
+    "ProbingPT": ", in which source phrases are hashes without their words",
+    "PhraseDictionaryCompact": ", in which source phrases are fingerprints without their words",
+}
 _LOOKED_AT = 100  # lines by which the kind of table is recognised
 
 _BAR, _NEWLINE = b"|\n"
@@ -98,14 +103,12 @@ class Window(NamedTuple):
 def read_windows(path: str, share: ShareRead | None = None) -> Iterator[Window]:
     """Yield the table as windows of about ``WINDOW`` lines, in order; ``share`` measures how far it was read.
 
-    Raises FormatError for an empty file, a binarised table, a hierarchical rule table and a malformed first line; the
+    A folder that CreateOnDiskPt made is read as the lines that it holds, which nothing measures. Raises FormatError
+    for an empty file, a binarised table of another kind, a hierarchical rule table and a malformed first line; the
     other lines are checked by ``split_window``.
     """
-    kind = binarised_kind(path)
-    if kind is not None:
-        raise FormatError(path, f"is a binarised table ({kind}); give the text that it was made from")
     window = None
-    for content in cut_at_sources(read_blocks(path, as_it_is=True, share=share), size=WINDOW):
+    for content in cut_at_sources(_blocks(path, share), size=WINDOW):
         if window is None:
             window = Window(path, 1, check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]), content)
         else:
@@ -113,6 +116,17 @@ def read_windows(path: str, share: ShareRead | None = None) -> Iterator[Window]:
         yield window
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
+
+
+def _blocks(path: str, share: ShareRead | None) -> Iterator[bytes]:
+    """The lines of a table of text, or of a binarised one that keeps them."""
+    kind = binarised_kind(path)
+    if kind is None:
+        return read_blocks(path, as_it_is=True, share=share)
+    if kind == "PhraseDictionaryOnDisk":
+        return ondisk_blocks(path)
+    lacks = _LACKS.get(kind, "")
+    raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 
 
 def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
