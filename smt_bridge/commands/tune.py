@@ -6,6 +6,7 @@ import argparse
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.formats.weights import format_weights, read_weights
     from smt_bridge.metrics.metric import as_reported
     from smt_bridge.tuning.guard import check_halves
-    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate, possible_folds
+    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate, losses, possible_folds
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
@@ -91,9 +92,10 @@ def run(args: argparse.Namespace) -> int:
         _say(f"cross-validation, {validation.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
     if args.ablate and searched:
         ablation = ablate(pool, start, options, tuner=args.tuner)
-        for name, score in sorted(ablation.items(), key=lambda item: item[1]):
-            change = as_reported(score - report.score, args.metric)
-            _say(f"without {name}: {show_score(score, args.metric)} ({change:+.2f})")
+        for name, loss in sorted(losses(report, ablation).items(), key=lambda item: -item[1].mean):
+            change = as_reported(-loss.mean, args.metric)
+            spread = f", standard deviation {loss.deviation:.2f}" if len(ablation[name]) > 1 else ""
+            _say(f"without {name}: {show_score(fmean(ablation[name]), args.metric)} ({change:+.2f}{spread})")
     if args.report:
         content = as_json(
             report,

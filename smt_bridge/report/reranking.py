@@ -132,13 +132,16 @@ def _ablation(tuning: Mapping[str, Any] | None) -> str:
     ablation = (tuning or {}).get("ablation")
     if not tuning or not ablation:
         return ""
-    entries = [charts.Bar(name, tuning["score"] - score) for name, score in ablation.items()]
+    said = "How much of the tuning set's score is lost when a feature is left out and the others are tuned again."
+    losses = tuning.get("ablation_loss")
+    if losses:
+        entries = [charts.Bar(name, loss["mean"], loss["deviation"]) for name, loss in losses.items()]
+        said += f" The mean of {len(tuning['runs'])} runs, compared seed by seed; whiskers are the standard deviation."
+    else:  # of a report that was written before there was one
+        entries = [charts.Bar(name, tuning["score"] - score) for name, score in ablation.items()]
     entries.sort(key=lambda bar: -bar.value)
-    return section(
-        "What each feature is worth",
-        charts.bars(entries, title="loss without the feature", signed_colours=True),
-        remark="How much of the tuning set's score is lost when a feature is left out and the others are tuned again.",
-    )
+    chart = charts.bars(entries, title="loss without the feature", signed_colours=True)
+    return section("What each feature is worth", chart, remark=said)
 
 
 def _by_length(sentences: Sequence[Sentence]) -> str:
@@ -173,6 +176,12 @@ class _Folds:
 
 
 @dataclass(frozen=True)
+class _Loss:
+    mean: float
+    deviation: float
+
+
+@dataclass(frozen=True)
 class _Tuning:
     """What the page reads of a report of ``tune``."""
 
@@ -184,6 +193,7 @@ class _Tuning:
     runs: Sequence[_Run]
     cross_validation: _Folds | None = None
     ablation: Mapping[str, float] | None = None
+    ablation_loss: Mapping[str, _Loss] | None = None
 
 
 def read_tuning(path: str) -> dict[str, Any]:

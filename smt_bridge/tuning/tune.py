@@ -102,14 +102,18 @@ def tune(
     note = _why_not(pool, tuned)
     if note:
         return report_of(pool, weights, note=note)
-    seeds = range(options.seed, options.seed + options.runs)
-    results = [TUNERS[tuner](pool, weights, tuned, options._replace(seed=seed)) for seed in seeds]
+    results = _runs(pool, weights, tuned, options, tuner)
     best = max(results, key=lambda result: result.score)
     if options.keep == "average":
         mean = normalised(ordered_sum(np.stack([result.weights for result in results]).T) / len(results))
         best = Tuned(mean, _score(pool, mean))
     runs = tuple((_by_name(pool, result.weights), result.score) for result in results)
     return TuningReport(_by_name(pool, best.weights), best.score, _score(pool, weights), runs)
+
+
+def _runs(pool: NbestPool, start: Floats, tuned: _Mask, options: TuningOptions, tuner: str) -> list[Tuned]:
+    seeds = range(options.seed, options.seed + options.runs)
+    return [TUNERS[tuner](pool, start, tuned, options._replace(seed=seed)) for seed in seeds]
 
 
 def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
@@ -160,19 +164,36 @@ def possible_folds(pool: NbestPool, folds: int) -> int:
 
 def ablate(
     pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
-) -> dict[str, float]:
-    """For every tuned dense feature the score that is reached without it, tuned anew (one run)."""
+) -> dict[str, tuple[float, ...]]:
+    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds."""
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
     names = np.array([column.name for column in pool.columns])
-    found: dict[str, float] = {}
+    found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
         without = np.where(names == name, 0.0, weights)
         if not without.any() and tuner != "mira":
             without = np.where(names == name, 0.0, 1.0)
         searched = tuned & (names != name)
         if searched.any():
-            found[name] = TUNERS[tuner](pool, without, searched, options).score
+            results = _runs(pool, without, searched, options, tuner)
+            found[name] = tuple(result.score for result in results)
+    return found
+
+
+class Loss(NamedTuple):
+    """How much of the score is lost without a feature: mean and standard deviation over runs, seed by seed."""
+
+    mean: float
+    deviation: float
+
+
+def losses(report: TuningReport, ablation: Mapping[str, Sequence[float]]) -> dict[str, Loss]:
+    """What each feature is worth; ``ablation`` has the scores without it, of runs with the seeds of the report's."""
+    found = {}
+    for name, scores in ablation.items():
+        lost = [whole - without for whole, without in zip(report.scores, scores, strict=True)]
+        found[name] = Loss(statistics.fmean(lost), statistics.stdev(lost) if len(lost) > 1 else 0.0)
     return found
 
 
@@ -182,7 +203,7 @@ def as_json(
     tuner: str,
     metric: str,
     validation: CrossValidation | None = None,
-    ablation: Mapping[str, float] | None = None,
+    ablation: Mapping[str, Sequence[float]] | None = None,
     guard: Mapping[str, Any] | None = None,
     selection: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -201,7 +222,10 @@ def as_json(
             for weights, score in report.runs
         ],
         "cross_validation": None if validation is None else validation._asdict(),
-        "ablation": None if ablation is None else dict(ablation),
+        "ablation": None if ablation is None else {name: statistics.fmean(each) for name, each in ablation.items()},
+        "ablation_loss": None
+        if ablation is None
+        else {name: loss._asdict() for name, loss in losses(report, ablation).items()},
         "guard": guard,
         "selection": selection,
     }

@@ -142,6 +142,17 @@ def test_the_tuning_report_adds_spread_ablation_and_cross_validation(folder: Pat
     assert f"mean {content['mean']:.2f}" in page
     assert "Cross-validation" in page
     assert "What each feature is worth" in page
+    assert content["ablation_loss"].keys() == content["ablation"].keys() == {"A", "B"}
+    content["ablation_loss"] = {"A": {"mean": 1.5, "deviation": 0.25}, "B": {"mean": 0.5, "deviation": 0.0}}
+    (folder / "tuning.json").write_text(json.dumps(content))
+    chart = report(folder, "--tuning", str(folder / "tuning.json")).partition("What each feature is worth")[2]
+    chart = chart.partition("</section>")[0]
+    assert "The mean of 2 runs, compared seed by seed; whiskers are the standard deviation." in chart
+    assert "A: 1.5 ± 0.25" in chart and "B: 0.5<" in chart
+    assert chart.count('class="whisker"') == 1
+    del content["ablation_loss"]  # as of older versions
+    (folder / "tuning.json").write_text(json.dumps(content))
+    assert "whiskers" not in report(folder, "--tuning", str(folder / "tuning.json")).partition("is worth")[2]
     held = {"folds": 2, "tuned": -40.0, "held_out": -44.5}
     content |= {"metric": "ter", "mean": -41.25, "cross_validation": held}
     (folder / "tuning.json").write_text(json.dumps(content))

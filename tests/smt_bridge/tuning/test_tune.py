@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from nmt_core.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
-from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, tune
+from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, losses, report_of, tune
 
 
 def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:
@@ -101,10 +102,22 @@ def test_cross_validation_scores_what_was_held_out(tuner: str) -> None:
 
 
 def test_ablation_shows_which_feature_matters() -> None:
-    found = ablate(bigger(), None, TuningOptions(restarts=2))
+    scores = ablate(bigger(), None, TuningOptions(runs=2, restarts=2))
+    assert {len(each) for each in scores.values()} == {2}
+    found = {name: statistics.fmean(each) for name, each in scores.items()}
     assert list(found) == ["A", "B", "C"]
     assert found["A"] < found["B"] - 1
     assert found["A"] < found["C"] - 1
+
+
+def test_what_a_feature_is_worth_is_compared_seed_by_seed() -> None:
+    report = report_of(bigger(), np.ones(3), note="")._replace(runs=(({}, 40.0), ({}, 42.0), ({}, 44.0)))
+    found = losses(report, {"A": (39.0, 40.0, 41.0), "B": (40.0, 42.0, 44.0)})
+    assert found == {"A": (2.0, 1.0), "B": (0.0, 0.0)}  # 1, 2 and 3 less; nothing
+    assert losses(report._replace(runs=(({}, 40.0),)), {"A": (39.5,)}) == {"A": (0.5, 0.0)}
+    content = as_json(report, tuner="mert", metric="bleu", ablation={"A": (39.0, 40.0, 41.0)})
+    assert content["ablation"] == {"A": 40.0}
+    assert content["ablation_loss"] == {"A": {"mean": 2.0, "deviation": 1.0}}
 
 
 def test_the_report_is_json_with_all_runs() -> None:
