@@ -21,7 +21,8 @@ _EXAMPLE = """examples:
   smt-bridge report --table nmt-table.gz --output table.html
 
 The page is one file that needs no network and no scripts. --tuning is what `tune --report` wrote: it adds the
-spread of the weights and the ablation. --scorer adds every word's neural score and the attention."""
+spread of the weights and the ablation. --scorer adds every word's neural score and the attention. --json writes what
+the page says for other programs (docs/report.md)."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,41 +42,47 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--table", type=InputFile, metavar="FILE", help="instead: a table that `rescore-table` made")
     parser.add_argument("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
+    parser.add_argument("--json", type=OutputFile, metavar="FILE", help="also what it says, as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Make one of the two pages."""
+    """Make one of the two pages, and the same as JSON."""
     from nmt_core.files import check_files, open_output
+    from smt_bridge.commands.rerank_judgement import write_json
     from smt_bridge.signature import sidecar_path
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
         raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
     for read in filter(None, (args.table, args.nbest)):
-        check_files(argparse.Namespace(record=InputFile(sidecar_path(read)), output=args.output))
-    content = _table_page(args) if args.table else _reranking_page(args)
+        check_files(argparse.Namespace(record=InputFile(sidecar_path(read)), output=args.output, json=args.json))
+    page, content = _about_table(args) if args.table else _about_reranking(args)
     with open_output(args.output) as stream:
-        stream.write(content.encode("utf-8", "replace"))
-    say(f"{NAME}: {args.output} has {len(content) >> 10} KiB")
+        stream.write(page.encode("utf-8", "replace"))
+    if args.json is not None:
+        write_json(args.json, content)
+    say(f"{NAME}: {args.output} has {len(page) >> 10} KiB")
     return 0
 
 
-def _table_page(args: argparse.Namespace) -> str:
-    from smt_bridge.report.phrase_table import read_record, survey, table_page
+def _about_table(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
+    from smt_bridge.report.phrase_table import read_record, survey, table_page, table_report
 
     record = read_record(args.table)
-    return table_page(survey(args.table, before=record["scores_before"]), record, path=args.table)
+    found = survey(args.table, before=record["scores_before"])
+    return table_page(found, record, path=args.table), table_report(found, record, path=args.table)
 
 
-def _reranking_page(args: argparse.Namespace) -> str:
+def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     from nmt_core.files import read_text_lines
+    from smt_bridge.commands.rerank_judgement import Setting, compared, document, judge, known_by_feature
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.formats.weights import read_weights
+    from smt_bridge.metrics.by_length import LENGTH_BOUNDS
     from smt_bridge.metrics.detokenize import detokenizer
-    from smt_bridge.metrics.significance import METRICS, compare
     from smt_bridge.report.reranking import reranking_page
     from smt_bridge.report.sentences import collect
-    from smt_bridge.reranking import Reranker
+    from smt_bridge.reranking import Choices, Reranker
     from smt_bridge.tuning.pool import read_references, statistics_against
 
     weights = read_weights(args.weights)
@@ -89,24 +96,26 @@ def _reranking_page(args: argparse.Namespace) -> str:
         reference = read_references(args.reference, len(sources), path=args.source)
         count = statistics_against([reference], tokenize=None, language=args.detokenize)
         sentences = collect(ordered.lists, reranker, sources, reference, count, plain)
-    comparisons = compare(
-        [one.choice.before_text for one in sentences],
-        [one.choice.after_text for one in sentences],
-        [[one.reference for one in sentences]],
-        tokenize="13a" if args.detokenize else "none",
-        test=args.significance,
-        metrics=METRICS,
-    )
-    return reranking_page(
+    lists = [one.counts if one.choice.size else one.counts[:0] for one in sentences]
+    choices = Choices([one.choice for one in sentences], lists)
+    tokenize = "13a" if args.detokenize else "none"
+    setting = Setting([reference[: len(sources)]], sources, tokenize, args.significance, 0, LENGTH_BOUNDS)
+    comparisons = compared(choices, setting)
+    tuning = _tuning(args.tuning)
+    page = reranking_page(
         sentences,
         comparisons,
         weights,
-        tuning=_tuning(args.tuning),
+        tuning=tuning,
         scorer=_scorer(args.scorer),
         signatures=_signatures(args.nbest),
         details=args.details,
         subtitle=f"{args.nbest}, {len(sentences)} sentences",
     )
+    if args.json is None:
+        return page, {}
+    judgement = judge(choices, setting, known_by_feature(choices), comparisons)
+    return page, document(args, choices, judgement, setting, weights, tuning=tuning)
 
 
 def _tuning(path: str | None) -> dict[str, Any] | None:

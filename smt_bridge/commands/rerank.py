@@ -281,11 +281,11 @@ def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights
         if args.known_words
         else judging.known_by_feature(choices)
     )
-    judgement = judging.judge(choices, setting, known)
+    judgement = judging.judge(choices, setting, known, judging.compared(choices, setting))
     for line in judging.lines_of(judgement, by_source=setting.source is not None):
         _say(line)
     if args.report:
-        judging.write_report(args, choices, judgement, setting, weights)
+        judging.write_json(args.report, judging.document(args, choices, judgement, setting, weights))
 
 
 def _say(text: str) -> None:

@@ -40,21 +40,27 @@ class Judgement(NamedTuple):
     parts: list[PartScore]
 
 
-def judge(choices: Choices, setting: Setting, known: Part | None) -> Judgement:
-    """Score the choices; ``known`` are the sentences without unknown words where that is known."""
-    from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
-    from smt_bridge.metrics.significance import METRICS, compare, sacrebleu_metric
+def compared(choices: Choices, setting: Setting) -> list[Comparison]:
+    """Scores before and after, with the test that is asked for."""
+    from smt_bridge.metrics.significance import METRICS, compare
 
-    before, after, references = choices.before, choices.after, setting.references
-    comparisons = compare(
-        before,
-        after,
-        references,
+    return compare(
+        choices.before,
+        choices.after,
+        setting.references,
         tokenize=setting.tokenize,
         test=setting.test,
         samples=setting.samples,
         metrics=METRICS,
     )
+
+
+def judge(choices: Choices, setting: Setting, known: Part | None, comparisons: list[Comparison]) -> Judgement:
+    """All that is said beside the ``comparisons``; ``known`` are the sentences without unknown words, where known."""
+    from smt_bridge.metrics.by_length import Part, parts_by_length, score_parts
+    from smt_bridge.metrics.significance import sacrebleu_metric
+
+    before, after, references = choices.before, choices.after, setting.references
     bleu = sacrebleu_metric("BLEU", tokenize=setting.tokenize)
     lengths = [sum(1 for word in text.split(" ") if word) for text in setting.source or references[0]]
     by_length = score_parts(parts_by_length(lengths, setting.bounds), before, after, references, metric=bleu)
@@ -199,14 +205,11 @@ def _side(entry: NbestEntry | None, text: str, total: float, scores: Any) -> dic
     }
 
 
-def write_report(
-    args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any
-) -> None:
-    """Write ``--report``, with what the record beside the list says of its columns."""
-    import json
-
+def document(
+    args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any, **more: Any
+) -> dict[str, Any]:
+    """The report with the names of the files, and what the record beside the list says of its columns."""
     from nmt_core.errors import InputError
-    from nmt_core.files import open_output
     from nmt_core.version import VERSION
     from smt_bridge.signature import find_sidecar
 
@@ -214,8 +217,17 @@ def write_report(
     with contextlib.suppress(InputError):
         sidecar = find_sidecar(args.nbest)
     signatures = {name: str(signature) for name, signature in sidecar.columns.items()} if sidecar else {}
-    files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
-    more = {"made_by": f"hybridmt {VERSION}", "files": files, "detokenize": args.detokenize, "signatures": signatures}
-    report = report_of(choices, judgement, setting, weights, **more)
-    with open_output(args.report) as stream:
-        stream.write(json.dumps(report, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+    references = [args.reference] if isinstance(args.reference, str) else args.reference
+    files = {"nbest": args.nbest, "source": args.source, "references": references, "weights": args.weights}
+    more = {"detokenize": args.detokenize, "signatures": signatures, **more}
+    return report_of(choices, judgement, setting, weights, made_by=f"hybridmt {VERSION}", files=files, **more)
+
+
+def write_json(path: str, content: Mapping[str, Any]) -> None:
+    """Write a report; bytes that are not UTF-8 become question marks."""
+    import json
+
+    from nmt_core.files import open_output
+
+    with open_output(path) as stream:
+        stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")

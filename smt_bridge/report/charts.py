@@ -58,7 +58,8 @@ def bars(entries: Sequence[Bar], *, title: str, signed_colours: bool = False) ->
         )
         if bar.deviation:
             left, right = (zero + (bar.value + sign * bar.deviation) * scale for sign in (-1, 1))
-            parts.append(f'<path class="whisker" d="M{left:.1f} {top + 7}H{right:.1f}"/>')
+            ends = "".join(f"M{end:.1f} {top + 4}v7" for end in (left, right))
+            parts.append(f'<path class="whisker" d="M{left:.1f} {top + 7.5}H{right:.1f}{ends}"/>')
         after = max(end, zero + (bar.value + bar.deviation) * scale, zero) + 5
         parts.append(f'<text class="faint" x="{after:.1f}" y="{top + 12}">{number}</text>')
     height = 22 * len(entries) + 8

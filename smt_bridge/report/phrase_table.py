@@ -14,12 +14,15 @@ import numpy.typing as npt
 
 from nmt_core.errors import InputError
 from nmt_core.small_files import read_json
+from nmt_core.version import VERSION
 from smt_bridge.fields import text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
 from smt_bridge.signature import sidecar_path
 
+REPORT_FORMAT = "hybridmt table report"
+REPORT_VERSION = 1
 _CELLS = 60
 _LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the picture
 _LONG = 3  # words: half of the examples are phrases of at least so many
@@ -100,6 +103,21 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
         section("What the columns are", pairs([(name, _signed(name, record)) for name in added])),
     ]
     return page("What rescoring did", path, parts)
+
+
+def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict[str, Any]:
+    """The same for other programs (docs/report.md)."""
+    return {
+        "format": REPORT_FORMAT,
+        "version": REPORT_VERSION,
+        "made_by": f"hybridmt {VERSION}",
+        "files": {"table": path},
+        "lines": found.lines,
+        "correlation": None if math.isnan(found.correlation) else found.correlation,
+        "histogram": {"low": _LOWEST, "high": (0.0, 0.0), "pairs": found.histogram.tolist()},
+        "sources": [source._asdict() for source in found.sources],
+        "record": dict(record),
+    }
 
 
 def read_record(table: str) -> dict[str, Any]:

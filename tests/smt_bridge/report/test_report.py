@@ -123,6 +123,30 @@ def test_page_and_rerank_have_the_same_numbers_where_lists_have_gaps(folder: Pat
     assert f"would have BLEU {found['oracle']['BLEU']:.2f}; a choice at random {found['random']['mean']:.2f}" in page
 
 
+@pytest.mark.parametrize("language", [None, "fr"])
+def test_the_json_beside_the_page_is_that_of_rerank(folder: Path, language: str | None) -> None:
+    options = ["--significance", "none", *(["--detokenize", language] if language else [])]
+    tuning = {"tuner": "mert", "metric": "bleu", "mean": 1.0, "deviation": 0.0, "score": 1.0, "runs": []}
+    (folder / "tuning.json").write_text(json.dumps(tuning))
+    report(folder, *options, "--tuning", str(folder / "tuning.json"), "--json", str(folder / "page.json"))
+    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
+    judged = ["--reference", str(folder / "reference"), "--report", str(folder / "rerank.json")]
+    assert main(["rerank", *files, *judged, *options, "--output", str(folder / "hyp")]) == 0
+    found = json.loads((folder / "page.json").read_bytes())
+    assert found.pop("tuning") == tuning
+    assert found == json.loads((folder / "rerank.json").read_bytes())
+
+
+def test_the_json_is_no_file_that_is_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = [option for name in ("nbest", "weights", "source") for option in (f"--{name}", str(folder / name))]
+    files += ["--reference", str(folder / "reference"), "--output", str(folder / "page.html")]
+    for name in ("weights", "nbest.json", "page.html"):
+        assert main(["report", *files, "--json", str(folder / name)]) == 2
+        assert str(folder / name) in capsys.readouterr().err
+    assert (folder / "weights").read_text() == "A= 0.2\nB= 0.5\n"
+    assert not (folder / "page.html").exists()
+
+
 def test_words_and_attention_of_a_scorer_are_shown(folder: Path) -> None:
     with ordered_lists(str(folder / "nbest")) as ordered:
         count = list_statistics([str(folder / "reference")], 4, path="n", tokenize=None, language=None)
@@ -208,8 +232,15 @@ def table(tmp_path: Path) -> Path:
 
 def test_the_page_about_a_table_has_its_counts_and_best_targets(table: Path) -> None:
     output = table.parent / "page.html"
-    assert main(["report", "--table", str(table), "--output", str(output)]) == 0
+    beside = table.parent / "page.json"
+    assert main(["report", "--table", str(table), "--output", str(output), "--json", str(beside)]) == 0
     page = read(output.read_text())
+    found = json.loads(beside.read_bytes())
+    assert (found["format"], found["version"], found["lines"]) == ("hybridmt table report", 1, 40)
+    assert sum(map(sum, found["histogram"]["pairs"])) == 40
+    assert f"correlation {found['correlation']:.3f}" in page
+    assert found["sources"][0].keys() == {"lines", "phrase", "by_table", "by_model"}
+    assert found["record"]["counts"]["floored"] == 3
     for part in ("40", "3", "1 of 80", "2 of 80", "fake:x", "t3 <&>", "correlation"):
         assert part in page
 
