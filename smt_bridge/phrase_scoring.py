@@ -16,6 +16,10 @@ log-probabilities and the plain number of unknown words (their penalty, as in se
 A table number is printed with six digits, is at most 1 and at least ``FLOOR``, which Moses' own floor
 of -100 for logarithms does not reach (ln 1e-43 = -99.01). A phrase without source words, which Moses
 skips, gets 1 everywhere; one without target words is a deletion and scored like any other.
+
+Hierarchical and syntax rules are scored by their words: labels, non-terminals, ``<s>`` and ``</s>`` are left out, and
+the words on both sides of a gap stand side by side, each language in its own order. The order of the non-terminals has
+no part in the score. Rules without words on the source side (glue rules, and all that only reorder or insert) get 1.
 """
 
 from __future__ import annotations
@@ -33,7 +37,7 @@ from smt_bridge.directions import check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
-from smt_bridge.formats.phrase_table import FLOOR, Window, append_scores, split_window
+from smt_bridge.formats.phrase_table import FLOOR, Window, append_scores, phrases_of, split_window
 
 DIRECT = "p(target|source)"
 REVERSE = "p(source|target)"
@@ -124,7 +128,7 @@ def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
     naming the line, when a scorer's answer is not a finite number.
     """
     columns = split_window(window)
-    phrases = list(zip(columns.sources, columns.targets, strict=True))
+    phrases = list(zip(*phrases_of(window, columns), strict=True))
     scored = _score_distinct(phrases, scorers, window)
     numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
     content = append_scores(columns, [numbers[key] for key in phrases])

@@ -14,7 +14,7 @@ from nmt_core.files import open_output
 from nmt_core.interfaces import PairScorer
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import look_factored, parse_factors
-from smt_bridge.formats.phrase_table import Window, read_windows, split_window
+from smt_bridge.formats.phrase_table import Window, phrases_of, read_windows, split_window
 from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.scorers import one_thread, opened, source_factors
 from smt_bridge.signature import new_sidecar, sidecar_path
@@ -35,7 +35,7 @@ def rescore_table(
     unescape: bool = False,
     factor: str | None = None,
 ) -> Counts:
-    """Add neural scores to a Moses phrase table, and the record beside it, as ``smt-bridge rescore-table``.
+    """Add neural scores to a Moses table of phrases or rules, with a record, as ``smt-bridge rescore-table``.
 
     In one process, and from the beginning if it is interrupted; large tables are for the command.
 
@@ -57,7 +57,7 @@ def rescore_table(
     if output != "-" and os.path.realpath(output) == os.path.realpath(table):
         raise ConfigError(f"{output} is also read and would be lost; give another name")
     record = new_sidecar(output)
-    windows = read_windows(table)
+    windows = read_windows(table, rules=True)
     first = next(windows)
     check_factors(first, factor, scorer, reverse_scorer)
     scorers = Scorers(
@@ -90,7 +90,7 @@ def rescore_table(
             "dtype": exact,
             "softmax": exact and "full",
         }
-        write_record(output, options, scores_before=first.scores, signatures=scorers.signatures, counts=total)
+        write_record(output, options, first=first, signatures=scorers.signatures, counts=total)
     return total
 
 
@@ -104,21 +104,25 @@ def check_factors(
     if option is not None:
         parse_factors(option)
         return
-    columns = split_window(window.beginning(_LOOKED_AT))
-    source, target = look_factored(columns.sources), look_factored(columns.targets)
+    beginning = window.beginning(_LOOKED_AT)
+    source, target = map(look_factored, phrases_of(beginning, split_window(beginning)))
     if target or (source and (reverse_scorer is not None or not source_factors(scorer))):
         problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"
         raise FormatError(window.path, problem, line=window.first)
 
 
 def write_record(
-    output: str, options: Mapping[str, Any], *, scores_before: int, signatures: Mapping[str, str], counts: Counts
+    output: str, options: Mapping[str, Any], *, first: Window, signatures: Mapping[str, str], counts: Counts
 ) -> None:
-    """What the new table is: names and options, so that ``wire`` and a reader of next year know."""
+    """What the new table is: names and options, so that ``wire`` and a reader of next year know.
+
+    ``first`` is the first window of the table that was read.
+    """
     added = column_names(reverse=bool(options["reverse_scorer"]), unknown_count=options["unknown_count"])
     record = {
-        "scores_before": scores_before,
+        "scores_before": first.scores,
         "added": list(added),
+        "rules": first.rules,
         "options": {name: options[name] for name in _RECORDED},
         "signatures": dict(signatures),
         "counts": counts._asdict(),

@@ -1,4 +1,4 @@
-"""`smt-bridge rescore-table`: neural scores as new columns of a Moses phrase table."""
+"""`smt-bridge rescore-table`: neural scores as new columns of a Moses table of phrases or rules."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from smt_bridge.phrase_scoring import Counts, Scorers
 
 NAME = "rescore-table"
-HELP = "add neural scores to a Moses phrase table"
+HELP = "add neural scores to a Moses phrase or rule table"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
 _EXAMPLE = """example:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --reverse-scorer runs/fr-en --output nmt-table.gz
@@ -39,9 +39,13 @@ columns, in this order, behind the scores that are there (Moses takes the natura
   p(source|target)   by --reverse-scorer, a model of target to source
   exp(unknown)       with --unknown-count: e to the number of target words unknown to the model
 
+Rules of moses_chart (der [X][X] [X] ||| the [X][X] [X] ||| ...) are scored by their words: labels, non-terminals, <s>
+and </s> are left out; rules without source words get 1. A table is one of rules if both sides of each of its first 100
+lines end in a label such as [X].
+
 Order and number of lines and all other fields stay byte for byte. Beside OUT.gz, OUT.gz.json records what was
 added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs. With Moses'
-programs on the PATH --binarise does that; sorted tables (LC_ALL=C sort) only.
+programs on the PATH --binarise does that; sorted tables (LC_ALL=C sort) only, tables of rules with ondisk only.
 
 A command that was interrupted goes on when it is started again; OUT.gz.parts holds the finished parts.
 On a cluster several commands can share the work, and one without --shards puts the parts together:
@@ -55,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         type=InputFile,
         metavar="TABLE",
-        help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
+        help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
     parser.add_argument(
         "--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]"
@@ -99,8 +103,10 @@ def run(args: argparse.Namespace) -> int:
         if args.shards:
             raise ConfigError("--binarise is for the command that puts the parts together, without --shards")
     record = new_sidecar(output)  # refused before the work, not behind it
-    windows = read_windows(args.input)
+    windows = read_windows(args.input, rules=True)
     first = next(windows)  # a wrong file is found before a model is loaded
+    if first.rules and args.binarise not in (None, "ondisk"):
+        raise ConfigError(f"--binarise {args.binarise}: a table of rules needs --binarise ondisk")
     check_factors(first, args.factor, args.scorer, args.reverse_scorer)
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
@@ -115,9 +121,7 @@ def run(args: argparse.Namespace) -> int:
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
-            write_record(
-                output, vars(args), scores_before=first.scores, signatures=signatures, counts=summed(Counts, pieces)
-            )
+            write_record(output, vars(args), first=first, signatures=signatures, counts=summed(Counts, pieces))
 
     if in_parts:
         pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
@@ -187,7 +191,7 @@ def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], N
     options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
     description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
     share = ShareRead()
-    source = Input(args.input, functools.partial(read_windows, args.input, share), _shard_of, share)
+    source = Input(args.input, functools.partial(read_windows, args.input, share, rules=True), _shard_of, share)
     record, files = sidecar_path(output), {args.input: args.input}
     return Job(output, description, source, progress=progress, record=record, files=files)
 
@@ -222,11 +226,11 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
 
 def _factors_of(window: Window) -> tuple[int, int]:
     """How many factors the first words of both sides have."""
-    from smt_bridge.formats.phrase_table import split_window
+    from smt_bridge.formats.phrase_table import phrases_of, split_window
 
-    columns = split_window(window.beginning(1))
     source, target = (
-        next(iter(text.split()), b"").count(b"|") + 1 for text in (columns.sources[0], columns.targets[0])
+        next((phrase.split()[0] for phrase in phrases if phrase.split()), b"").count(b"|") + 1
+        for phrases in phrases_of(window, split_window(window))
     )
     return source, target
 
@@ -245,7 +249,9 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
     if window.content.startswith(b"\xef\xbb\xbf"):
         _say(f"{window.path}: begins with a byte order mark; it stays, and Moses takes it for a part of the first word")
     columns = split_window(window)
-    bracketed = bracketed_last_tokens(columns)
+    bracketed = 0 if window.rules else bracketed_last_tokens(columns)
+    if window.rules:
+        _say(f"{window.path}: a table of rules, which are scored by their words, without labels and non-terminals")
     if bracketed:
         _say(
             f"{window.path}: {bracketed} phrase pairs of the first {window.size} end in a word like [this], "

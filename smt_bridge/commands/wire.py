@@ -30,6 +30,8 @@ In the new file the phrase table's num-features, path and weights are changed, a
 so that Moses finds the files from any folder (--relative-paths: from the folder of the new ini); nothing else. How
 many columns were added is read from nmt-table.gz.json where it is there. Start weights are 0.2 for probabilities and
 0 for exp(unknown); tune afterwards. A PhraseDictionaryGroup grows with its member; what cannot grow is refused.
+Tables of rules (PhraseDictionaryMemory, PhraseDictionaryScope3 or RuleTable of moses_chart) are wired in likewise;
+a glue grammar, a table with glue-grammar in its path, is never meant unless --feature names it.
 
 --second adds a table that `generate-phrases` made, with scores, weights and a decoding graph of its own; --backoff N
 asks it only about phrases of up to N words that the other table lacks. --merge writes one table of both instead: a
@@ -73,8 +75,7 @@ def run(args: argparse.Namespace) -> int:
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = [] if args.table is None else added_columns(args.table, args.added)
     weights = _start_weights(columns, args.weights)
-    if args.table is not None:
-        _check_table(args.table, feature, len(columns))
+    rules = args.table is not None and _check_table(args.table, feature, len(columns))
     second = None if args.second is None else columns_of_second(args.second)
     table = args.table
     if args.merge is not None:
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace) -> int:
     edited, remarks = _with_placed_paths(edited, feature if table is not None else None, place)
     if table is not None and not ini.has_weights(feature):
         remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
-    remarks += _remarks(table, feature, weights) if table is not None else [_TUNING]
+    remarks += _remarks(table, feature, weights, rules=rules) if table is not None else [_TUNING]
     if second is not None and args.merge is None:
         edited, remark = with_second(
             edited, feature, second, args, _placed(args.second, place), _start_weights(second, None)
@@ -162,21 +163,18 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
     return list(given)
 
 
-def _check_table(table: str, feature: Feature, added: int) -> None:
-    """Compare the table's first line with what the configuration will say."""
-    from nmt_core.files import read_lines
-    from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.formats.phrase_table_lines import count_scores
+def _check_table(table: str, feature: Feature, added: int) -> bool:
+    """Compare the table's first lines with what the configuration will say; whether they are rules."""
+    from smt_bridge.errors import WiringError
+    from smt_bridge.formats.phrase_table import read_windows
 
-    line = next(read_lines(table, as_it_is=True), None)
-    if line is None:
-        raise FormatError(table, "the file is empty; expected a phrase table")
-    scores = count_scores(table, line)
-    if scores != feature.num_features + added:
+    first = next(read_windows(table, rules=True))
+    if first.scores != feature.num_features + added:
         raise WiringError(
-            f"{table} has {scores} scores, but {feature.name} has num-features={feature.num_features} "
+            f"{table} has {first.scores} scores, but {feature.name} has num-features={feature.num_features} "
             f"and {added} were added, which makes {feature.num_features + added}; is this the ini of the old table?"
         )
+    return first.rules
 
 
 def _new_path(table: str, feature: Feature) -> str:
@@ -186,7 +184,7 @@ def _new_path(table: str, feature: Feature) -> str:
     return stem_of(table) + feature.facts.made_as if feature.facts.role == "binary" else table
 
 
-def _remarks(table: str, feature: Feature, weights: Sequence[float]) -> list[str]:
+def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: bool) -> list[str]:
     scores = feature.num_features + len(weights)
     shown = " ".join(f"{weight:g}" for weight in weights)
     said = [f"{feature.name} now has {scores} scores ({feature.num_features} and {len(weights)} new, weights {shown})"]
@@ -195,13 +193,15 @@ def _remarks(table: str, feature: Feature, weights: Sequence[float]) -> list[str
         said.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
     else:
         said.append("to binarise, give the number of scores, or the decoder crashes:")
-        said += [f"  {_binariser(kind, table, feature, scores)}" for kind in _BINARISED]
-    said.append(f'{_TUNING}; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"')
-    return said
+        kinds = _BINARISED_RULES if rules else _BINARISED
+        said += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
+    probing = f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
+    return [*said, _TUNING + ("" if rules else probing)]
 
 
 _TUNING = "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights"
 _BINARISED = ("PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk")
+_BINARISED_RULES = ("PhraseDictionaryOnDisk",)
 
 
 def _binariser(kind: str, table: str, feature: Feature, scores: int) -> str:

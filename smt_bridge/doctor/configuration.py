@@ -71,7 +71,7 @@ def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | N
     missing = missing_parts(feature.facts, path)
     if missing:
         yield error(path, f"a {feature.kind} without {', '.join(missing)}", "make it again, or correct the path")
-    elif feature.facts.role in ("binary", "rules", "computed"):
+    elif feature.facts.role in ("binary", "computed"):
         problem = f"{feature.name} is a {feature.kind}: its phrase pairs are not looked into"
         yield note(path, problem, "give the text that it was made from with --table")
 

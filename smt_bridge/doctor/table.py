@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from nmt_core.errors import InputError
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.words import Words
-from smt_bridge.fields import text_of
+from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.feature_kinds import binarised_kind
-from smt_bridge.formats.phrase_table import read_windows, split_window
+from smt_bridge.formats.phrase_table import Columns, Window, phrases_of, read_windows, split_window
+from smt_bridge.formats.phrase_table_lines import OtherTable
+from smt_bridge.formats.rule_phrases import unlinked_rules
 
 
 class Table:
@@ -35,6 +37,8 @@ class Table:
             return
         try:
             self._read(most)
+        except OtherTable as problem:
+            self.findings.append(note(path, f"is not looked into: {problem.problem}", "look at it by hand"))
         except InputError as problem:
             self.findings.append(error(str(problem), "Moses would stop or drop the line", "correct it"))
 
@@ -42,24 +46,38 @@ class Table:
         seen = 0
         before = b""
         unsorted = repeated = double = above = 0
-        for window in read_windows(self.path):
+        for window in read_windows(self.path, rules=True):
             self.scores = window.scores
             double += sum(b"  " in line.split(b"|||", 3)[2] for line in window.lines if line.count(b"|||") > 2)
             columns = split_window(window)
-            lines = list(zip(columns.sources, columns.targets, strict=True))
+            alignments = _alignments(window)
+            lines = list(zip(columns.sources, columns.targets, alignments, strict=True))
             repeated += len(lines) - len(set(lines))
             for source in columns.sources:
                 key = source + b"|||"  # as LC_ALL=C sort compares whole lines
                 unsorted += key < before
                 before = key
+            self._examine_links(window, columns, alignments)
             values = np.array(b" ".join(columns.scores).split(), dtype=np.float64)
             above += int((values > 1.0).sum())
-            for counts, phrases in ((self.source.counts, columns.sources), (self.target.counts, columns.targets)):
+            words = zip((self.source.counts, self.target.counts), phrases_of(window, columns), strict=True)
+            for counts, phrases in words:
                 counts.update(word for phrase in phrases for word in text_of(phrase).split(" ") if word)
             seen += len(lines)
             if most and seen >= most:
                 break
         self.findings += self._problems(unsorted=unsorted, repeated=repeated, double=double, above=above, seen=seen)
+
+    def _examine_links(self, window: Window, columns: Columns, alignments: Sequence[bytes]) -> None:
+        """Name the first rule whose non-terminals the alignment does not link; one is enough."""
+        if not window.rules or any(finding.level == "error" for finding in self.findings):
+            return
+        phrases_of(window, columns)  # which names the line of what is no rule
+        place = next(unlinked_rules(columns.sources, columns.targets, alignments), None)
+        if place is not None:
+            problem = "the alignment does not link every non-terminal with one of the other side"
+            remedy = "extract the rules again: the decoder cannot tell which gap is which"
+            self.findings.append(error(f"{self.path}:{window.first + place}", problem, remedy))
 
     def _problems(self, *, unsorted: int, repeated: int, double: int, above: int, seen: int) -> Iterator[Finding]:
         if unsorted:
@@ -77,3 +95,10 @@ class Table:
         if above > 1.5 * seen:
             problem = f"{above} scores are above 1"
             yield warning(self.path, problem, "are these counts, or logarithms with the sign turned?")
+
+
+def _alignments(window: Window) -> list[bytes]:
+    """The fourth field of every line of rules, which tells rules of the same words apart; of phrases nothing."""
+    if not window.rules:
+        return [b""] * window.size
+    return [[*line.split(SEPARATOR, 4), b""][3] for line in window.lines]

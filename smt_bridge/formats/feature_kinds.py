@@ -7,9 +7,8 @@ one score and perhaps a file.
 ============= =====================================================================================
 role          what it is
 ============= =====================================================================================
-text          a phrase table as text, read into memory: columns can be added
+text          a table of phrases or rules as text, read into memory: columns can be added
 binary        a phrase table that a program made from text: columns are added to the text, then it is made again
-rules         a table of hierarchical or syntax rules
 combination   a table that combines others of the same file
 computed      a phrase table whose scores the decoder computes: there are no columns
 lm            a language model
@@ -23,8 +22,8 @@ import os
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-Role = Literal["text", "binary", "rules", "combination", "computed", "lm", "other"]
-_TABLES: tuple[Role, ...] = ("text", "binary", "rules", "combination", "computed")
+Role = Literal["text", "binary", "combination", "computed", "lm", "other"]
+_TABLES: tuple[Role, ...] = ("text", "binary", "combination", "computed")
 
 
 class FeatureKind(NamedTuple):
@@ -101,13 +100,13 @@ _KINDS: dict[str, FeatureKind] = {
         endings=(".binphr.idx",),
         made_by="processPhraseTable -ttable 0 0 {table} -out {stem} -nscores {scores}",
     ),
-    "PhraseDictionaryScope3": FeatureKind("rules", endings=_EXACT),
-    "RuleTable": FeatureKind("rules", endings=_EXACT),
-    "PhraseDictionaryFuzzyMatch": FeatureKind("rules", paths=("path", "source", "target", "alignment"), endings=_EXACT),
+    "PhraseDictionaryScope3": FeatureKind("text", endings=_EXACT),
+    "RuleTable": FeatureKind("text", endings=_EXACT),
     "PhraseDictionaryGroup": FeatureKind("combination", paths=(), members="members"),
     "PhraseDictionaryMultiModel": FeatureKind("combination", paths=(), members="components"),
     "PhraseDictionaryMultiModelCounts": FeatureKind("combination", paths=(), members="components"),
     "PhraseDictionaryALSuffixArray": _COMPUTED,
+    "PhraseDictionaryFuzzyMatch": _COMPUTED._replace(paths=("path", "source", "target", "alignment")),
     "PhraseDictionaryDynSuffixArray": _COMPUTED._replace(paths=("path", "target-path", "alignment-path")),
     "PhraseDictionaryTransliteration": _COMPUTED._replace(scores=1, paths=("path", "script-dir", "external-dir")),
     "PhraseDictionaryDynamicCacheBased": FeatureKind("computed", paths=("cbtm-file",)),

@@ -49,6 +49,11 @@ class Feature(NamedTuple):
         return 1 if self.scores is None else self.scores
 
     @property
+    def is_glue_grammar(self) -> bool:
+        """Whether it is the glue grammar of a chart decoder, by its name, as filter-model-given-input.pl decides."""
+        return "glue-grammar" in self.options.get("path", "")
+
+    @property
     def is_tuneable(self) -> bool:
         """Whether n-best lists show it and tuners find its weights."""
         return is_true(self.options["tuneable"]) if "tuneable" in self.options else self.facts.tuneable

@@ -112,7 +112,7 @@ class MosesIni:
             if not wanted:
                 raise WiringError(f"{self.path}: has no phrase table called {name}; there is {names}")
             return self._checked_table(wanted[0])
-        usable = [table for table in tables if table.facts.takes_columns]
+        usable = [table for table in tables if table.facts.takes_columns and not table.is_glue_grammar]
         if len(usable) > 1:
             names = ", ".join(table.name for table in usable)
             raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")
@@ -127,8 +127,8 @@ class MosesIni:
                 " choose a member with --feature NAME"
             )
         if not table.facts.takes_columns or "path" not in table.options:
-            reason = "has rules" if table.facts.role == "rules" else "has no file of scores"
-            raise WiringError(f"{self.path}:{table.line}: {table.name} ({table.kind}) {reason}: no column can be added")
+            problem = "has no file of scores: no column can be added"
+            raise WiringError(f"{self.path}:{table.line}: {table.name} ({table.kind}) {problem}")
         for group in self._combinations(table):
             _check_combination(self.path, group, table)
         for section in _OVERRIDES:

@@ -5,6 +5,8 @@ r"""Phrase tables of Moses, read in windows of lines and written back byte for b
     das Haus ||| the house ||| 0.5 0.25 0.4 0.3 ||| 0-0 1-1 ||| 12 10 6 ||| ||| {{Key value}}
     source       target        scores               alignment   counts      and whatever follows
 
+and tables of hierarchical and syntax rules (``rule_phrases``), which have the same fields.
+
 Only the third field is ever touched: where its numbers are not separated by single spaces they are
 made so (ProbingPT crashes on such a table), the numbers themselves stay the bytes they are, and new
 numbers come last. Lines end at ``\n`` only.
@@ -38,11 +40,11 @@ from smt_bridge.formats.phrase_table_lines import (
     TARGET,
     Row,
     check_beginning,
-    ends_in_label,
     mend_row,
     refuse_rules,
 )
 from smt_bridge.formats.plain_numbers import are_plain_numbers
+from smt_bridge.formats.rule_phrases import ends_in_label, rule_words
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,
@@ -56,6 +58,10 @@ _LACKS = {
 }
 _LOOKED_AT = 100  # lines by which the kind of table is recognised
 
+_RULES = (
+    "this is a table of hierarchical or syntax rules (phrases end in a label such as [X]), which"
+    " `rescore-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
+)
 _BAR, _NEWLINE = b"|\n"
 
 
@@ -77,13 +83,14 @@ class Window(NamedTuple):
     r"""Consecutive lines of a table, with all that is needed to work on them elsewhere.
 
     ``first`` is the number of the first line, from 1; ``scores`` the number of scores per line;
-    ``content`` the lines with ``\n`` between them.
+    ``content`` the lines with ``\n`` between them; ``rules`` whether they are hierarchical or syntax rules.
     """
 
     path: str
     first: int
     scores: int
     content: bytes
+    rules: bool = False
 
     @property
     def size(self) -> int:
@@ -100,17 +107,22 @@ class Window(NamedTuple):
         return self._replace(content=b"\n".join(self.content.split(b"\n", lines)[:lines]))
 
 
-def read_windows(path: str, share: ShareRead | None = None) -> Iterator[Window]:
+def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = False) -> Iterator[Window]:
     """Yield the table as windows of about ``WINDOW`` lines, in order; ``share`` measures how far it was read.
 
     A folder that CreateOnDiskPt made is read as the lines that it holds, which nothing measures. Raises FormatError
-    for an empty file, a binarised table of another kind, a hierarchical rule table and a malformed first line; the
-    other lines are checked by ``split_window``.
+    for an empty file, a binarised table of another kind, a table of rules unless ``rules`` are wanted too, and a
+    malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
     for content in cut_at_sources(_blocks(path, share), size=WINDOW):
         if window is None:
-            window = Window(path, 1, check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT]), content)
+            beginning = check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
+            if beginning.rules and not rules:
+                raise FormatError(path, _RULES, line=1)
+            if beginning.rules and binarised_kind(path) is not None:
+                raise FormatError(path, "is a binarised table of rules; give the text that it was made from")
+            window = Window(path, 1, beginning.scores, content, beginning.rules)
         else:
             window = window._replace(first=window.first + window.size, content=content)
         yield window
@@ -175,7 +187,7 @@ def _source(content: bytes, ends: npt.NDArray[np.int64], line: int) -> bytes:
 def split_window(window: Window) -> Columns:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
-    Raises FormatError, naming the line, for too few fields, hierarchical rules, a number of scores
+    Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores
     that is not that of the first line, and scores that are not plain numbers of at least 0.
     """
     return _split_at_once(window) or _split_slowly(window)
@@ -186,7 +198,9 @@ def _split_at_once(window: Window) -> Columns | None:
     content = window.content
     bars = _places(content, _BAR)
     separators = bars[::3]
-    if (b"]" in content and b"][" in content) or len(bars) % 3 or (bars[2::3] - separators != 2).any():
+    if not window.rules and b"]" in content and b"][" in content:
+        return None
+    if len(bars) % 3 or (bars[2::3] - separators != 2).any():
         return None
     ends = np.append(_places(content, _NEWLINE), len(content))
     starts = np.append(0, ends[:-1] + 1)
@@ -211,7 +225,8 @@ def _split_slowly(window: Window) -> Columns:
     """The same line by line, to mend the blanks or to name the line that is wrong."""
     lines = window.lines
     rows = [line.split(SEPARATOR, FIELDS - 1) for line in lines]
-    refuse_rules(window.path, window.first, rows)
+    if not window.rules:
+        refuse_rules(window.path, window.first, rows)
     for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=window.first):
         mend_row(window.path, number, line, row, scores=window.scores)
     gaps = [b""]
@@ -237,6 +252,27 @@ def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     pieces[0::3] = columns.gaps
     pieces[2::3] = numbers
     return b"".join(pieces)
+
+
+def phrases_of(window: Window, columns: Columns) -> tuple[list[bytes], list[bytes]]:
+    """The sources and the targets that models read: of rules what is left without labels and non-terminals.
+
+    Raises FormatError, naming the line, for what is no rule in a table of rules.
+    """
+    if not window.rules:
+        return columns.sources, columns.targets
+    return _words_of_rules(window, columns.sources), _words_of_rules(window, columns.targets)
+
+
+def _words_of_rules(window: Window, fields: Sequence[bytes]) -> list[bytes]:
+    words: dict[bytes, bytes] = {}
+    for number, one in enumerate(fields, start=window.first):
+        if one not in words:
+            try:
+                words[one] = rule_words(one)
+            except ValueError as error:
+                raise FormatError(window.path, str(error), line=number) from error
+    return [words[one] for one in fields]
 
 
 def is_grouped(sources: Iterable[bytes]) -> bool:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import fsum, isfinite
+from typing import NamedTuple
 
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import BLANKS, split_fields, split_tokens
+from smt_bridge.fields import split_fields, split_tokens
+from smt_bridge.formats.rule_phrases import ends_in_label, is_non_terminal, is_tree_fragment
 
-_RULES = "this is a table of hierarchical or syntax rules ({}); only phrase tables can be scored"
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_LEFT_HAND_SIDE = re.compile(rb"\[[^ \t\[\]]+\]")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 SOURCE, TARGET, SCORES = 0, 1, 2
 FIELDS = 4  # source, target, scores, and the rest of the line as one
@@ -21,24 +21,54 @@ Row = list[bytes]
 """Source, target, scores and, where the line goes on, the rest; joined by ``SEPARATOR`` they are the line."""
 
 
-def check_beginning(path: str, lines: Sequence[bytes]) -> int:
-    """Look at the first lines of a table; the number of its scores.
+class Beginning(NamedTuple):
+    """What the first lines of a table say of all: how many scores each has, and whether they are rules."""
 
-    Raises FormatError when they are not those of a phrase table.
+    scores: int
+    rules: bool
+
+
+class OtherTable(FormatError):
+    """A table of Moses that is none of phrases or of rules as we read them."""
+
+
+def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
+    """Look at the first lines of a table: of rules if both sides of all of them end in a label such as [X].
+
+    Raises FormatError when they are not those of a table of phrases or rules.
     """
     if lines[0].startswith(b"[X] ||| "):
-        raise FormatError(path, "this is a Hiero grammar (`[X] ||| ...`); only phrase tables can be scored", line=1)
+        problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
+        raise OtherTable(path, problem, line=1)
     beginning = [split_fields(line, at_most=FIELDS) for line in lines]
-    if all(len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in beginning):
-        raise FormatError(path, _RULES.format("phrases end in a label such as [X]"), line=1)
+    if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in beginning):
+        raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
+    labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in beginning]
     scores = count_scores(path, lines[0])
+    if not all(labelled):
+        _refuse_mixture(path, beginning, labelled)
     if len(beginning) >= _FEWEST_LINES and all(_is_reordering(row) for row in beginning):
         problem = (
             "this looks like a lexical reordering table: source ||| target ||| probabilities of orientations, which"
             " add up to 1; give the phrase table"
         )
-        raise FormatError(path, problem, line=1)
-    return scores
+        raise OtherTable(path, problem, line=1)
+    return Beginning(scores, all(labelled))
+
+
+def _refuse_mixture(path: str, rows: Sequence[Row], labelled: Sequence[bool]) -> None:
+    """Raises FormatError where one row has a non-terminal and another no labels: rules that are broken, or phrases."""
+    gapped = next((number for number, row in enumerate(rows, start=1) if _has_non_terminal(row)), None)
+    if gapped is not None:
+        problem = (
+            f"has no labels such as [X] at the end of both sides, but line {gapped} has a non-terminal such as [X][X]:"
+            " in a table of hierarchical or syntax rules all lines have labels"
+        )
+        raise FormatError(path, problem, line=labelled.index(False) + 1)
+
+
+def _has_non_terminal(row: Row) -> bool:
+    return any(is_non_terminal(token) for field in row[:SCORES] if b"][" in field for token in split_tokens(field))
 
 
 def _is_reordering(row: Row) -> bool:
@@ -113,16 +143,9 @@ def _problem_with(token: bytes) -> str:
 def refuse_rules(path: str, first: int, rows: Sequence[Row]) -> None:
     """Raises FormatError where one of the rows, the first of which is line ``first``, is a hierarchical rule."""
     for number, row in enumerate(rows, start=first):
-        if any(_is_non_terminal(token) for field in row[:SCORES] if b"][" in field for token in split_tokens(field)):
-            raise FormatError(path, _RULES.format("non-terminals such as [X][X]"), line=number)
-
-
-def _is_non_terminal(token: bytes) -> bool:
-    """Whether it is written like [X][Y]."""
-    return token.startswith(b"[") and token.endswith(b"]") and b"][" in token[1:-1]
-
-
-def ends_in_label(phrase: bytes) -> bool:
-    """Whether the last token is like [X]."""
-    words = phrase.rstrip(BLANKS).replace(b"\t", b" ").rsplit(b" ", 1)
-    return _LEFT_HAND_SIDE.fullmatch(words[-1]) is not None
+        if _has_non_terminal(row):
+            problem = (
+                "has a non-terminal such as [X][X], as hierarchical and syntax rules have, but in a table of rules"
+                " both sides of every line end in a label such as [X]"
+            )
+            raise FormatError(path, problem, line=number)

@@ -29,6 +29,8 @@ from smt_bridge.errors import WiringError
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni
 
+_CHARTS = (b"3", b"5", b"6", b"7", b"8", b"9")  # enum SearchAlgorithm in moses/TypeDef.h
+
 
 def with_second_table(
     ini: MosesIni,
@@ -52,6 +54,10 @@ def with_second_table(
     if read.count(",") + 1 != source_factors or (source_factors == 1 and read != "0"):
         problem = f"{first.name} is for sources with factors {read}; those of {path} have {source_factors}"
         raise WiringError(f"{ini.path}:{first.line}: {problem}")
+    for number, code in section_lines(ini.lines, "search-algorithm"):
+        if code.strip() in _CHARTS:
+            problem = "chooses a chart decoder, which reads rules; generated phrases have no labels such as [X]"
+            raise WiringError(f"{ini.path}:{number}: [search-algorithm] {code.strip().decode()} {problem}")
     names = {feature.name for feature in ini.features}
     name = next(name for number in count(1) if (name := f"TranslationModel{number}") not in names)
     tables = [feature for feature in ini.features if feature.facts.is_table]

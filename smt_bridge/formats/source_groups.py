@@ -34,7 +34,7 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
 def check_sorted(path: str) -> None:
     """Raise FormatError, with the line, for a source in front of a smaller one: Moses' binarisers lose its pairs."""
     before = b""
-    for window in read_windows(path):
+    for window in read_windows(path, rules=True):
         for place, source in enumerate(split_window(window).sources):
             key = source + b"|||"  # as LC_ALL=C sort compares whole lines
             if key < before:

@@ -54,7 +54,7 @@ def survey(path: str, *, before: int, examples: int = 12) -> Survey:
     sums = np.zeros(6)
     chosen: tuple[list[tuple[int, int, Source]], ...] = ([], [])
     lines = 0
-    for window in read_windows(path):
+    for window in read_windows(path, rules=True):
         columns = split_window(window)
         logs = _logarithms(columns, (min(_DIRECT, before - 1), before))
         cells = np.clip((1.0 - logs / np.array(_LOWEST)) * _CELLS, 0, _CELLS - 1).astype(np.int64)
@@ -134,7 +134,7 @@ def read_record(table: str) -> dict[str, Any]:
         raise InputError(path, "is not a record of `smt-bridge rescore-table`")
     if content["scores_before"] < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
-    expected, scores = content["scores_before"] + len(content["added"]), next(read_windows(table)).scores
+    expected, scores = content["scores_before"] + len(content["added"]), next(read_windows(table, rules=True)).scores
     if expected != scores:
         raise InputError(
             path, f"tells of {expected} scores, but {table} has {scores}: it is not the record of that table"

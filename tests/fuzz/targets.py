@@ -69,7 +69,7 @@ def _tables(folder: str) -> list[Target]:
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
     def table(path: str) -> None:
-        for window in read_windows(path):
+        for window in read_windows(path, rules=True):
             columns = split_window(window)
             append_scores(columns, [b"0.5"] * len(columns.sources))
 

@@ -112,3 +112,35 @@ def test_one_factor_is_scored_and_all_bytes_pass() -> None:
     bare = window(line, b"das|ART ||| the ||| 1", first=7)
     with pytest.raises(NmtError, match=r"table.gz:8: the word 'the' has no factor 1"):
         rescore_chunk(bare, Scorers(LengthPairScorer(1.0), factors=Factors(0, 1)))
+
+
+def test_rules_are_scored_by_their_words_and_all_bytes_pass() -> None:
+    lines = [
+        b"[X][X] de [X] ||| of [X][X] [X] ||| 0.1 ||| 0-1 1-0",
+        b"de [X][X] [X] ||| [X][X] of [NP] ||| 0.1 ||| 0-1 1-0",
+        b"le [X][NP] noir [X] ||| the black [X][NP] [S] ||| 0.1 ||| 0-0 1-2 2-1",
+        b"le [X][X] [X] ||| [X][X] [X] ||| 0.1 ||| 1-0",
+        b"[X][X] [X] ||| the [X][X] [X] ||| 0.1 ||| 0-1",
+        b"[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 0.1 ||| 0-0 1-1",
+        b"<s> [X] ||| <s> [S] ||| 0.1 ||| 0-0",
+    ]
+    scores = {("de", "of"): math.log(0.5), ("le noir", "the black"): math.log(0.25), ("le", ""): math.log(0.125)}
+    scorer = TablePairScorer(scores)
+    rescored = rescore_chunk(window(*lines)._replace(rules=True), Scorers(scorer))
+    expected = [b"0.5", b"0.5", b"0.25", b"0.125", b"1", b"1", b"1"]
+    pairs = zip(lines, expected, strict=True)
+    assert rescored.content == joined(*(line.replace(b"0.1 ", b"0.1 %b " % new) for line, new in pairs))
+    assert len(scorer.scored) == 3
+
+
+def test_one_factor_of_rules_is_scored() -> None:
+    line = b"das|ART [X][X] Haus|NN [X] ||| the|DT [X][X] house|NN [X] ||| 0.1 ||| 1-1"
+    scorer = TablePairScorer({("das Haus", "DT NN"): math.log(0.25)})
+    rescored = rescore_chunk(window(line)._replace(rules=True), Scorers(scorer, factors=Factors(0, 1)))
+    assert rescored.content == joined(line.replace(b"0.1", b"0.1 0.25"))
+
+
+def test_a_line_that_is_no_rule_is_named() -> None:
+    table = window(b"a [X] ||| x [X] ||| 1", b"a ||| x [X] ||| 1", first=7)._replace(rules=True)
+    with pytest.raises(NmtError, match=r"table.gz:8: has no label such as \[X\]"):
+        rescore_chunk(table, Scorers(LengthPairScorer(1.0)))

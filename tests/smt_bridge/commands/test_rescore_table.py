@@ -225,3 +225,37 @@ def test_the_real_reordering_table_is_refused_and_the_phrase_table_is_not(
             monkeypatch, str(folder / "reordering-table.wbe-msd-bidirectional-fe.gz"), "--scorer", "1", "--dry-run", "1"
         )
     assert run_with(monkeypatch, str(folder / "phrase-table.gz"), "--scorer", "1", "--dry-run", "1") == 0
+
+
+RULES = (
+    b"[X][X] de [X] ||| of [X][X] [X] ||| 1 2 ||| 0-1 1-0\r\n"
+    b"a b [X] ||| x [NP-SB] ||| 1 2 ||| 0-0\r\n"
+    b"[X][S] [X][X] [X] ||| [X][S] [X][X] [S] ||| 1 2 ||| 0-0 1-1\r\n"
+)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ""])
+def test_rules_are_scored_in_parts_and_as_a_stream(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], ending: str
+) -> None:
+    table, output = tmp_path / "rules", tmp_path / f"new{ending}"
+    table.write_bytes(RULES)
+    assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", str(output)) == 0
+    assert b"a table of rules" in capfdbinary.readouterr().err
+    assert b"".join(line + b"\n" for line in read_lines(str(output))) == RULES.replace(b"1 2", b"1 2 %s") % (
+        b"0.367144", b"0.366411", b"1",
+    )  # fmt: skip
+    record = json.loads(Path(f"{output}.json").read_bytes())
+    assert (record["rules"], record["scores_before"]) == (True, 2)
+    assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", "-") == 0
+    assert capfdbinary.readouterr().out == b"".join(line + b"\n" for line in read_lines(str(output)))
+
+
+def test_rules_are_binarised_by_one_program_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "rules").write_bytes(RULES)
+    monkeypatch.setattr("smt_bridge.decoder.binariser.check_binariser", lambda *_: None)
+    with pytest.raises(ConfigError, match="needs --binarise ondisk"):
+        run_with(
+            monkeypatch, str(tmp_path / "rules"), "--scorer", "1", "--output", str(tmp_path / "new"),
+            "--binarise", "probing",
+        )  # fmt: skip

@@ -149,7 +149,7 @@ def test_combinations_that_cannot_grow_are_refused_and_nothing_is_written(
     [
         ("PhraseDictionaryTransliteration name=TM0 path=x", "has no file of scores"),
         ("Mmsapt name=TM0 path=x L1=de L2=en", "has no file of scores"),
-        ("PhraseDictionaryScope3 name=TM0 num-features=2 path=x", "has rules"),
+        ("PhraseDictionaryFuzzyMatch name=TM0 num-features=2 path=x", "has no file of scores"),
     ],
 )
 def test_tables_without_columns_are_refused(folder: Path, line: str, said: str) -> None:
@@ -203,3 +203,39 @@ def test_use_1_of_the_readme_passes_the_doctor(tmp_path: Path, capsys: pytest.Ca
     found = capsys.readouterr()
     assert found.out == ""
     assert "0 errors, 0 warnings" in found.err
+
+
+CHART = """[search-algorithm]
+3
+[feature]
+{kind} name=TM0 num-features=2 path=rule-table.gz input-factor=0 output-factor=0 table-limit=20
+PhraseDictionaryMemory name=TM1 num-features=1 path=glue-grammar input-factor=0 output-factor=0 tuneable=true
+[weight]
+TM0= 0.1 0.2
+TM1= 1.0
+"""
+RULE = "der [X][X] [X] ||| the [X][X] [S] ||| 1 2 0.5 ||| 0-0 1-1\n"
+
+
+@pytest.mark.parametrize("kind", ["PhraseDictionaryMemory", "PhraseDictionaryScope3", "RuleTable"])
+def test_a_table_of_rules_is_wired_in_beside_its_glue_grammar(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str
+) -> None:
+    (folder / "moses.ini").write_text(CHART.format(kind=kind))
+    (folder / "new").write_text(RULE)
+    (folder / "glue-grammar").write_text("<s> [X] ||| <s> [S] ||| 1 ||| ||| 0\n")
+    expected = CHART.format(kind=kind).replace("num-features=2", "num-features=3").replace("0.1 0.2", "0.1 0.2 0.2")
+    expected = expected.replace("path=rule-table.gz", f"path={folder / 'new'}")
+    assert wired("--added", "1") == expected.replace("path=glue-grammar", f"path={folder / 'glue-grammar'}")
+    said = capsys.readouterr().err
+    assert "CreateOnDiskPt 1 1 3 20 2 new new.ondisk" in said
+    assert "processPhraseTableMin" not in said
+    assert "CreateProbingPT" not in said
+
+
+def test_generated_phrases_are_not_for_a_chart_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "moses.ini").write_text(CHART.format(kind="PhraseDictionaryMemory"))
+    (folder / "new").write_text("a ||| b ||| 0.5 0.5 ||| 0-0\n")
+    (folder / "new.json").write_text(json.dumps({"added": ["p(target|source)", "p(source|target)"]}))
+    assert main(["wire", "moses.ini", "--second", "new", "--output", "new.ini"]) == 2
+    assert "moses.ini:2: [search-algorithm] 3 chooses a chart decoder" in capsys.readouterr().err

@@ -263,3 +263,45 @@ def test_a_binarised_table_is_no_text(
         assert main(["rescore-table", table, "--scorer", "none", "--output", str(tmp_path / "new")]) == 2
         assert f"{table}: is a binarised table ({kind}), in which" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+RULES = """[X][X] house [X] ||| [X][X] maison [NP] ||| 0.5 0.5 ||| 0-0 1-1
+a house [X] ||| une maison [NP] ||| 0.5 0.5 ||| 0-0 1-1
+the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-2 2-1
+the [X][NP-SB] [X][NN] [X] ||| la [X][NN] [X][NP-SB] [S] ||| 0.5 0.5 ||| 0-0 1-1 2-2
+"""
+
+
+def test_a_table_of_rules_is_looked_into_by_its_words(folder: Path) -> None:
+    (folder / "table").write_text(RULES)
+    (folder / "nbest").write_text(NBEST.replace("la maison", "la maison une"))
+    assert findings(folder) == []
+    (folder / "table").write_text(RULES.replace("maison", "dog"))
+    assert any("words are unknown to" in found for found in findings(folder))
+
+
+@pytest.mark.parametrize(
+    ("rules", "problem"),
+    [
+        (RULES.replace("1-2 2-1", "1-2"), "table:3: the alignment does not link every non-terminal"),
+        (RULES.replace("a house [X]", "a [house] [X]"), "table:2: `[house]` has one label"),
+        (
+            RULES.replace("a house [X]", "a house"),
+            "table:2: has no labels such as [X] at the end of both sides, but line 1",
+        ),
+        (RULES + RULES.splitlines(keepends=True)[-1], "1 phrase pairs come twice"),
+    ],
+)
+def test_what_is_wrong_with_a_table_of_rules_is_named(folder: Path, rules: str, problem: str) -> None:
+    (folder / "table").write_text(rules)
+    found = findings(folder)
+    assert any(problem in one for one in found), found
+
+
+@pytest.mark.parametrize(
+    "first", ["[X] ||| [X,1] a ||| [X,1] b ||| p=1", "[NP [DT] [NN a]] ||| [X][DT] b [X] ||| 1 ||| 0-0"]
+)
+def test_a_table_of_another_kind_is_noted(folder: Path, first: str) -> None:
+    (folder / "table").write_text(first + "\n")
+    (found,) = examine(Files(table=str(folder / "table")))
+    assert (found.level, "is not looked into" in found.problem) == ("note", True)
