@@ -14,6 +14,10 @@ Aligns = Literal["written", "read"]
 """Which target word a row of attention is of: the one then written, or the one read just before, of the row before."""
 
 
+LANGUAGE_MODELS = frozenset({"rnnlm", "cslm"})
+"""The types of models that are p(target), whatever the source."""
+
+
 class SentencePair(NamedTuple):
     """A source and a target (sentence or phrase) as tokenised text."""
 

@@ -1,14 +1,34 @@
-"""Whether a scorer is of the languages and the direction it is used for, judged by how many words it knows."""
+"""Whether a scorer is of the kind, the languages and the direction it is used for.
+
+The kind is that of its signature; languages and direction are judged by how many words it knows.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, SentencePair
 from smt_bridge.errors import WiringError
 
 _FEWEST = 50  # words, before the share counts
 _UNKNOWN = 0.9  # of them: a model of another language knows numbers and names
+
+
+def check_kind(column: str, signature: str, *, language_model: bool) -> None:
+    """Raise WiringError for a translation model where a column needs a language model, and the other way round.
+
+    A scorer that is no model of ours may be either.
+    """
+    types = next((field.removeprefix("nmt:") for field in signature.split("|") if field.startswith("nmt:")), None)
+    if types is None or LANGUAGE_MODELS.issuperset(types.split("+")) == language_model:
+        return
+    problem = (
+        "needs a language model, such as train-lm makes; this one reads a source"
+        if language_model
+        else "needs a model that reads the source; this is a language model, for --feature rnnlm:DIR or cslm:DIR and"
+        " for nmt-core decode --fusion-lm"
+    )
+    raise WiringError(f"{column} {problem} ({signature})")
 
 
 def check_reverse(pairs: Sequence[SentencePair], scores: Sequence[PairScore], *, signature: str) -> None:

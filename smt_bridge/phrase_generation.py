@@ -25,10 +25,11 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import escape, unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
+from smt_bridge.directions import check_kind
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.factors import pick_factor
-from smt_bridge.phrase_scoring import format_probability
+from smt_bridge.phrase_scoring import DIRECT, REVERSE, format_probability
 from smt_bridge.phrase_sources import Source, Sources, is_writable
 
 
@@ -65,6 +66,9 @@ class Generation:
     factor: int | None = None
 
     def __post_init__(self) -> None:
+        check_kind(DIRECT, self.direct.signature, language_model=False)
+        if self.reverse is not None:
+            check_kind(REVERSE, self.reverse.signature, language_model=False)
         if not factors_read(self.direct.signature):
             return
         if self.unescape:

@@ -33,7 +33,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.directions import check_reverse
+from smt_bridge.directions import check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
@@ -55,6 +55,7 @@ class Scorers:
     ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
     escapes are undone before scoring, for models that were trained on text without them. ``factors`` says which
     factor of each word (``das|ART``) the models know; a model of source factors reads all factors of its source.
+    Raises WiringError for language models.
     """
 
     direct: PairScorer
@@ -65,6 +66,8 @@ class Scorers:
 
     def __post_init__(self) -> None:
         scorers = [one for one in (self.direct, self.reverse) if one is not None]
+        for column, one in zip((DIRECT, REVERSE), scorers, strict=False):
+            check_kind(column, one.signature, language_model=False)
         if self.unescape and any(factors_read(one.signature) for one in scorers):
             raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
 

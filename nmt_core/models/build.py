@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from nmt_core.errors import ConfigError
+from nmt_core.interfaces import LANGUAGE_MODELS
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
@@ -86,7 +87,7 @@ def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_language_model(config: AnyConfig) -> bool:
     """Whether it is p(target), whatever the source."""
-    return isinstance(config, RNNLMConfig | CSLMConfig)
+    return config.type in LANGUAGE_MODELS
 
 
 def source_factors(config: AnyConfig) -> int:

@@ -106,6 +106,7 @@ def _check(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     """What the model proposes for the sources shown, scored exactly."""
     from nmt_core.interfaces import SentencePair
+    from smt_bridge.directions import check_kind
     from smt_bridge.report.study_page import Drawn
     from smt_bridge.scorers import ScorerOptions
     from smt_bridge.translators import GenerationOptions, open_generator
@@ -113,6 +114,7 @@ def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     sources: list[Source] = [source for kind in ("frequent", "rare") for source in found.chosen[kind]]
     options = GenerationOptions(samples=args.samples, seed=args.seed, most_words=20)
     generator, scorer = open_generator(args.generator, options, ScorerOptions())
+    check_kind("--generator", scorer.signature, language_model=False)
     proposed = generator.generate([source.text for source in sources]) if sources else []
     drawn = []
     for source, targets in zip(sources, proposed, strict=True):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.directions import check_language_model, check_reverse
+from smt_bridge.directions import check_kind, check_language_model, check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature
@@ -43,6 +43,7 @@ class PairFeature:
 
     Equal pairs are scored once per call, and all pairs of a call go to the scorer together, so that it
     can form good batches. ``names`` are the measure's stems with 0 behind them unless given.
+    Raises WiringError for a model that reads its source in the direction ``target``, and a language model in others.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class PairFeature:
         self._scorer = scorer
         self._measure = measure
         self._direction: Direction = direction
+        check_kind(self.names[0], scorer.signature, language_model=direction == "target")
 
     def __repr__(self) -> str:
         return f"PairFeature({self.names}, {self.signature!r})"

@@ -11,6 +11,7 @@ import math
 from collections.abc import Sequence
 
 from nmt_core.interfaces import PairScorer, SentencePair
+from smt_bridge.directions import check_kind
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_score import Direction
@@ -21,13 +22,17 @@ _LOG_FLOOR = math.log(FLOOR)
 
 
 class PhraseSum:
-    """Sum of ln p(target phrase | source phrase), or of the ``reverse``, with the table's floor for each pair."""
+    """Sum of ln p(target phrase | source phrase), or of the ``reverse``, with the table's floor for each pair.
+
+    Raises WiringError for a language model.
+    """
 
     reads_phrases = True
 
     def __init__(self, scorer: PairScorer, direction: Direction = "forward") -> None:
         self._scorer, self._direction = scorer, direction
         self.names: tuple[str, ...] = ("NMTphrasesreverse0" if direction == "reverse" else "NMTphrases0",)
+        check_kind(self.names[0], scorer.signature, language_model=False)
 
     def __repr__(self) -> str:
         return f"PhraseSum({self._scorer!r}, {self._direction!r})"
