@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from nmt_core.config import Config
 from nmt_core.errors import ConfigError
 from nmt_core.interfaces import LANGUAGE_MODELS
 from nmt_core.layers.initialisation import initialise
@@ -31,6 +32,9 @@ AnyConfig = (
     | NematusConfig
 )
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
+_BESIDE_PARAMETERS = frozenset(
+    {"aligns", "longest_spelling", "order", "radius", "reset", "residual", "reverse", "window"}
+)
 
 
 def _attentive(score: Score, window: WindowName = "global") -> DeepLSTMConfig:
@@ -88,6 +92,21 @@ def with_preset(settings: Mapping[str, Any]) -> dict[str, Any]:
 def is_language_model(config: AnyConfig) -> bool:
     """Whether it is p(target), whatever the source."""
     return config.type in LANGUAGE_MODELS
+
+
+def settings_beside_parameters(config: Config) -> dict[str, Any]:
+    """The settings that change numbers or alignments and that no name or shape of a parameter shows.
+
+    Those that have their default value are left out.
+    """
+    found: dict[str, Any] = {}
+    for name, field in type(config).model_fields.items():
+        value = getattr(config, name)
+        if isinstance(value, Config):
+            found |= {f"{name}.{key}": inner for key, inner in settings_beside_parameters(value).items()}
+        elif name in _BESIDE_PARAMETERS and value != field.default:
+            found[name] = value
+    return found
 
 
 def source_factors(config: AnyConfig) -> int:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
+import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from torch import Tensor, nn
 
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.factors import split_factors
-from nmt_core.models.build import AnyConfig, build_model, source_factors
+from nmt_core.models.build import AnyConfig, build_model, settings_beside_parameters, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.folder_config import (
@@ -66,8 +67,8 @@ _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and lon
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter, a word, a character, the order of the target or the annotation of text
-    changes. ``factors`` are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for
+    ``fingerprint`` changes when a parameter, a word, a character, the order of the target, the annotation of text or
+    another setting that numbers depend on changes. ``factors`` are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for
     models of annotated text.
     """
 
@@ -295,6 +296,8 @@ def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], config: FolderCo
         digest.update(f"{config.model.source_characters} {config.model.target_characters} ".encode())
     if config.copying is not None:
         digest.update(f"{config.copying} {config.lexicon}".encode())
+    if settings := settings_beside_parameters(config.model):
+        digest.update(json.dumps(settings).encode())
     with open(path, "rb") as stream:
         while block := stream.read(1 << 22):
             digest.update(block)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 import torch
+import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.errors import InputError, ModelError
-from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model
+from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model, settings_beside_parameters
+from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.embeddings import load_embeddings
-from nmt_core.models.folder_config import FORMAT_VERSION
+from nmt_core.models.folder_config import FORMAT_VERSION, FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -32,6 +35,65 @@ def test_a_folder_may_have_a_name_that_is_not_utf8(folder: Path) -> None:
     before = load_model(str(folder)).fingerprint
     other = folder.rename(folder.parent / "b\udcff")
     assert load_model(str(other)).fingerprint == before
+
+
+def shapes(config: AnyConfig) -> dict[str, torch.Size]:
+    with torch.device("meta"):
+        return {name: parameter.shape for name, parameter in build_model(config, 9, 9).named_parameters()}
+
+
+def others(kind: Any) -> Iterator[Any]:
+    """Values of the type of a setting."""
+    if get_origin(kind) is Literal:
+        yield from get_args(kind)
+    yield from {bool: (False, True), int: (2, 3), str: ("ab", "ba")}.get(kind, ())
+    for part in get_args(kind) if get_origin(kind) is not Literal else ():
+        yield from others(part)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_settings_that_parameters_do_not_show_are_known(name: str) -> None:
+    """All that leave the names and shapes of parameters alone, but for what only training reads."""
+    sizes = {"embedding": 8, "alignment": 6, "maxout": 4, "depth": 2, "encoder_depth": 2, "decoder_depth": 2}
+    small = {key: size for key, size in sizes.items() if key in type(PRESETS[name]).model_fields}
+    config = type(PRESETS[name]).model_validate(PRESETS[name].to_mapping() | small)
+    of_training = {"initialisation", "characters", "output_bias", "places"}  # 'places' is a shape where it is read
+    of_texts = {"source_characters", "target_characters"}  # always in the fingerprint
+    for key, field in type(config).model_fields.items():
+        if key in of_training | of_texts:
+            continue
+        for value in others(field.annotation):
+            try:
+                other = type(config).model_validate({**config.to_mapping(), key: value})
+            except ValueError:
+                continue
+            if other != config and shapes(other) == shapes(config):
+                assert settings_beside_parameters(other) != settings_beside_parameters(config), key
+
+
+@pytest.mark.parametrize(
+    ("preset", "key", "value"),
+    [
+        ("rnnencdec-cho2014", "order", "look-generate-update"),
+        ("luong2015-local-m-general-feed", "radius", 3),
+        ("luong2015-base", "reverse", False),
+        ("luong2016-hybrid", "longest_spelling", 7),
+    ],
+)
+def test_a_setting_that_changes_numbers_changes_the_fingerprint(
+    tmp_path: Path, preset: str, key: str, value: object
+) -> None:
+    """Otherwise a long job would go on with the other model (docs/long-jobs.md)."""
+    vocabulary, config = Vocabulary(["</s>", "<unk>", "one"]), PRESETS[preset]
+    config = type(config).model_validate({**config.to_mapping(), "embedding": 4, "hidden": 4})
+    model = new_model(config, 3, 3, seed=1)
+    save_model(str(tmp_path / "m"), model, vocabulary, vocabulary, FolderConfig(model=config))
+    before = load_model(str(tmp_path / "m")).fingerprint
+    path = tmp_path / "m" / "config.yaml"
+    settings = yaml.safe_load(path.read_text())
+    settings["model"][key] = value
+    path.write_text(yaml.safe_dump(settings))
+    assert load_model(str(tmp_path / "m")).fingerprint != before
 
 
 def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path: Path) -> None:
