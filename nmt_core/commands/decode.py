@@ -199,6 +199,7 @@ def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
         lexicon=lexicon,
         per_word=args.candidates_per_word,
         replace=args.candidates_replace,
+        copying=models[0].config.copying,
     )
 
 

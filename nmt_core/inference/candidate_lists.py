@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.errors import ConfigError
+from nmt_core.text.copying import CopyScheme
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
@@ -24,7 +25,8 @@ class CandidateLists:
     ``per_word`` translations of a source word are taken from the lexicon; those that the vocabulary
     lacks do not count. They come on top of the frequent words (Jean et al. 2015, section 3.3), or with
     ``replace`` in the place of the least frequent of them, so that a list has ``frequent`` words (as in the code
-    of Montréal's WMT'15 system) or, where it needs more, the words of the lexicon alone.
+    of Montréal's WMT'15 system) or, where it needs more, the words of the lexicon alone. The tokens of ``copying``,
+    the scheme of models of annotated text, are always there.
     """
 
     def __init__(
@@ -35,19 +37,21 @@ class CandidateLists:
         lexicon: Lexicon | None = None,
         per_word: int = 10,
         replace: bool = False,
+        copying: CopyScheme | None = None,
     ) -> None:
         if frequent < 1 or per_word < 0:
             raise ConfigError(f"candidates: {frequent} frequent words, {per_word} per word; expected at least 1 and 0")
         self._ids = {word: number for number, word in enumerate(target.words)}
-        self._frequent = max(min(frequent, len(target)), len(SPECIAL_WORDS))
+        tokens = () if copying is None else copying.target_tokens
+        self._always = frozenset(self._ids[word] for word in (*SPECIAL_WORDS, *tokens))
+        self._frequent = min(frequent, len(target))
         self._lexicon = lexicon or Lexicon({})
         self._per_word, self._replace = per_word, replace
 
     def of(self, source_words: Iterable[str], *, also: Iterable[int] = ()) -> Tensor:
         """The candidates for sentences of these words, and the words ``also``: ascending ids."""
-        found = {number for word in set(source_words) for number in self._of_word(word)}.union(also)
+        found = {number for word in set(source_words) for number in self._of_word(word)}.union(also, self._always)
         if self._replace:
-            found.update(range(len(SPECIAL_WORDS)))
             missing = max(self._frequent - len(found), 0)
             others = itertools.islice((number for number in range(len(self._ids)) if number not in found), missing)
             return torch.tensor(sorted({*found, *others}))

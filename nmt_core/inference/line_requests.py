@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nmt_core.errors import ConfigError
@@ -44,13 +45,19 @@ class LineRequests:
         if not (line.prefix_words or line.constraints):
             return Request(number, source, config, advice=advice)
         self._check_constrained(source, line, where)
-        prefix = tuple(self.target.encode(line.prefix))
+        prefix = tuple(self.target.encode_words(self._prefix(source, line)))
         request = Request(number, source, config, prefix, tuple(map(self._constraint, line.constraints)), advice=advice)
         try:
             _ = request.limit
         except ConfigError as error:
             raise ConfigError(f"{where}: {error}") from error
         return request
+
+    def _prefix(self, source: Sentence, line: SourceLine) -> Sequence[str]:
+        """As the models write it."""
+        if self.copying is None:
+            return line.prefix_words
+        return self.copying.read_target(source.words, line.prefix_words)
 
     def _check_constrained(self, source: Sentence, line: SourceLine, where: str) -> None:
         """Raises ConfigError for a prefix and constraints that no search can meet."""

@@ -68,8 +68,8 @@ class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
     ``fingerprint`` changes when a parameter, a word, a character, the order of the target, the annotation of text or
-    another setting that numbers depend on changes. ``factors`` are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for
-    models of annotated text.
+    another setting that numbers depend on changes. ``factors`` are the vocabularies of the factors that it reads beside
+    each source word, ``lexicon`` is for models of annotated text.
     """
 
     model: TranslationModel

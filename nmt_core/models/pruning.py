@@ -1,8 +1,9 @@
 """Pruning by magnitude: the smallest weights become 0 (See et al. 2016; Luong's thesis, section 6.2).
 
 Weights are those of matrices; vectors (biases, v_a) are neither pruned nor counted. A class of weights is an
-embedding, a recurrent layer with the matrices of its inputs, attention, the readout, the output, and each other part
-of a model by itself. A share x of all N weights becomes 0, round(x N) of them, ties from the first on:
+embedding, a recurrent layer with the matrices of its inputs, attention, the readout, an output (that over characters
+is not that over words), and each other part of a model by itself. A share x of all N weights becomes 0, round(x N) of
+them, ties from the first on:
 
 - ``class-blind``: those of the smallest absolute value;
 - ``class-uniform``: the same share in every class;
@@ -23,6 +24,7 @@ from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.luong_attention import LocationAttention, Window
+from nmt_core.layers.readout import Readout
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
 SCHEMES: tuple[Scheme, ...] = ("class-blind", "class-uniform", "class-distribution")
@@ -68,13 +70,13 @@ def _class_of(name: str, modules: Mapping[str, nn.Module]) -> str:
     for length in range(1, len(path) + 1):
         owner = ".".join(path[:length])
         match modules[owner]:
+            case Readout():
+                return "readout"
             case Cell() | GateInputs():
                 return _layer(path[:length])
             case Attention() | LocationAttention() | Window():
                 return "attention"
-            case Generator():
-                return "output"
-            case WordEmbedding():
+            case Generator() | WordEmbedding():
                 return owner
     return path[0]
 

@@ -276,7 +276,11 @@ def _searches(
     if candidates is None:
         return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)
     lists = CandidateLists(
-        models[0].target, frequent=candidates.frequent, lexicon=lexicon, per_word=candidates.per_word
+        models[0].target,
+        frequent=candidates.frequent,
+        lexicon=lexicon,
+        per_word=candidates.per_word,
+        copying=models[0].config.copying,
     )
     return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown, rule=rule)
 

@@ -12,6 +12,7 @@ from nmt_core.commands.main import main
 from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import SentencePair
@@ -121,6 +122,31 @@ def test_rules_and_samples(folders: tuple[str, str], scheme: str) -> None:
     assert {"Rot", "Blau"} <= texts <= {*WORDS, "<unk>", "Rot", "Blau", "Gelb"}
     assert "Rouge" in {word for found in own for one in found for word in one.words}
     assert all(one.unknown.translated == 0 for found in copied for one in found)
+
+
+@pytest.mark.parametrize("replace", [[], ["--candidates-replace"]])
+def test_places_are_always_candidates(
+    folders: tuple[str, str], scheme: str, replace: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However short the list is: whatever else would be written is ``<unk>``."""
+    (tmp_path / "s").write_text("Rot Blau Gelb Rot Blau Gelb\n")
+    files = ["--model", folders[0], "--device", "cpu", "--input", str(tmp_path / "s"), "--quiet"]
+    wide = ["--min-length", "6", "--beam", "30", "--nbest", "30"]
+    assert main(["decode", *files, "--candidates", "2", *replace, *wide]) == 0
+    words = {word for line in capsys.readouterr().out.splitlines() for word in line.split(" ||| ")[1].split()}
+    assert words & {"Rouge", "Blau", "Gelb"}
+    assert words <= {"Rouge", "Blau", "Gelb", "<unk>"}
+
+
+def test_a_prefix_is_read_as_pairs_are(folders: tuple[str, str], scheme: str) -> None:
+    """An unknown word of it is the place where it comes from, for the model and in its score."""
+    config = DecodingConfig(beam=3, nbest=3)
+    own, twin = (open_translator([folder], config=config) for folder in folders)
+    read = PLAIN["w1 Rot w2", "w1 Rouge Deux Neu"][scheme]
+    (found,) = own.translate([SourceLine("w1 Rot w2", prefix="w1 Rouge Deux Neu")])
+    (written,) = twin.translate([SourceLine(read[0], prefix=read[1])])
+    assert [one.log_prob for one in found] == pytest.approx([one.log_prob for one in written], abs=1e-5)
+    assert all(one.words[:4] == ("w1", "Rouge", "Deux", "Neu") for one in found)
 
 
 @pytest.mark.parametrize("aligns", ["written", "read"])

@@ -19,6 +19,8 @@ from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.hybrid import HybridConfig
+from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.pruning import SCHEMES, Scheme, prune, weight_classes
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
@@ -69,6 +71,19 @@ def test_classes_are_layers_embeddings_attention_readout_and_output() -> None:
     search = weight_classes(made("rnnsearch"))
     assert {"encoder 2", "backward_encoder 1", "decoder 3", "initial", "attention", "readout"} < search.keys()
     assert len(search["decoder 1"]) == 4  # gates, candidate, and the products of word and context
+
+
+def test_every_output_and_readout_is_a_class() -> None:
+    """The output over characters of a hybrid model is another than that over words, and far smaller."""
+    hybrid = HybridConfig(source_characters="ab", target_characters="abc", character_depth=2, **SMALL)
+    found = {name: sum(m.numel() for m in ms) for name, ms in weight_classes(new_model(hybrid, 8, 9, seed=1)).items()}
+    assert (found["output"], found["speller.output"]) == (9 * 8, 4 * 8)
+    assert {"speller.embedding", "speller 2", "reader.characters.encoder 2", "spelling_context"} < found.keys()
+    nematus = weight_classes(new_model(NematusConfig(embedding=6, hidden=8), 8, 9, seed=1))
+    assert {name: len(ms) for name, ms in nematus.items() if "readout" in name or "output" in name} == {
+        "readout": 3,
+        "output": 1,
+    }
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
