@@ -70,7 +70,7 @@ class AsyncNmtClient:
             try:
                 return await getattr(stub, method)(request, timeout=attempts.left, metadata=self._access.metadata)
             except grpc.aio.AioRpcError as error:
-                await asyncio.sleep(attempts.pause(error, address))
+                await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
 
     async def models(self) -> list[pb.Model]:
         """The models of the server."""
@@ -123,7 +123,7 @@ class AsyncNmtClient:
                 if stream.finished:
                     return
             except grpc.aio.AioRpcError as error:
-                await asyncio.sleep(attempts.pause(error, address))
+                await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
             finally:
                 sender.cancel()
                 call.cancel()
@@ -144,7 +144,7 @@ class AsyncNmtClient:
                 task.cancel()
 
     def _attempts(self) -> Attempts:
-        return Attempts(len(self.addresses), timeout=self._timeout, first_wait=self._first_wait)
+        return Attempts(len(self.addresses), timeout=self._timeout, first_wait=self._first_wait, access=self._access)
 
     def _turn(self) -> tuple[Any, str]:
         turn = self._next % len(self._stubs)

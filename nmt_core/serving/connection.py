@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.serving.handshake import tls_problem
 from nmt_core.small_files import read_pem
 from nmt_core.whole_numbers import whole_number
 
@@ -62,11 +63,16 @@ class Access:
         """What every call carries."""
         return [("authorization", f"Bearer {self.token}")] if self.token else []
 
+    @property
+    def encrypted(self) -> bool:
+        """Whether TLS is asked for."""
+        return bool(self.tls or self.ca or self.certificate)
+
     def credentials(self) -> grpc.ChannelCredentials | None:
         """None for connections that are not encrypted. Raises ConfigError or InputError."""
         if (self.certificate is None) != (self.key is None):
             raise ConfigError("a client's certificate and its key belong together")
-        if not (self.tls or self.ca or self.certificate):
+        if not self.encrypted:
             return None
         ca, certificate = _content(self.ca, "CERTIFICATE"), _content(self.certificate, "CERTIFICATE")
         return grpc.ssl_channel_credentials(ca, _content(self.key, "PRIVATE KEY"), certificate)
@@ -98,8 +104,9 @@ class Attempts:
     A server that is away is asked 5 times (each of several), a busy one 10 times.
     """
 
-    def __init__(self, addresses: int, *, timeout: float, first_wait: float) -> None:
+    def __init__(self, addresses: int, *, timeout: float, first_wait: float, access: Access) -> None:
         check_timeout(timeout)
+        self._access = access
         self._addresses, self._timeout, self._first_wait = addresses, timeout, first_wait
         self._end = time.monotonic() + timeout
         self._tried = 0
@@ -110,7 +117,10 @@ class Attempts:
         return max(self._end - time.monotonic(), 0.001)
 
     def pause(self, error: Any, address: str) -> float:
-        """Seconds to wait before the next attempt. Raises ServiceError when there should be none."""
+        """Seconds to wait before the next attempt. Raises ServiceError when there should be none.
+
+        That takes a few seconds where the server is asked for what is wrong.
+        """
         self._tried += 1
         reason, retry_after = from_trailers(error.trailing_metadata())
         again = _worth_trying(error, reason) and self._tried < _TRIES[_code(error)] * self._addresses
@@ -122,7 +132,7 @@ class Attempts:
             pause = min(max(retry_after, pause), _LONGEST_WAIT)
         pause *= random.uniform(0.7, 1.3)
         if not again or pause >= self.left:
-            raise translated(error, address, self._timeout) from error
+            raise translated(error, address, self._timeout, self._access) from error
         return pause
 
 
@@ -143,10 +153,13 @@ def _worth_trying(error: Any, reason: str) -> bool:
     return _code(error) in _TRIES and reason not in _HOPELESS and not too_large
 
 
-def translated(error: Any, address: str, timeout: float) -> ServiceError:
+def translated(error: Any, address: str, timeout: float, access: Access) -> ServiceError:
     """Our error for one of gRPC."""
     match _code(error):
         case grpc.StatusCode.UNAVAILABLE:
+            problem = _tls_problem(error, address, access)
+            if problem:
+                return Unavailable(f"nothing answers at {address}: {problem}")
             return Unavailable(f"nothing answers at {address} ({error.details()}); is 'nmt-core serve' running there?")
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return Overloaded(f"{address}: {error.details()}")
@@ -156,6 +169,11 @@ def translated(error: Any, address: str, timeout: float) -> ServiceError:
             return ServiceError(f"{address} is not an 'nmt-core serve' of this version ({error.details()})")
         case code:
             return ServiceError(f"{address}: {error.details()} ({code.name})")
+
+
+def _tls_problem(error: Any, address: str, access: Access) -> str:
+    """What is wrong with TLS where a server is away and gave no reason of its own."""
+    return "" if from_trailers(error.trailing_metadata())[0] else tls_problem(address, access)
 
 
 def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -173,7 +191,9 @@ def health_problem(address: str, *, timeout: float, access: Access) -> str:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
         except grpc.RpcError as error:
-            return f"{error.details()} ({error.code().name})"
+            away = error.code() is grpc.StatusCode.UNAVAILABLE
+            problem = _tls_problem(error, address, access) if away else ""
+            return f"{problem or error.details()} ({error.code().name})"
     status = health_pb2.HealthCheckResponse.ServingStatus
     return "" if answer.status == status.SERVING else str(status.Name(answer.status))
 
@@ -219,7 +239,7 @@ class Connection:
 
     def attempts(self) -> Attempts:
         """For one call."""
-        return Attempts(len(self.addresses), timeout=self.timeout, first_wait=self.first_wait)
+        return Attempts(len(self.addresses), timeout=self.timeout, first_wait=self.first_wait, access=self.access)
 
     def send(self, method: str, request: Any, timeout: float) -> tuple[Any, str]:
         """One attempt, at the address whose turn it is; and that address."""
