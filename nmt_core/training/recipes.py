@@ -38,6 +38,9 @@ RECIPES: Mapping[str, Mapping[str, Any]] = {
     "cslm-cho2014": {"batch_tokens": 512},
 }
 
+_LONGEST = {"luong2015-copy4": 100, "luong2015-copy6": 100}
+"""Longer sentences are left out, where a paper says which (Luong et al. 2015a, section 4.2)."""
+
 
 def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Settings in which ``model.preset`` is replaced by the preset's model, trained as its paper trained it.
@@ -47,6 +50,10 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
     model, training = settings.get("model"), settings.get("training", {})
     if not isinstance(model, Mapping):
         return dict(settings)
-    recipe = RECIPES.get(str(model.get("preset")))
-    filled = {"training": {**recipe, **training}} if recipe is not None and isinstance(training, Mapping) else {}
+    name, data = str(model.get("preset")), settings.get("data")
+    filled: dict[str, Any] = {}
+    if name in RECIPES and isinstance(training, Mapping):
+        filled["training"] = {**RECIPES[name], **training}
+    if name in _LONGEST and isinstance(data, Mapping):
+        filled["data"] = {"max_length": _LONGEST[name], **data}
     return {**settings, "model": with_preset(model), **filled}

@@ -10,6 +10,7 @@ import pytest
 from nmt_core.commands.main import main
 from nmt_core.models.build import PRESETS, AnyConfig, preset
 from nmt_core.models.deep_fusion import DeepFusionConfig
+from nmt_core.models.deep_lstm import LuongConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.optimizers import rate_factor
 from nmt_core.training.recipes import RECIPES, with_recipe
@@ -41,15 +42,41 @@ def test_what_the_file_says_stays() -> None:
         ("luong2015-local-p-general-feed", [1.0] * 8 + [0.5, 0.25, 0.125, 0.0625]),
         ("luong2016-hybrid", [1.0] * 4 + [0.5, 0.125]),
         ("luong2015-copy4", [0.7] * 5 + [0.35, 0.0875, 0.021875]),
+        ("luong2015-copy6", [0.7] * 5 + [0.35, 0.0875, 0.021875]),
+        ("luong2016-multitask", [0.7] * 8 + [0.35, 0.175, 0.0875, 0.04375]),
     ],
 )
 def test_models_of_luong_are_trained_with_sgd_and_rates_that_halve(name: str, rates: list[float]) -> None:
-    """Luong et al. 2015b, section 4.1 (with dropout), 2015a, section 4.2, Luong and Manning 2016 (thesis, 5.3.2)."""
+    """Luong et al. 2015b, section 4.1 (with dropout), 2015a, 4.2, Luong and Manning 2016 (thesis, 5.3.2), 2016, 4.2."""
     training = _run(model={"preset": name}).training
     assert (training.optimizer, training.gradient, training.clip) == ("sgd", "sentence", 5.0)
     assert (training.batch_sentences, training.max_epochs) == (128, len(rates))
     found = [training.learning_rate * rate_factor(training, update=1, epochs=epoch) for epoch in range(len(rates))]
     assert found == pytest.approx(rates)
+
+
+@pytest.mark.parametrize(
+    ("name", "depth", "size", "dropout", "init_range", "longest"),
+    [
+        ("luong2015-base", 4, 1000, 0.2, 0.1, 50),
+        ("luong2015-local-p-general-feed", 4, 1000, 0.2, 0.1, 50),
+        ("luong2015-copy4", 4, 1000, 0.0, 0.08, 100),
+        ("luong2015-copy6", 6, 1000, 0.0, 0.06, 100),
+        ("luong2016-hybrid", 4, 1024, 0.2, 0.1, 50),
+        ("luong2016-multitask", 4, 1000, 0.2, 0.06, 50),
+    ],
+)
+def test_sizes_and_first_values_of_the_models_of_luong(
+    name: str, depth: int, size: int, dropout: float, init_range: float, longest: int
+) -> None:
+    """The thesis, 3.2.2, 4.2.1, 5.3.2 and 6.1.2."""
+    run = _run(model={"preset": name})
+    model = run.model
+    assert isinstance(model, LuongConfig)
+    assert (model.depth, model.hidden, model.embedding, model.reverse) == (depth, size, size, True)
+    assert (model.dropout, model.initialisation, model.init_range) == (dropout, "uniform", init_range)
+    assert run.data.max_length == longest
+    assert _run(model={"preset": name}, data={**DATA, "max_length": 30}).data.max_length == 30
 
 
 @pytest.mark.parametrize("name", sorted(set(PRESETS) - set(RECIPES)))
