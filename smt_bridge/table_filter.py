@@ -9,6 +9,7 @@ Shapes: N lines of a window, G sources in it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,10 @@ import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
-from smt_bridge.formats.phrase_table import Window, split_window
+from smt_bridge.formats.phrase_table import Columns, Window, split_window
+from smt_bridge.formats.phrase_table_lines import LOOKED_AT
 from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.source_filter import SourceFilter
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -37,7 +40,10 @@ class Rule(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Lines and sources, how many lines each limit took (the first that did), and sources that lost all of theirs."""
+    """Lines and sources, how many lines each limit took (the first that did), and sources that lost all of theirs.
+
+    ``not_in_text`` are the lines whose source does not occur in a text; their sources are not counted otherwise.
+    """
 
     lines: int = 0
     sources: int = 0
@@ -45,11 +51,12 @@ class Counts(NamedTuple):
     below_share: int = 0
     beyond_keep: int = 0
     sources_gone: int = 0
+    not_in_text: int = 0
 
     @property
     def kept(self) -> int:
         """Lines that are left."""
-        return self.lines - self.below_minimum - self.below_share - self.beyond_keep
+        return self.lines - self.not_in_text - self.below_minimum - self.below_share - self.beyond_keep
 
     def plus(self, other: Counts) -> Counts:
         """The counts of both parts together."""
@@ -63,8 +70,10 @@ class FilteredChunk(NamedTuple):
     counts: Counts
 
 
-def filter_windows(windows: Iterable[Window], rule: Rule) -> Iterator[FilteredChunk]:
-    """Filter a table window by window, in order.
+def filter_windows(
+    windows: Iterable[Window], rule: Rule, sources: SourceFilter | None = None
+) -> Iterator[FilteredChunk]:
+    """Filter a table window by window, in order; with ``sources``, first by what it has.
 
     Raises FormatError for malformed lines, a column that is not there, and lines of one source that do not stand
     together or are more than a window holds: the best of a source are known only where all of them are seen.
@@ -74,13 +83,34 @@ def filter_windows(windows: Iterable[Window], rule: Rule) -> Iterator[FilteredCh
         if rule.column >= window.scores:
             problem = f"has {window.scores} scores; there is no score {rule.column + 1} to filter by"
             raise FormatError(window.path, problem, line=window.first)
+        if sources is not None and window.first == 1:
+            sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
         columns = split_window(window)
         starts_G = source_starts(window, columns.sources, before=last)
-        values_N = np.array([float(split_tokens(scores)[rule.column]) for scores in columns.scores])
-        kept_N, counts = choose(values_N, starts_G, rule)
-        content = b"".join(line + b"\n" for line, kept in zip(window.lines, kept_N.tolist(), strict=True) if kept)
-        yield FilteredChunk(content, counts)
         last = columns.sources[-1]
+        lines, scores = window.lines, columns.scores
+        if sources is not None:
+            there_N, starts_G = _that_occur(window, columns, starts_G, sources)
+            lines, scores = list(compress(lines, there_N)), list(compress(scores, there_N))
+        if not lines:
+            yield FilteredChunk(b"", Counts(window.size, not_in_text=window.size))
+            continue
+        values_N = np.array([float(split_tokens(numbers)[rule.column]) for numbers in scores])
+        kept_N, counts = choose(values_N, starts_G, rule)
+        content = b"".join(line + b"\n" for line in compress(lines, kept_N))
+        yield FilteredChunk(content, counts._replace(lines=window.size, not_in_text=window.size - len(lines)))
+
+
+def _that_occur(
+    window: Window, columns: Columns, starts_G: npt.NDArray[np.int64], sources: SourceFilter
+) -> tuple[Flags, npt.NDArray[np.int64]]:
+    """Which lines have a source that occurs in the text, and the first of each such source among them."""
+    sizes_G = np.diff(np.append(starts_G, len(columns.sources)))
+    there_G = np.array(
+        [sources.occurs(window.path, window.first + start, columns.sources[start]) for start in starts_G.tolist()]
+    )
+    sizes = sizes_G[there_G]
+    return np.repeat(there_G, sizes_G), np.cumsum(sizes) - sizes
 
 
 def choose(values_N: Floats, starts_G: npt.NDArray[np.int64], rule: Rule) -> tuple[Flags, Counts]:

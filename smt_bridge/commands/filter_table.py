@@ -1,4 +1,4 @@
-"""`smt-bridge filter-table`: the better targets of every source phrase of a table, by one of its columns."""
+"""`smt-bridge filter-table`: what of a table a text needs, and the better targets of every source phrase."""
 
 from __future__ import annotations
 
@@ -13,14 +13,26 @@ from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
-    from smt_bridge.table_filter import Counts, Rule
+    from collections.abc import Iterator
+
+    from nmt_core.files import ShareRead
+    from smt_bridge.source_filter import SourceFilter
+    from smt_bridge.table_filter import Counts, FilteredChunk, Rule
 
 NAME = "filter-table"
-HELP = "keep the better targets of every source of a phrase table"
+HELP = "keep of a table what a text needs, or the better targets of every source"
 _SIDECAR = ".json"
 _EXAMPLE = """examples:
   smt-bridge filter-table nmt-table.gz --keep 20 --minimum-share 0.001 --output small-table.gz
   smt-bridge filter-table phrase-table.gz --by 3 --keep 20 --output small-table.gz
+
+  smt-bridge filter-table phrase-table.gz --sources val.tok.en --sources test.tok.en --output test-table.gz
+  smt-bridge filter-table reordering-table.gz --sources test.tok.en --output test-reordering.gz
+
+--sources keeps the lines whose source phrase occurs in a line of FILE, words side by side: all that Moses looks up
+for that text, so that scores are paid for nothing else. It takes phrase tables, reordering tables and rules of
+moses_chart; these occur with a word or more in the place of each non-terminal, and those of glue grammars always. FILE
+is tokenised, cased and escaped as the decoder's input.
 
 COLUMN is a name of nmt-table.gz.json or the number of a score from 1 (3: phi(target|source) of Moses). Targets as good
 as the last one of --keep are kept too. Kept lines stay byte for byte and in their order; the record goes along, so
@@ -37,6 +49,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
     parser.add_argument(
+        "--sources",
+        type=InputFile,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="keep lines whose source occurs in this text; several texts: repeat it",
+    )
+    parser.add_argument(
+        "--input-factor",
+        metavar="N[,N...]",
+        help="of words with factors in --sources (das|ART) those that TABLE has, from 0, as in moses.ini",
+    )
+    parser.add_argument(
         "--by", default="p(target|source)", metavar="COLUMN", help="the score that counts (%(default)s)"
     )
     parser.add_argument(
@@ -49,31 +74,71 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
 
 
 def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
-    from nmt_core.files import open_output
-    from smt_bridge.formats.phrase_table import read_windows
+    from nmt_core.commands.parts import progress_bar
+    from nmt_core.files import ShareRead, open_output
     from smt_bridge.signature import check_record
-    from smt_bridge.table_filter import Counts, filter_windows
+    from smt_bridge.table_filter import Counts
 
     record = _record_of(args.input)
-    rule = _rule(args, record)
+    rule = None if _by_sources_alone(args) else _rule(args, record)
     has_record = args.output != "-" and not is_written_through(args.output)
     if has_record:
         check_record(args.output + _SIDECAR)
-    counts = Counts()
-    with open_output(args.output) as stream:
-        for chunk in filter_windows(read_windows(args.input), rule):
+    counts, share = Counts(), ShareRead()
+    sources = _open_sources(args)
+    with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
+        for chunk in _chunks(args.input, rule, sources, share):
             stream.write(chunk.content)
             counts = counts.plus(chunk.counts)
+            progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
+            progress.update(chunk.counts.lines)
         if has_record:
             Path(args.output + _SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
     if has_record and record is not None:
         _write_record(args, record, counts)
-    _summarise(counts)
+    _summarise(counts, sources=bool(args.sources), limited=rule is not None)
     return 0
+
+
+def _by_sources_alone(args: argparse.Namespace) -> bool:
+    """Whether no score counts; raises ConfigError for options that need --sources."""
+    if args.input_factor is not None and not args.sources:
+        raise ConfigError("--input-factor is for --sources")
+    return bool(args.sources) and args.keep is None and not args.minimum_share and not args.minimum
+
+
+def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
+    from smt_bridge.source_filter import SourceFilter, read_source_text
+
+    if not args.sources:
+        return None
+    factors = None
+    if args.input_factor is not None:
+        numbers = [whole_number(one) for one in args.input_factor.split(",")]
+        factors = [number for number in numbers if number is not None]
+        if len(factors) < len(numbers):
+            raise ConfigError(f"--input-factor {args.input_factor}: expected numbers from 0, such as 0 or 0,1")
+    text = read_source_text(args.sources, factors)
+    if not any(text.lines):
+        raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
+    return SourceFilter(text)
+
+
+def _chunks(path: str, rule: Rule | None, sources: SourceFilter | None, share: ShareRead) -> Iterator[FilteredChunk]:
+    """The kept lines, part by part; by sources alone the table may be of any kind and order."""
+    from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.table_filter import Counts, FilteredChunk, filter_windows
+
+    if rule is not None:
+        yield from filter_windows(read_windows(path, share, rules=True), rule, sources)
+    elif sources is not None:
+        for part in sources.filter(path, share):
+            yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
 
 
 def _record_of(table: str) -> dict[str, Any] | None:
@@ -123,16 +188,22 @@ def _write_record(args: argparse.Namespace, record: dict[str, Any], counts: Coun
 
     from nmt_core.files import open_output
 
-    options = {name: getattr(args, name) for name in ("input", "by", "keep", "minimum_share", "minimum")}
+    options = {
+        name: getattr(args, name)
+        for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
+    }
     filtered = [*record.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
     with open_output(args.output + _SIDECAR) as stream:
         stream.write(json.dumps({**record, "filtered": filtered}, indent=2).encode() + b"\n")
 
 
-def _summarise(counts: Counts) -> None:
-    say(
-        f"{NAME}: {counts.kept:,} of {counts.lines:,} pairs kept; {counts.below_minimum:,} below --minimum, "
-        f"{counts.below_share:,} below --minimum-share, {counts.beyond_keep:,} beyond --keep"
-    )
+def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:
+    gone = [f"{counts.not_in_text:,} not in --sources"] if sources else []
+    if limited:
+        gone += [f"{counts.below_minimum:,} below --minimum", f"{counts.below_share:,} below --minimum-share"]
+        gone.append(f"{counts.beyond_keep:,} beyond --keep")
+    say(f"{NAME}: {counts.kept:,} of {counts.lines:,} {'pairs' if limited else 'lines'} kept; {', '.join(gone)}")
+    if counts.not_in_text == counts.lines:
+        say(f"{NAME}: warning: no source occurs in the text: is it tokenised, cased and escaped like the table?")
     if counts.sources_gone:
         say(f"{NAME}: {counts.sources_gone:,} of {counts.sources:,} sources have no target left")

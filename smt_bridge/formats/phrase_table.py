@@ -35,6 +35,7 @@ from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table_lines import (
     EXPECTED,
     FIELDS,
+    LOOKED_AT,
     SCORES,
     SOURCE,
     TARGET,
@@ -56,11 +57,9 @@ _LACKS = {
     "ProbingPT": ", in which source phrases are hashes without their words",
     "PhraseDictionaryCompact": ", in which source phrases are fingerprints without their words",
 }
-_LOOKED_AT = 100  # lines by which the kind of table is recognised
-
 _RULES = (
     "this is a table of hierarchical or syntax rules (phrases end in a label such as [X]), which"
-    " `rescore-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
+    " `rescore-table`, `filter-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
 )
 _BAR, _NEWLINE = b"|\n"
 
@@ -115,9 +114,9 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
-    for content in cut_at_sources(_blocks(path, share), size=WINDOW):
+    for content in cut_at_sources(table_blocks(path, share), size=WINDOW):
         if window is None:
-            beginning = check_beginning(path, content.split(b"\n", _LOOKED_AT)[:_LOOKED_AT])
+            beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
             if beginning.rules and not rules:
                 raise FormatError(path, _RULES, line=1)
             if beginning.rules and binarised_kind(path) is not None:
@@ -130,7 +129,7 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
 
-def _blocks(path: str, share: ShareRead | None) -> Iterator[bytes]:
+def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
     """The lines of a table of text, or of a binarised one that keeps them."""
     kind = binarised_kind(path)
     if kind is None:

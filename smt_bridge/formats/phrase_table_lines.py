@@ -14,6 +14,7 @@ from smt_bridge.formats.rule_phrases import ends_in_label, is_non_terminal, is_t
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"
 SOURCE, TARGET, SCORES = 0, 1, 2
+LOOKED_AT = 100  # lines by which the kind of table is recognised
 FIELDS = 4  # source, target, scores, and the rest of the line as one
 _FEWEST_LINES = 5  # of orientations, before a table counts as one of reordering
 _ROUNDING = 0.01  # of probabilities with six digits
@@ -37,23 +38,30 @@ def check_beginning(path: str, lines: Sequence[bytes]) -> Beginning:
 
     Raises FormatError when they are not those of a table of phrases or rules.
     """
-    if lines[0].startswith(b"[X] ||| "):
-        problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
-        raise OtherTable(path, problem, line=1)
+    rules = are_rules(path, lines)
     beginning = [split_fields(line, at_most=FIELDS) for line in lines]
-    if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in beginning):
-        raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
-    labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in beginning]
     scores = count_scores(path, lines[0])
-    if not all(labelled):
-        _refuse_mixture(path, beginning, labelled)
     if len(beginning) >= _FEWEST_LINES and all(_is_reordering(row) for row in beginning):
         problem = (
             "this looks like a lexical reordering table: source ||| target ||| probabilities of orientations, which"
             " add up to 1; give the phrase table"
         )
+        raise FormatError(path, problem, line=1)
+    return Beginning(scores, rules)
+
+
+def are_rules(path: str, lines: Sequence[bytes]) -> bool:
+    """Whether the first lines of a table are rules. Raises FormatError for a mixture, OtherTable for other rules."""
+    if lines[0].startswith(b"[X] ||| "):
+        problem = "this is a Hiero grammar (`[X] ||| ...`); write it as Moses' rules: source ||| target ||| scores"
         raise OtherTable(path, problem, line=1)
-    return Beginning(scores, all(labelled))
+    rows = [split_fields(line, at_most=FIELDS) for line in lines]
+    if all(len(row) > SCORES and any(map(is_tree_fragment, row[: TARGET + 1])) for row in rows):
+        raise OtherTable(path, "these are rules of tree fragments (`[NP [DT the] [NN]]`), which are not read", line=1)
+    labelled = [len(row) > SCORES and ends_in_label(row[SOURCE]) and ends_in_label(row[TARGET]) for row in rows]
+    if not all(labelled):
+        _refuse_mixture(path, rows, labelled)
+    return all(labelled)
 
 
 def _refuse_mixture(path: str, rows: Sequence[Row], labelled: Sequence[bool]) -> None:

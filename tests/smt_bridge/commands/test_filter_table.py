@@ -138,3 +138,55 @@ def test_windows_make_no_difference(folder: Path, monkeypatch: pytest.MonkeyPatc
     whole = filtered("--keep", "1")
     monkeypatch.setattr(phrase_table, "WINDOW", 1)
     assert filtered("--keep", "1") == whole
+
+
+def test_what_a_text_needs_stays(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "dev").write_text("c d e\n")
+    with gzip.open(folder / "test.gz", "wt") as stream:
+        stream.write("x b\r\n")
+    assert filtered("--sources", "dev", "--sources", "test.gz") == ["x", "x y", "é"]
+    assert "3 of 7 lines kept; 4 not in --sources" in capsys.readouterr().err
+    record = json.loads((folder / "new.json").read_text())
+    assert {name: record[name] for name in RECORD} == RECORD
+    assert record["filtered"][0]["sources"] == ["dev", "test.gz"]
+    assert filtered("--sources", "dev", name="new.gz") == ["x y", "é"]
+
+
+def test_a_text_and_limits_together_are_one_after_the_other(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "text").write_text("a c d\n")
+    assert filtered("--sources", "text", "--keep", "1", "--minimum", "0.3") == ["x", "z"]
+    assert "2 of 7 pairs kept; 1 not in --sources, 4 below --minimum" in capsys.readouterr().err
+    (folder / "text").write_text("nothing\n")
+    assert filtered("--sources", "text", "--keep", "1") == []
+    assert "no source occurs in the text" in capsys.readouterr().err
+
+
+def test_other_tables_are_filtered_by_a_text(folder: Path) -> None:
+    (folder / "text").write_text("le|D chat|N\n")
+    (folder / "reordering").write_text("chat ||| cat ||| 0.2 0.3 0.5\nchien ||| dog ||| 0.2 0.3 0.5\n" * 3)
+    command = ["filter-table", "reordering", "--output", "new", "--sources", "text", "--quiet"]
+    assert main([*command, "--input-factor", "0"]) == 0
+    assert (folder / "new").read_text() == "chat ||| cat ||| 0.2 0.3 0.5\n" * 3
+    (folder / "rules").write_text("le [X][X] [X] ||| the [X][X] [X] ||| 1 0.5\nchat [X] ||| cat [X] ||| 1 0.25\n")
+    command = ["filter-table", "rules", "--output", "new", "--sources", "text", "--input-factor", "0", "--by", "2"]
+    assert main([*command, "--minimum", "0.3"]) == 0
+    assert (folder / "new").read_text() == "le [X][X] [X] ||| the [X][X] [X] ||| 1 0.5\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--input-factor", "0"], "--input-factor is for --sources"),
+        (["--sources", "empty"], "--sources empty: has no words"),
+        (["--sources", "table", "--input-factor", "x"], "--input-factor x: expected numbers"),
+        (["--sources", "missing"], "missing: cannot be read"),
+        (["--sources", "new"], "new"),
+    ],
+)
+def test_a_text_that_will_not_do_is_refused(
+    folder: Path, capsys: pytest.CaptureFixture[str], options: list[str], problem: str
+) -> None:
+    (folder / "empty").write_text(" \n\n")
+    assert main(["filter-table", "table", "--output", "new", *options]) == 2
+    assert problem in capsys.readouterr().err
+    assert not (folder / "new").exists()
