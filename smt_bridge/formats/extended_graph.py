@@ -30,6 +30,8 @@ from smt_bridge.formats.phrase_graph import Floats, Ints, PhraseGraph, Words
 BEGINNING = re.compile(rb"[0-9]{1,15} hyp=[0-9]")
 _LARGEST = 1 << 30  # bytes of one sentence
 _ROOT = re.compile(rb"([0-9]{1,15}) hyp=0 stack=0 forward=(-?[0-9]{1,15}) fscore=[^ \n]*[ \r]*")
+_PLAIN_ROOT = re.compile(rb"[0-9]{1,15} hyp=0 stack=0[ \r]*")
+_WITHOUT_SCORES = "has no scores; write the graph with -output-search-graph-extended FILE"
 _ARC = re.compile(
     rb"^[0-9]+ hyp=([0-9]{1,15}) stack=([0-9]{1,9}) back=([0-9]{1,15}) score=[^ \n]* transition=([^ \n]*)"
     rb" (?:recombined=([0-9]{1,15}) )?forward=(-1|[0-9]+) fscore=[^ \n]* covered=[0-9]+-[0-9]+"
@@ -91,6 +93,8 @@ def _cut_at_sentences(blocks: Iterable[bytes], path: str) -> Iterator[bytes]:
 def _read_graph(content: bytes, features: GraphFeatures, path: str, line: int) -> PhraseGraph:
     head, _, body = content.partition(b"\n")
     root = _ROOT.fullmatch(head)
+    if _PLAIN_ROOT.fullmatch(head):
+        raise FormatError(path, _WITHOUT_SCORES, line=line)
     if root is None:
         raise FormatError(path, "expected `ID hyp=0 stack=0 forward=… fscore=…`, where a graph begins", line=line)
     lines = tuple(body[:-1].split(b"\n")) if body else ()
@@ -134,7 +138,7 @@ def _malformed(lines: Sequence[bytes], path: str, first: int) -> FormatError:
     number, line = next((number, line) for number, line in enumerate(lines, first) if not _ARC.fullmatch(line))
     problem = _EXPECTED
     if b" back=" in line and b' scores="' not in line:
-        problem = "has no scores; write the graph with -output-search-graph-extended FILE"
+        problem = _WITHOUT_SCORES
     elif line.rpartition(b' out="')[2].count(b"|") > 1:
         problem = (
             "has several factors, or `|` in a word, behind out=; write the graph with -output-search-graph-hypergraph"

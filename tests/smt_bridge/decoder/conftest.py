@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.decoder import moses_process
+from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.decoder.small_hybrid import fake_moses, files
 from tests.smt_bridge.decoder.small_loop import write_system
 
@@ -16,6 +17,15 @@ def moses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """Its path; restarts do not wait."""
     monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
     return fake_moses(tmp_path)
+
+
+@pytest.fixture(params=["fake", pytest.param("real", marks=needs_moses)])
+def either_moses(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The same, or the real decoder with a small system, in the current folder."""
+    monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
+    monkeypatch.chdir(tmp_path)
+    write_moses_system(tmp_path)
+    return fake_moses(tmp_path) if request.param == "fake" else decoder(tmp_path)
 
 
 @pytest.fixture

@@ -188,6 +188,10 @@ CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a 
         (EXTENDED.replace('" out=', " out=", 1), "graphs:2: expected `ID hyp=1"),
         (EXTENDED.replace("wort|", "wort|NN|", 1), "graphs:2: has several factors.*hypergraph"),
         (re.sub(r' scores=".*?" out="(.*?)"', r" out=\1", EXTENDED), "graphs:2: .*-output-search-graph-extended"),
+        (
+            "0 hyp=0 stack=0\n0 hyp=1 stack=1 back=0 score=-1 ",
+            "graphs:1: has no scores; .*-output-search-graph-extended",
+        ),
         (EXTENDED.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
         (re.sub(r"core=\([^,]*", "core=(1e", EXTENDED, count=1), "graphs:2: '1e' is not a score"),
         (EXTENDED.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),

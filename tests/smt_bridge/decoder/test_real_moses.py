@@ -1,0 +1,198 @@
+"""Files that a real decoder writes and reads (MOSES=/path/of/moses): lists, graphs, configurations, constraints."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import NbestEntry, read_entries
+from smt_bridge.formats.segmentation import phrase_pairs
+from tests.small_moses import TABLE, decode, needs_moses, write_moses_system
+
+pytestmark = needs_moses
+LINES = ["ab cd", "", "cd ef ab", "ef", "ab zz cd ef ab", "ef ef ab cd"]
+SOURCE = "".join(f"{line}\n" for line in LINES)
+PLAIN = {"Distortion0": 1, "LM0": 1, "WordPenalty0": 1, "PhrasePenalty0": 1, "TranslationModel0": 4}
+SECOND = "ab cd ||| dc ba ||| 0.5 0.25 |||\nzz ||| fe ||| 0.5 0.5 |||\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a system that may reorder."""
+    monkeypatch.chdir(tmp_path)
+    write_moses_system(tmp_path, distortion=6)
+    Path("source").write_text(SOURCE)
+    return tmp_path
+
+
+def values(entries: Iterable[NbestEntry]) -> list[dict[str, int]]:
+    """How many values each feature has, in every way that lines have them."""
+    found: list[dict[str, int]] = []
+    for entry in entries:
+        row = {name: len(numbers) for name, numbers in entry.features.items()}
+        if row not in found:
+            found.append(row)
+    return found
+
+
+def texts(entries: Iterable[NbestEntry]) -> list[tuple[int, str, float | None]]:
+    return [(entry.sentence, entry.text, entry.total) for entry in entries]
+
+
+LISTS = {
+    "-print-alignment-info-in-n-best": PLAIN,
+    "-include-segmentation-in-n-best": PLAIN,
+    "-include-segmentation-in-n-best -print-alignment-info-in-n-best": PLAIN,
+    "-report-segmentation": PLAIN,
+    "-report-segmentation-enriched": PLAIN,
+    "-report-segmentation -print-alignment-info-in-n-best -threads 2": PLAIN,
+    "-labeled-n-best-list false": {"Unlabelled0": 8},
+    "-labeled-n-best-list false -report-segmentation": {"Unlabelled0": 8},
+    "-print-id -output-unknowns unknown -threads 2": PLAIN,
+}
+
+
+@pytest.mark.parametrize("options", LISTS)
+def test_every_form_of_list_has_the_same_hypotheses(options: str) -> None:
+    decode("-n-best-list", "plain", "20", "distinct", source=SOURCE)
+    decode("-n-best-list", "other", "20", "distinct", *options.split(), source=SOURCE)
+    plain, other = list(read_entries("plain")), list(read_entries("other"))
+    assert values(plain) == [PLAIN] and values(other) == [LISTS[options]]
+    assert texts(other) == texts(plain) and len(plain) > 50
+    if "report" in options:
+        for entry in other:
+            pairs = phrase_pairs(LINES[entry.sentence], entry)
+            assert " ".join(pair.target for pair in pairs) == entry.text
+            assert sorted(" ".join(pair.source for pair in pairs).split()) == sorted(LINES[entry.sentence].split())
+
+
+def test_a_list_on_standard_output_and_repeated_strings() -> None:
+    decode("-n-best-list", "plain", "20", "distinct", source=SOURCE)
+    Path("piped").write_text(decode("-n-best-list", "-", "20", "distinct", source=SOURCE))
+    assert Path("piped").read_bytes() == Path("plain").read_bytes()
+    decode("-n-best-list", "all", "200", source=SOURCE)
+    entries = list(read_entries("all"))
+    assert len({(entry.sentence, entry.text) for entry in entries}) < len(entries)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"), [("-drop-unknown", "ba dc fe ba"), ("-mark-unknown", "ba UNKzz dc fe ba")]
+)
+def test_unknown_words_that_are_left_out_or_marked(options: str, text: str) -> None:
+    decode("-n-best-list", "list", "9", "distinct", "-report-segmentation", options, source=SOURCE)
+    entries = list(read_entries("list"))
+    assert sorted(next(entry.text for entry in entries if entry.sentence == 4).split()) == sorted(text.split())
+    for entry in entries:
+        assert (
+            " ".join(pair.target for pair in phrase_pairs(LINES[entry.sentence], entry)).split() == entry.text.split()
+        )
+
+
+@pytest.mark.parametrize("form", ["hypergraph", "extended"])
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_graphs_have_the_strings_and_totals_of_an_exhaustive_list(
+    form: str, threads: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    option = {
+        "hypergraph": ("-output-search-graph-hypergraph", "true", "gz", "graphs"),
+        "extended": ("-osgx", "graphs"),
+    }
+    lists = ("-n-best-list", "list", "2000", "distinct", "-n-best-factor", "500")
+    best = decode(*option[form], *lists, "-threads", threads, source=SOURCE).splitlines()
+    assert main(["graph", "nbest", "graphs", "--ini", "moses.ini", "--nbest", "2000"]) == 0
+    Path("ours").write_bytes(capsysbinary.readouterr().out)
+    ours, theirs = list(read_entries("ours")), list(read_entries("list"))
+    expected = {(entry.sentence, entry.text): entry.total for entry in theirs}
+    assert {(entry.sentence, entry.text): entry.total for entry in ours} == pytest.approx(expected, abs=0.005)
+    assert len(ours) == len(theirs) > 500
+    firsts = {entry.sentence: entry.text for entry in reversed(ours)}
+    assert [firsts[number] for number in range(len(LINES))] == [" ".join(line.split()) for line in best]
+
+
+def test_the_plain_search_graph_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    decode("-output-search-graph", "graphs", source=SOURCE)
+    assert main(["graph", "nbest", "graphs", "--ini", "moses.ini"]) == 2
+    assert "-output-search-graph-extended" in capsys.readouterr().err
+
+
+def write_tables() -> None:
+    """A rescored table with two more scores, and a generated one, in a folder of their own."""
+    Path("new").mkdir()
+    rows = [line.split(" ||| ") for line in TABLE.splitlines()]
+    lines = [" ||| ".join([*row[:2], f"{row[2]} 0.5 2.718", *row[3:]]) for row in rows]
+    Path("new/nmt.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    Path("new/second.gz").write_bytes(gzip.compress(SECOND.encode()))
+    added = ["p(target|source)", "p(source|target)"]
+    for name, before in (("nmt", 4), ("second", 0)):
+        Path(f"new/{name}.gz.json").write_text(json.dumps({"scores_before": before, "added": added}))
+    Path("lex").write_text("".join(f"{a} {b} 0.5\n" for a in ("ab", "cd", "zz", "NULL") for b in ("ba", "dc", "fe")))
+    Path("xel").write_text("".join(f"{b} {a} 0.5\n" for a in ("ab", "cd", "zz") for b in ("ba", "dc", "fe", "NULL")))
+
+
+RESCORED = "--table new/nmt.gz"
+MERGED = "--second new/second.gz --merge new/one.gz --lex-f2e xel --lex-e2f lex"
+WIRED = {
+    RESCORED: ({"TranslationModel0": 6}, "zz"),
+    f"{RESCORED} --relative-paths": ({"TranslationModel0": 6}, "zz"),
+    "--second new/second.gz": ({"TranslationModel1": 2}, "fe"),
+    "--second new/second.gz --backoff 2": ({"TranslationModel1": 2}, "fe"),
+    f"{RESCORED} --second new/second.gz --relative-paths": ({"TranslationModel0": 6, "TranslationModel1": 2}, "fe"),
+    MERGED: ({"TranslationModel0": 5}, "fe"),
+    f"{RESCORED} {MERGED}": ({"TranslationModel0": 7}, "fe"),
+}
+
+
+@pytest.mark.parametrize("options", WIRED)
+@pytest.mark.parametrize("place", [".", "new", "ini/deep"])
+def test_what_wire_writes_is_loaded_with_the_values_it_says(
+    options: str, place: str, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where paths are relative Moses starts in the folder of the ini, otherwise anywhere."""
+    write_tables()
+    os.makedirs(place, exist_ok=True)
+    ini = f"{place}/wired.ini"
+    assert main(["wire", "moses.ini", *options.split(), "--output", ini]) == 0
+    monkeypatch.chdir(place if "relative" in options else folder)
+    if "relative" in options:
+        ini = "wired.ini"
+    decode("-n-best-list", folder / "list", "5", "distinct", source="zz\nab cd\n", ini=ini)
+    entries = list(read_entries(str(folder / "list")))
+    new, unknown = WIRED[options]
+    assert values(entries) == [PLAIN | new]
+    assert entries[0].text == unknown
+    capsys.readouterr()
+    assert main(["doctor", ini, "--nbest", str(folder / "list")]) == 0
+    assert "error:" not in capsys.readouterr().err
+
+
+def test_a_constrained_decoder_gives_the_values_of_what_it_did_not_list(capsys: pytest.CaptureFixture[str]) -> None:
+    """Of every hypothesis of another system that the decoder can make; others stay without."""
+    decode("-n-best-list", "few", "1", "distinct", source=SOURCE)
+    decode("-n-best-list", "exhaustive", "2000", "distinct", "-n-best-factor", "500", source=SOURCE)
+    known = {(entry.sentence, entry.text): entry for entry in read_entries("exhaustive")}
+    wanted = [(0, "ab dc"), (2, "fe ba dc"), (3, "fe ba"), (3, "nobody knows"), (5, "ba dc fe fe")]
+    Path("other").write_text("".join(f"{number} ||| {text} ||| NMT0= -1 ||| -1\n" for number, text in wanted))
+    lists = ["--list", "moses=few", "--list", "nmt=other"]
+    assert main(["merge", *lists, "--source", "source", "--write-constraints", "moses=missing", "--output", "m"]) == 0
+    ini = Path("moses.ini").read_text().replace("[feature]\n", "[feature]\nConstrainedDecoding path=missing\n")
+    Path("copy.ini").write_text(ini.replace("[weight]\n", "[weight]\nConstrainedDecoding0= 1\n"))
+    search = ("-stack", "500", "-beam-threshold", "0", "-n-best-list", "more", "100", "distinct")
+    decode(*search, "-n-best-factor", "200", source=SOURCE, ini="copy.ini")
+    again = ["merge", "--list", "moses=few", "--list", "moses=more", *lists[2:], "--output", "merged"]
+    assert main([*again, "--source", "source"]) == 0
+    assert "Constrained" not in Path("merged").read_text()
+    merged = {(entry.sentence, entry.text): entry for entry in read_entries("merged")}
+    for key in wanted:
+        features = merged[key].features
+        assert features["InMoses0"] == (float("nobody" not in key[1]),)
+        if "nobody" not in key[1]:
+            first = next(entry for (number, _), entry in known.items() if number == key[0])
+            for name in PLAIN:
+                less = [a - b for a, b in zip(known[key].features[name], first.features[name], strict=True)]
+                assert features[name] == pytest.approx(less, abs=1e-4)
