@@ -12,10 +12,13 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.errors import NmtError
 from nmt_core.files import read_lines
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from smt_bridge.commands.main import main
+from smt_bridge.phrase_generation import Generated, Generation, generate_chunk
+from smt_bridge.phrase_sources import Sources
 
 TABLE = b"""deux ||| two ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
 un ||| one ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
@@ -221,6 +224,31 @@ def test_a_model_of_source_factors_reads_all_of_them(models: Path, tmp_path: Pat
     assert [float(row[2].split()[0]) for row in rows] == pytest.approx(
         [math.exp(one.log_prob) for one in scores], rel=1e-5
     )
+
+
+def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
+    models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "factored").write_bytes(FACTORED)
+    options = ["--table", str(tmp_path / "factored"), "--factor", "0", "--samples", "20"]
+    generate(models, tmp_path / "whole", *options)
+    monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", 2)
+    done: list[int] = []
+
+    def stopped(sources: Sources, generation: Generation) -> Generated:
+        if len(done) == 1:
+            raise NmtError("stopped")
+        done.append(sources.first)
+        return generate_chunk(sources, generation)
+
+    monkeypatch.setattr("smt_bridge.phrase_generation.generate_chunk", stopped)
+    command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", str(tmp_path / "new"), "--quiet"]
+    assert main([*command, "--jobs", "1", *options]) == 2
+    assert not (tmp_path / "new").exists()
+    done += [0]
+    assert main([*command, "--jobs", "1", *options]) == 0
+    assert done == [1, 0, 4, 6]  # what was there is not made again
+    assert (tmp_path / "new").read_bytes() == (tmp_path / "whole").read_bytes()
 
 
 @pytest.mark.parametrize(
