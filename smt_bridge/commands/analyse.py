@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, make_maps
+from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
 
 if TYPE_CHECKING:
     from smt_bridge.report.study_page import Drawn
@@ -112,6 +112,7 @@ def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     from smt_bridge.translators import GenerationOptions, open_generator
 
     sources: list[Source] = [source for kind in ("frequent", "rare") for source in found.chosen[kind]]
+    check_words(args, [source.text for source in sources], "generator")
     options = GenerationOptions(samples=args.samples, seed=args.seed, most_words=20)
     generator, scorer = open_generator(args.generator, options, ScorerOptions())
     check_kind("--generator", scorer.signature, language_model=False)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from nmt_core.inference.neighbours import Vectors
     from smt_bridge.encoders import PhraseEncoder
     from smt_bridge.report.map_page import Maps, Measured
@@ -46,6 +48,18 @@ def check_maps(args: argparse.Namespace) -> None:
     library()
 
 
+def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -> None:
+    """Raise FormatError for phrases of the table with factors which the model of ``option`` does not read."""
+    from smt_bridge.errors import FormatError
+    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.scorers import source_factors
+
+    factored = look_factored(phrase.encode("utf-8", "replace") for phrase in phrases)
+    if factored and not source_factors(getattr(args, option)):
+        problem = f"the words have factors (das|ART), which the model of --{option} does not read; leave it out"
+        raise FormatError(args.table, problem)
+
+
 def make_maps(args: argparse.Namespace) -> Maps:
     """Both maps. Raises ConfigError for more points than there are, and for too few."""
     from smt_bridge.encoders import open_encoder
@@ -60,6 +74,7 @@ def make_maps(args: argparse.Namespace) -> Maps:
         raise ConfigError(f"--points {args.points}: {there}")
     zoomed = [" ".join(phrase.split()) for phrase in args.zoom or ()]
     texts = list(dict.fromkeys([*zoomed, *sample.phrases]))
+    check_words(args, sample.phrases, "vectors")
     perplexity = maps.check_points(len(texts), args.perplexity, "phrases")
     encoder = open_encoder(args.vectors)
     words = _map_of_words(args, encoder)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smt_bridge.report.maps import Map, Shares
-from smt_bridge.report.page import section, table, text
+from smt_bridge.report.page import listed, section, table, text
 from smt_bridge.report.scatter import scatter
 from smt_bridge.report.tsv import tsv
 
@@ -49,7 +49,9 @@ def map_sections(found: Maps) -> list[str]:
     parts = [drawing]
     for phrase, part in found.zooms:
         nearest = scatter(part.texts, part.places_N2, title=f"near {phrase}", marked=[phrase])
-        parts.append(f"<h3>Near “{text(phrase)}”</h3>{nearest}")
+        summary = f"<summary>{len(part.texts)} phrases, the nearest on the map first</summary>"
+        listing = f"<details>{summary}<p>{listed(map(text, part.texts))}</p></details>"
+        parts.append(f"<h3>Near “{text(phrase)}”</h3>{nearest}{listing}")
     sections.append(section("Figure 5: a map of phrases", *parts, remark=remark))
     remark = "A map proves nothing: these are shares of the 10 nearest neighbours in all numbers of a vector."
     sections.append(section("What is near to what", _shares_table(found.measured), remark=remark))

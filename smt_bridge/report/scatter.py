@@ -8,6 +8,7 @@ Shapes: N points.
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ _MARGIN = 14
 _LABELS = 60
 _WIDE, _NARROW = 12, 21  # sizes of labels, as the style has them
 _LONGEST = 40  # characters of a label
-_LETTER = 0.56  # of the size of a label, wide
+_LETTER, _BROAD = 0.56, 1.0  # of the size of a label, wide: letters, and those of Chinese, Japanese and Korean
 _APART = 7  # a label from its point
 
 
@@ -75,7 +76,8 @@ class _Label(NamedTuple):
 
     @property
     def width(self) -> float:
-        return len(self.shown) * self.size * _LETTER
+        letters = (unicodedata.east_asian_width(letter) for letter in self.shown)
+        return self.size * sum(_BROAD if kind in "WF" else _LETTER for kind in letters)
 
     @property
     def is_left(self) -> bool:

@@ -18,6 +18,8 @@ from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.embeddings import load_embeddings
 from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.hybrid import HybridConfig
+from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -29,6 +31,9 @@ CONFIGS: dict[str, AnyConfig] = {
     "cho": RNNencdecConfig(summary="tanh", **SMALL),
     "rnnsearch": RNNsearchConfig(alignment=6, **SMALL),
     "deep": DeepLSTMConfig(embedding=4, hidden=5, depth=2, init_range=0.7),
+    "attention": DeepLSTMConfig(embedding=4, hidden=5, depth=2, init_range=0.7, attention="dot", window="local-p"),
+    "hybrid": HybridConfig(embedding=4, hidden=5, init_range=0.7, source_characters="abcz", target_characters="a"),
+    "nematus": NematusConfig(embedding=4, hidden=5),
     "cslm": CSLMConfig(order=3, embedding=4, hidden=(6,)),
 }
 WORDS = Vocabulary([*SPECIAL_WORDS, *"abcdef"])
@@ -62,7 +67,7 @@ def test_vectors_are_the_equations(tmp_path: Path, kind: str) -> None:
         np.testing.assert_allclose(vector, expected(loaded, kind, [*WORDS.encode(line), 0]), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["rnnencdec", "rnnsearch", "deep"])
+@pytest.mark.parametrize("kind", ["rnnencdec", "rnnsearch", "deep", "attention", "hybrid", "nematus"])
 def test_batches_make_no_difference(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     loaded = load_model(saved(tmp_path, kind))
     together = source_vectors(loaded, LINES)

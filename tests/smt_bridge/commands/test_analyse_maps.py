@@ -18,6 +18,7 @@ from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.report import maps
 from tests.smt_bridge.commands.test_analyse import Checker
+from tests.smt_bridge.report.test_table_study import LINES as OF_MANY_TARGETS
 from tests.smt_bridge.report.test_table_study import content
 from tests.without import program, run_without
 
@@ -72,6 +73,7 @@ def test_both_maps_are_drawn_of_the_models_own_vectors(folder: Path, flat: dict[
     assert "scripts" not in page
     assert "Near “b c d e”" in page
     assert "by hand 1" in page
+    assert "<summary>9 phrases, the nearest on the map first</summary><p>b c d e\u00a0· " in page
     long = [line[0] for line in LINES if len(line[0].split()) >= 4]
     assert sorted(row["phrase"] for row in rows("figure5.tsv")) == sorted([*long, "b c d e"])
     assert [row["word"] for row in rows("figure4.tsv")] == [*"abcde"]
@@ -114,6 +116,19 @@ def test_what_does_not_fit_is_one_line_and_no_page(
     assert len(lines) == 1
     assert said in lines[0]
     assert not Path("page.html").exists()
+
+
+@pytest.mark.parametrize(("option", "lines"), [("vectors", LINES), ("generator", OF_MANY_TARGETS)])
+def test_words_with_factors_are_for_a_model_that_reads_them(
+    folder: Path, flat: dict[str, Vectors], capsys, option: str, lines: list[tuple[object, ...]]
+) -> None:
+    tagged = [(" ".join(f"{word}|T" for word in str(source).split()), *line) for source, *line in lines]
+    Path("nmt").write_bytes(content(tagged))
+    assert main(["analyse", "nmt", "--output", "page.html", f"--{option}", "model"]) == 2
+    said = f"nmt: the words have factors (das|ART), which the model of --{option} does not read; leave it out"
+    assert capsys.readouterr().err == f"smt-bridge analyse: {said}\n"
+    assert not Path("page.html").exists()
+    assert main(["analyse", "nmt", "--output", "page.html"]) == 0
 
 
 def test_a_model_without_words_is_one_line(folder: Path, flat: dict[str, Vectors], capsys) -> None:

@@ -140,9 +140,10 @@ def test_a_part_of_a_map_has_the_nearest_points() -> None:
     np.testing.assert_allclose(part.places_N2, [[1 / 3, 0], [0, 0], [0, 1]])
 
 
-def test_every_point_has_a_title_and_labels_do_not_cover_one_another() -> None:
+@pytest.mark.parametrize(("letter", "broad"), [("x", 0.56), ("字", 1.0)])
+def test_every_point_has_a_title_and_labels_do_not_cover_one_another(letter: str, broad: float) -> None:
     generator = np.random.default_rng(5)
-    texts = [f"<word & {'x' * int(generator.integers(1, 60))}> {number}" for number in range(400)]
+    texts = [f"<word & {letter * int(generator.integers(1, 60))}> {number}" for number in range(400)]
     drawing = scatter(texts, generator.random((400, 2)), title="a map", marked=[texts[7]])
     root = ElementTree.fromstring(drawing)
     titles = [one.text for one in root.iter("title")]
@@ -156,7 +157,7 @@ def test_every_point_has_a_title_and_labels_do_not_cover_one_another() -> None:
     boxes = []
     for one in labels:
         size = 21 if one.get("class") == "major" else 12
-        width = len(one.text or "") * size * 0.56
+        width = sum(broad if shown == letter else 0.56 for shown in one.text or "") * size
         left = float(one.get("x", "")) - (width if one.get("text-anchor") == "end" else 0.0)
         middle = float(one.get("y", ""))
         assert left >= 0
