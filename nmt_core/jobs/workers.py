@@ -15,7 +15,7 @@ from typing import Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.errors import NmtError
 from nmt_core.jobs.manifest import difference
-from nmt_core.processes import ask_in_order, open_pool
+from nmt_core.processes import ask_in_order, open_pool, orderly_end
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -62,9 +62,11 @@ class LocalWorkers(Generic[Item, Answer]):
 
     def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], jobs: int) -> None:
         self._own = open_worker(0) if jobs == 1 else None
+        self._signals = contextlib.ExitStack()
         self._pool: ProcessPoolExecutor | None = None
         self._jobs = jobs
         if jobs > 1:
+            self._signals.enter_context(orderly_end())
             numbers = multiprocessing.get_context("spawn").Queue()
             for number in range(jobs):
                 numbers.put(number)
@@ -80,6 +82,7 @@ class LocalWorkers(Generic[Item, Answer]):
             self._pool.shutdown(wait=False, cancel_futures=True)
             for process in processes:
                 process.terminate()
+        self._signals.close()
 
     @property
     def description(self) -> dict[str, Any]:

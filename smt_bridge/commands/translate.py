@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
-import signal
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -85,6 +83,7 @@ def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     from nmt_core.factors import check_factors
     from nmt_core.files import open_output
+    from nmt_core.processes import orderly_end
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
     from smt_bridge.scorers import open_scorer, source_factors
@@ -92,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
     recipe = _recipe(args)
     record = _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_orderly_end())
+        stack.enter_context(orderly_end())
         features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0)))
         factors = source_factors(recipe.model)
         if factors and args.raw:
@@ -130,25 +129,6 @@ def _record_path(listing: str | None) -> str | None:
     from smt_bridge.signature import new_sidecar
 
     return new_sidecar(listing) if listing else None
-
-
-@contextlib.contextmanager
-def _orderly_end() -> Iterator[None]:
-    """Where the program is to end, Moses ends with it and half-written files go."""
-
-    def end(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    before = {}
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is signal.SIG_DFL:
-                before[number] = signal.signal(number, end)
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _recipe(args: argparse.Namespace) -> Recipe:

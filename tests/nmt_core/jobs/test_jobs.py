@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -640,3 +641,32 @@ def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table
     records = [json.loads((tmp_path / f"{name}.gz.json").read_bytes()) for name in ("whole", "pieces")]
     assert records[0] == records[1]
     assert not parts.exists()
+
+
+class Endless(Shouting):
+    """Says that it works, and does not end."""
+
+    def __call__(self, item: Lines) -> Piece:
+        sys.stdout.write("working\n")
+        sys.stdout.flush()
+        threading.Event().wait()
+        raise AssertionError
+
+
+def work_without_end() -> None:
+    """A program of two processes that never end by themselves."""
+    with LocalWorkers(Endless, 2) as workers:
+        list(workers.map([(1, [b"a"]), (2, [b"b"])]))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_program_that_is_told_to_end_leaves_nothing_and_says_nothing(number: signal.Signals) -> None:
+    command = [sys.executable, "-c", f"from {__name__} import work_without_end; work_without_end()"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment, text=True) as program:
+        assert program.stdout is not None
+        assert [program.stdout.readline(), program.stdout.readline()] == ["working\n"] * 2
+        program.send_signal(number)
+        _, said = program.communicate(timeout=250)  # which waits for all who could write
+    assert (program.returncode, said) == (128 + number, "")
