@@ -59,13 +59,13 @@ class _SpelledVectors:
         return Distinct(words_BL.numpy(), lambda words: self._look_up(words, vectors_ME))
 
     def _spelled(self, sentences: SpelledWords) -> tuple[Tensor, Tensor]:
-        """The ids of words, those of spelled ones behind the vocabulary, and the vectors of these."""
+        """The ids of words, those of spelled ones behind the rows of the table, and the vectors of these."""
         spellings_MC, places = sentences.spellings_MC.unique(dim=0, return_inverse=True)
-        words_BL = sentences.words_BL.masked_scatter(sentences.spelled_BL, places + self.embedding.num_embeddings)
+        words_BL = sentences.words_BL.masked_scatter(sentences.spelled_BL, places + len(self.weight))
         return words_BL, self.characters(spellings_MC)
 
     def _look_up(self, words: Tensor, vectors_ME: Tensor) -> Tensor:
-        spelled = words - self.embedding.num_embeddings
-        ordinary = F.embedding(words.clamp(max=self.embedding.num_embeddings - 1), self.weight)
+        spelled = words - len(self.weight)  # in training with partitions the table is narrow
+        ordinary = F.embedding(words.clamp(max=len(self.weight) - 1), self.weight)
         vectors = F.embedding(spelled.clamp(min=0), vectors_ME).to(ordinary.dtype)
         return self.embedding.dropped(torch.where((spelled >= 0).unsqueeze(-1), vectors, ordinary))

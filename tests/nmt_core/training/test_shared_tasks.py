@@ -195,6 +195,16 @@ def test_a_task_that_cannot_be_is_one_line(runs, change: dict[str, Any], message
     assert message in lines[0]
 
 
+@pytest.mark.parametrize(("kind", "message"), [("autoencoder", "no sentence to"), ("halves", "of 4 words or more")])
+def test_a_task_that_nothing_would_measure_is_one_line(runs, kind: str, message: str, capsys) -> None:
+    Path(runs.file("few")).write_text("w1 w2 w3\n" if kind == "halves" else "")
+    task = {"name": "x", "kind": kind, "share": "both", "ratio": 1.0}
+    write(runs, "run", [{**task, "source": runs.file("other.s"), "dev_source": runs.file("few")}], max_updates=2)
+    assert runs.go_on("run") == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert f"tasks.x.dev_source: has {message}" in line.replace("no sentence of", "of")
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

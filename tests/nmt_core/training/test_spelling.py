@@ -10,6 +10,8 @@ import torch
 import yaml
 
 from nmt_core.commands.main import main
+from nmt_core.data.batching import Batch
+from nmt_core.data.partitions import Partition, WordChoice
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
@@ -17,6 +19,9 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.folder_config import read_settings
 from nmt_core.models.hybrid import HybridConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.word_tables import WordTables
+from tests.spelling_models import spelling_model
 
 SMALL = {"embedding": 12, "hidden": 12, "depth": 1, "dropout": 0.0, "init_range": 0.3}
 NAMES = ["".join(letters) for letters in itertools.product("abcde", repeat=2)]
@@ -85,6 +90,39 @@ def test_training_goes_on_as_if_it_had_not_stopped(tmp_path: Path, how: dict) ->
             assert train(tmp_path, name, {"dropout": 0.2}, *resumed, **options) == 0
     whole, parts = (dict(load_model(str(tmp_path / name)).model.named_parameters()) for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+@torch.no_grad()
+def test_with_some_words_in_training_sources_are_read_as_with_all() -> None:
+    """Words of a partition have other ids and a narrow table; those that are spelled are in no table."""
+    loaded = spelling_model(source=Vocabulary([*SPECIAL_WORDS, "the", "of", "is", "tux"]))
+    model, words_C = loaded.model, torch.tensor([0, 1, 3, 5])
+    batch = Batch(
+        model.collate([loaded.encode_text(text) for text in ("of axolotl of tux", "quokka", "")]),
+        model.collate_targets([loaded.encode_target(text) for text in ("la abba", "dad b", "la")]),
+    )
+    partition = Partition(0, [], WordChoice(words_C), WordChoice(torch.tensor([0, 1, 2, 4])))
+    whole = model.known_targets(batch)
+    tables = WordTables(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    tables.narrow(words_C, partition.target.words_C)
+    narrow = model.known_targets(partition.local(batch))
+    assert torch.equal(narrow.readouts_BTL, whole.readouts_BTL)
+    assert narrow.starts_MH is not None and whole.starts_MH is not None
+    assert torch.equal(narrow.starts_MH, whole.starts_MH)
+
+
+def test_it_is_trained_with_some_of_the_words(tmp_path: Path) -> None:
+    write(tmp_path, names=NAMES[:10])
+    for side in "st":
+        (tmp_path / f"{side}.words").write_text("</s>\n<unk>\n" + "\n".join(["the", "of", "is", "la", "de", "b", "x"]))
+    found = []
+    for name, stops in (("whole", [8]), ("parts", [3, 8])):
+        for stop in stops:
+            resumed = ["--resume"] if stop != stops[0] else []
+            options = {"max_updates": stop, "validate_every": 4, "batch_sentences": 1, "partition_words": 4}
+            assert train(tmp_path, name, {}, *resumed, **options) == 0
+        found.append(dict(load_model(str(tmp_path / name)).model.named_parameters()))
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
 
 
 def test_the_folder_has_the_characters_and_its_fingerprint_changes_with_them(tmp_path: Path) -> None:
