@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import math
+import shutil
+import subprocess
 from itertools import islice
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 
 from nmt_core.files import read_lines
 from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import read_entries
 
 INI = """# a comment
 [mapping]
@@ -93,6 +96,29 @@ def test_a_rescored_and_a_second_table_go_together(folder: Path) -> None:
 
 
 MERGE = ("--second", "second", "--merge", "merged", "--lex-f2e", "f2e", "--lex-e2f", "e2f")
+
+
+@pytest.mark.skipif(shutil.which("moses") is None, reason="no moses on the PATH")
+@pytest.mark.parametrize("options", [(), ("--backoff", "2"), MERGE[2:]])
+def test_moses_loads_what_is_written_and_lists_have_both_tables(folder: Path, options: tuple[str, ...]) -> None:
+    penalties = ("UnknownWordPenalty", "WordPenalty", "PhrasePenalty")  # Moses crashes without them
+    text = INI.replace("[feature]\n", "[feature]\n" + "".join(f"{name}\n" for name in penalties))
+    Path("moses.ini").write_text("[input-factors]\n0\n\n" + text + "".join(f"{name}0= 0.1\n" for name in penalties))
+    wired("--second", "second", *options)
+    command = ["moses", "-f", "new.ini", "-n-best-list", "nbest", "10", "-v", "0"]
+    subprocess.run(command, input=b"a b\nd\n", check=True, capture_output=True)
+    found = {(entry.sentence, entry.text): entry.features for entry in read_entries("nbest")}
+    if options == MERGE[2:]:
+        merged = (*map(math.log, (0.0625, 0.2, 0.75, 0.375)), 1.0)
+        assert found[0, "y x"]["TranslationModel0"] == pytest.approx(merged, abs=1e-4)
+        return
+    assert found[1, "u"]["TranslationModel0"] == (0.0,) * 4
+    assert found[1, "u"]["TranslationModel1"] == pytest.approx((math.log(0.5),) * 2, abs=1e-4)
+    assert found[0, "x"]["TranslationModel1"] == (0.0, 0.0)
+    assert ((0, "y x") in found) == (not options)  # with --backoff the first table is asked alone where it knows a, b
+    if not options:
+        second = (math.log(0.75), math.log(0.0625))
+        assert found[0, "y x"]["TranslationModel1"] == pytest.approx(second, abs=1e-4)
 
 
 def test_merged_tables_are_in_order_with_all_columns(folder: Path, capsys) -> None:
