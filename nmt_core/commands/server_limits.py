@@ -26,7 +26,7 @@ _LIMITS = {
 }
 _SECONDS = {
     "body": "for a request to arrive",
-    "unread": "for the answer of a stream to be taken",
+    "unread": "for an answer to be taken",
     "idle": "until unused streams and connections are closed",
     "age": "until connections are asked to be opened anew",
     "stuck": "for one batch or step, before health says NOT_SERVING",

@@ -16,6 +16,7 @@ from google.rpc import code_pb2
 
 from nmt_core.serving.refusal import Refusal, invalid
 from nmt_core.serving.shares import Shares, subtract
+from nmt_core.serving.timers import Timers
 
 _AT_ONCE, _AT_ONCE_EACH = 16, 4
 _SOON = 0.1  # seconds that a message may take as one of those
@@ -29,6 +30,7 @@ class Bodies:
         self._seconds = seconds
         self._places = Places(_AT_ONCE, each=_AT_ONCE_EACH)
         self._slow = Shares("slow messages", most=_SLOW, each=_SLOW_EACH, reason="TOO_MANY_SLOW_MESSAGES")
+        self._soon = Timers(_SOON)
 
     async def one(self, context: Any, client: str) -> bytes:
         """The first message of a call. Raises Refusal."""
@@ -40,7 +42,7 @@ class Bodies:
     async def next(self, context: Any, client: str) -> bytes | None:
         """The next message; None where there is none any more. Raises Refusal."""
         await self._places.take(client)
-        with _Place(self._places, self._slow, client, self._seconds) as place:
+        with _Place(self._places, self._slow, client, self._seconds, self._soon) as place:
             try:
                 async with asyncio.timeout(None) as place.limit:  # which begins when the message is slow
                     content = await context.read()
@@ -99,19 +101,19 @@ class _Place:
 
     limit: asyncio.Timeout
 
-    def __init__(self, places: Places, slow: Shares, client: str, seconds: float) -> None:
-        self._places, self._slow, self._client = places, slow, client
+    def __init__(self, places: Places, slow: Shares, client: str, seconds: float, soon: Timers) -> None:
+        self._places, self._slow, self._client, self._soon = places, slow, client, soon
         self._left = max(0.0, seconds - _SOON)  # when it is slow
         self._held: contextlib.AbstractContextManager[None] | None = None
         self._quick = True
         self.refusal: Refusal | None = None
 
     def __enter__(self) -> _Place:
-        self._timer = asyncio.get_running_loop().call_later(_SOON, self._become_slow)
+        self._soon.start(self, self._become_slow)
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._timer.cancel()
+        self._soon.cancel(self)
         if self._quick:
             self._places.release(self._client)
         if self._held is not None:

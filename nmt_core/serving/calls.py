@@ -11,9 +11,10 @@ asks anybody. Answers come as bytes.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NoReturn, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -25,7 +26,8 @@ from nmt_core.serving.clients import Client, address_of, check_token, identify
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, internal, invalid, trailers
 from nmt_core.serving.shares import Memory, Shares
-from nmt_core.serving.streams import Asked, write
+from nmt_core.serving.streams import Asked
+from nmt_core.serving.timers import Timers
 from nmt_core.serving.watchers import Watchers
 from nmt_core.serving.wire import SHAPES, has_more_fields
 
@@ -35,6 +37,7 @@ _CODES = {code.value[0]: code for code in grpc.StatusCode}
 _LONGEST_REQUEST_ID = 128
 _SMALL = 1 << 16  # bytes of a message that the event loop parses itself
 _LONGEST_QUESTION = 1 << 16  # bytes of a request to health or reflection
+_Response = TypeVar("_Response")
 _log = logging.getLogger(__name__)
 
 
@@ -52,6 +55,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self._checks = Shares("health checks", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
+        self._unread = Timers(limits.unread_seconds)
         self._parser = Aside("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
@@ -78,20 +82,20 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     # ---- the methods of the service
 
     def _unary(self, handler: Any, method: str) -> Any:
-        async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            async def handle(call: Call) -> None:
+        async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
+            async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
                 content = await self._bodies.one(context, call.client)
-                with self.memory.account(call.client) as account:
-                    charge_to(account)
-                    account.charge_message(len(content))
-                    request = await self._parsed(handler, method, content)
-                    del content
-                    response = await handler.unary_unary(request, context)
-                    await write(context, response, self.limits.unread_seconds)
+                account = held.enter_context(self.memory.account(call.client))
+                charge_to(account)
+                account.charge_message(len(content))
+                request = await self._parsed(handler, method, content)
+                del content
+                response: bytes = await handler.unary_unary(request, context)
+                return response
 
-            await self._call(method, self._calls, context, handle)
+            return await self._call(method, self._calls, context, handle)
 
-        return grpc.stream_stream_rpc_method_handler(answer)
+        return grpc.stream_unary_rpc_method_handler(answer)
 
     def _stream(self, handler: Any, method: str) -> Any:
         async def parsed(call: Call, contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Asked]:
@@ -102,7 +106,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 yield Asked(await self._parsed(handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            async def handle(call: Call) -> None:
+            async def handle(call: Call, held: contextlib.ExitStack) -> None:
                 await handler.stream_stream(parsed(call, contents, context), context)
 
             await self._call(method, self._streams, context, handle)
@@ -180,20 +184,32 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     # ---- around a call of the service
 
-    async def _call(self, method: str, share: Shares, context: Any, handle: Callable[[Call], Awaitable[None]]) -> None:
-        """Handle a call: what is refused or goes wrong becomes its status."""
+    async def _call(
+        self,
+        method: str,
+        share: Shares,
+        context: Any,
+        handle: Callable[[Call, contextlib.ExitStack], Awaitable[_Response]],
+    ) -> _Response:
+        """Handle a call: what is refused or goes wrong becomes its status.
+
+        What it ``handle``s with is held until the answer is sent.
+        """
         metadata = dict(context.invocation_metadata() or ())
-        call = Call(method, context.peer(), _request_id(metadata))
+        call, task = Call(method, context.peer(), _request_id(metadata)), asyncio.current_task()
+        assert task is not None
         begin(call)
         self.unfinished += 1
-        context.add_done_callback(self._finished)
+        task.add_done_callback(self._finished)
         self.watchers.begun(call)
         refusal: Refusal | None = None
-        with self.watchers.span(call, metadata):
+        with contextlib.ExitStack() as held, self.watchers.span(call, metadata):
             try:
                 call.client, call.user, call.models = self._identify(context, call.peer, metadata)
-                with share.one(call.client):
-                    await handle(call)
+                held.enter_context(share.one(call.client))
+                response = await handle(call, held)
+                self._hold_until_sent(held.pop_all(), task)
+                return response
             except Refusal as error:
                 refusal = error
             except asyncio.CancelledError:
@@ -210,20 +226,35 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 if refusal is not None:
                     call.code, call.reason = _CODES[refusal.code].name, refusal.reason
                 self.watchers.ended(call)
-        if refusal is not None:
-            await self._abort(context, refusal)
+        return await self._abort(context, refusal)
+
+    def _hold_until_sent(self, held: contextlib.ExitStack, task: asyncio.Task[Any]) -> None:
+        """Keep what a call holds until the network has taken its answer, but not for ever."""
+
+        def give_up() -> None:
+            held.close()
+            self.watchers.refused("ANSWER_UNREAD")
+            task.cancel()
+
+        def end(_: object) -> None:
+            self._unread.cancel(task)
+            held.close()
+
+        self._unread.start(task, give_up)
+        task.add_done_callback(end)
 
     def _identify(self, context: Any, peer: str, metadata: Mapping[str, Any]) -> Client:
         facts = (context.auth_context() or {}) if self._certified else {}
         return identify(peer, facts, metadata, self.watchers.tokens)
 
-    def _finished(self, context: Any) -> None:
+    def _finished(self, task: object) -> None:
         """The status of a call was sent."""
         self.unfinished -= 1
 
-    async def _abort(self, context: Any, refusal: Refusal) -> None:
+    async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
         self.watchers.refused(refusal.reason)
         await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
+        raise AssertionError("the library raises here")
 
 
 def _request_id(metadata: Mapping[str, Any]) -> str:

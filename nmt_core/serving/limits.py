@@ -15,7 +15,7 @@ class Limits:
     that are kept. ``calls``, ``streams`` and health ``watches`` are what all clients have open, ``client_...`` what
     one has; ``stream_requests`` what one stream has under way; ``columns`` the features of a Rerank. Times are in
     seconds: ``body_seconds`` for a request to arrive, ``idle_seconds`` without a request on a stream or a call on a
-    connection, ``unread_seconds`` for the answer of a stream to be taken, ``age_seconds`` of a connection,
+    connection, ``unread_seconds`` for an answer to be taken, ``age_seconds`` of a connection,
     ``stuck_seconds`` for one batch or step of a device that is healthy.
     """
 

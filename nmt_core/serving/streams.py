@@ -130,22 +130,18 @@ class Stream:
                 await asyncio.sleep(min(refusal.retry_after or 1.0, 1.0))
 
     async def _write(self, response: bytes) -> None:
-        """Write an answer, and wait until the network has taken it. Raises Refusal."""
+        """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
+        seconds = self._limits.unread_seconds
         async with self._writing:
-            await write(self._context, response, self._limits.unread_seconds)
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._context.write(response)
+            except TimeoutError:
+                problem = f"the answer was not read for {seconds:g} s"
+                raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
 
     async def _until_unused(self) -> None:
         """Raises Refusal when nothing was asked or answered for some time."""
         while (left := self._used + self._limits.idle_seconds - time.monotonic()) > 0 or self._tasks:
             await asyncio.sleep(max(left, min(1.0, self._limits.idle_seconds)))
         raise unavailable(f"the stream was not used for {self._limits.idle_seconds:g} s", reason="STREAM_IDLE")
-
-
-async def write(context: Any, response: bytes, seconds: float) -> None:
-    """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""
-    try:
-        async with asyncio.timeout(seconds):
-            await context.write(response)
-    except TimeoutError:
-        problem = f"the answer was not read for {seconds:g} s"
-        raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None

@@ -157,6 +157,24 @@ def test_answers_that_nobody_reads_are_given_up(strict, stub) -> None:
     assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
 
 
+def test_a_single_answer_that_nobody_reads_holds_nothing_for_ever(strict) -> None:
+    """No window is ever opened for the answer, of which 64 KiB leave."""
+    before = metrics_of(strict).get('nmt_refused_total{reason="ANSWER_UNREAD"}', 0)
+    pairs = [pb.Pair(source="un " * 150, target="one " * 150)] * 3
+    clients = [RudeClient(strict.address) for _ in range(3)]
+    for client in clients:
+        stream = client.call(SCORE, METADATA)
+        client.send(stream, pb.ScoreRequest(pairs=pairs, with_attention=True).SerializeToString())
+    end = time.monotonic() + 60
+    while metrics_of(strict).get('nmt_refused_total{reason="ANSWER_UNREAD"}', 0) < before + 3:
+        assert time.monotonic() < end
+        time.sleep(0.1)
+    wait_for_quiet(strict)
+    assert metrics_of(strict)["nmt_memory_held_bytes"] == 0
+    for client in clients:
+        client.close()
+
+
 def test_health_watches_are_limited_and_end_with_the_server(start, folder: str) -> None:
     server = start("--model", f"m={folder}", "--max-watches", "20")
     silent = [socket.create_connection(("127.0.0.1", int(server.address.rpartition(":")[2]))) for _ in range(50)]

@@ -194,8 +194,10 @@ def test_reranking_adds_the_model_to_the_features(client: NmtClient) -> None:
     totals = [
         0.5 * values[0] - 0.25 * values[1] + 2 * score for (_, values), score in zip(hypotheses, scores, strict=True)
     ]
-    order = sorted(range(4), key=lambda place: -totals[place])
-    assert [one.position for one in first.hypotheses] == order
+    order = sorted(range(4), key=lambda place: -round(totals[place], 4))
+    # Two are equal, but for last digits where they were in different batches.
+    positions = [one.position for one in first.hypotheses]
+    assert positions in (order, [{0: 2, 2: 0}.get(place, place) for place in order])
     assert [one.total for one in first.hypotheses] == pytest.approx([totals[place] for place in order], abs=1e-4)
     assert order.index(0) < order.index(2)
     assert not empty.hypotheses
