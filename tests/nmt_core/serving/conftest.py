@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -70,9 +71,9 @@ class ServerProcess:
         self.wait()
 
 
-@pytest.fixture(scope="session")
-def start() -> Iterator[Callable[..., ServerProcess]]:
-    """Starts a server with these options; it is ended with the tests if not before."""
+@contextlib.contextmanager
+def servers() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts servers with options; each ends with the block, if not before."""
     started: list[ServerProcess] = []
 
     def begin(*arguments: str, ready: bool = True, **environment: str) -> ServerProcess:
@@ -80,9 +81,18 @@ def start() -> Iterator[Callable[..., ServerProcess]]:
         started.append(server)
         return server.wait_ready() if ready else server
 
-    yield begin
-    for server in started:
-        server.stop()
+    try:
+        yield begin
+    finally:
+        for server in started:
+            server.stop()
+
+
+@pytest.fixture(scope="module")
+def start() -> Iterator[Callable[..., ServerProcess]]:
+    """Starts a server with these options; it ends with the tests of the module, if not before."""
+    with servers() as begin:
+        yield begin
 
 
 @pytest.fixture(scope="session")
@@ -112,14 +122,16 @@ def log_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def server(start, folder: str, log_file: Path) -> ServerProcess:
+def server(folder: str, log_file: Path) -> Iterator[ServerProcess]:
     """A server of one model with small limits."""
     limits = ["--max-items", "6000", "--max-characters", "60", "--max-words", "12", "--max-beam", "10"]
     more = ["--max-nbest", "9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
-    return start("--model", f"m={folder}", "--max-message-mib", "4", "--max-streams", "50", *limits, *more)
+    with servers() as begin:
+        yield begin("--model", f"m={folder}", "--max-message-mib", "4", "--max-streams", "50", *limits, *more)
 
 
 @pytest.fixture(scope="session")
-def both(start, models: Path) -> ServerProcess:
+def both(models: Path) -> Iterator[ServerProcess]:
     """A server of two models from a folder, with the limits as they are."""
-    return start("--models", str(models), "--beam", "4")
+    with servers() as begin:
+        yield begin("--models", str(models), "--beam", "4")

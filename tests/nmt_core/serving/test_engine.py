@@ -222,21 +222,33 @@ def test_sentences_enter_and_leave_a_running_batch() -> None:
 
 
 def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
-    decoder = Countdown(pause=0.005)
+    steps = threading.Semaphore(0)
+
+    class Waiting(Countdown):
+        """Each of its steps waits for a permit."""
+
+        def step(self):
+            assert steps.acquire(timeout=60)
+            return super().step()
+
+    decoder = Waiting()
 
     async def scenario() -> None:
         engine = Engine(lambda key: StepWork("test", decoder, most=10))
         gone = asyncio.create_task(engine.submit("x", [10_000, 10_000], tokens=[5, 5]))
         await until(lambda: len(decoder.live) == 2)
-        begin = time.monotonic()
         gone.cancel()
-        assert await engine.submit("x", [1], tokens=[10]) == ["done"]
-        assert time.monotonic() - begin < 0.05
+        await asyncio.wait([gone])
+        following = asyncio.create_task(engine.submit("x", [1], tokens=[10]))
+        await until(lambda: engine.waiting_tokens == 10)
+        steps.release(2)
+        assert await following == ["done"]
         assert engine.running_items == 0
         await engine.close()
 
     asyncio.run(scenario())
     assert decoder.gone == [0, 1]
+    assert decoder.sizes == [2, 1]  # the step that ran, and one of the next caller alone
 
 
 def test_work_whose_deadline_has_passed_is_never_begun() -> None:
