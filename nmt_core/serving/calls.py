@@ -19,17 +19,17 @@ from typing import Any, NoReturn, TypeVar
 import grpc
 from google.protobuf.message import DecodeError
 
-from nmt_core.serving.aside import Aside
-from nmt_core.serving.body import Bodies
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
 from nmt_core.serving.clients import Client, address_of, check_token, identify
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.refusal import Refusal, internal, invalid, trailers
 from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.streams import Asked
 from nmt_core.serving.timers import Timers
 from nmt_core.serving.watchers import Watchers
 from nmt_core.serving.wire import SHAPES, has_more_fields
+from nmt_core.serving.worker_thread import WorkerThread
 
 HEALTH = "grpc.health.v1.Health"
 
@@ -48,7 +48,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self, limits: Limits, memory: Memory, watchers: Watchers | None = None, *, certified: bool = False
     ) -> None:
         self.limits, self.memory, self.watchers, self._certified = limits, memory, watchers or Watchers(), certified
-        self._bodies, self._questions, self._descriptions = (Bodies(limits.body_seconds) for _ in range(3))
+        self._messages, self._questions, self._descriptions = (MessageReader(limits.body_seconds) for _ in range(3))
         each = limits.client_calls
         self._calls = Shares("calls", most=limits.calls, each=each, reason="TOO_MANY_CALLS")
         self._streams = Shares("streams", most=limits.streams, each=limits.client_streams, reason="TOO_MANY_STREAMS")
@@ -56,7 +56,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         watches = limits.watches, limits.client_watches
         self._watches = Shares("health watches", most=watches[0], each=watches[1], reason="TOO_MANY_WATCHES")
         self._unread = Timers(limits.unread_seconds)
-        self._parser = Aside("parse")
+        self._parser = WorkerThread("parse")
         self._wrapped: dict[str, Any] = {}
         self.unfinished = 0
         if self.watchers.metrics is not None:
@@ -84,7 +84,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
     def _unary(self, handler: Any, method: str) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
             async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
-                content = await self._bodies.one(context, call.client)
+                content = await self._messages.first(context, call.client)
                 account = held.enter_context(self.memory.account(call.client))
                 charge_to(account)
                 account.charge_message(len(content))
@@ -117,7 +117,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         """The message; a large one beside the event loop."""
         if len(content) <= _SMALL:
             return self._parse(handler, method, content)
-        return await self._parser.call(self._parse, handler, method, content)
+        return await self._parser.run(self._parse, handler, method, content)
 
     def _parse(self, handler: Any, method: str, content: bytes) -> Any:
         if has_more_fields(content, SHAPES.get(method, {}), self.limits.fields):
@@ -136,7 +136,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             client = address_of(context.peer())
             try:
                 with self._checks.one(client):
-                    request = self._question(handler, await self._questions.one(context, client))
+                    request = self._question(handler, await self._questions.first(context, client))
                     return await handler.unary_unary(request, context)
             except Refusal as refusal:
                 await self._abort(context, refusal)
@@ -148,7 +148,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             client = address_of(context.peer())
             try:
                 with self._watches.one(client):
-                    request = self._question(handler, await self._questions.one(context, client))
+                    request = self._question(handler, await self._questions.first(context, client))
                     await handler.unary_stream(request, context)
             except Refusal as refusal:
                 await self._abort(context, refusal)

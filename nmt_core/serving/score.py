@@ -35,7 +35,7 @@ async def score(request: pb.ScoreRequest, deadline: float | None, backend: Backe
     scores = await _scores(backend, place, key, pairs, priority=request.priority, deadline=deadline)
     if reader is not None:
         scores = await backend.texts.listed(restored(scores, pairs, reader), small=False)
-    return backend.checked(await backend.texts.aside(answers.score_answer, scores, request))
+    return backend.checked(await backend.texts.run(answers.score_answer, scores, request))
 
 
 async def rerank(request: pb.RerankRequest, deadline: float | None, backend: Backend) -> bytes:
@@ -43,13 +43,13 @@ async def rerank(request: pb.RerankRequest, deadline: float | None, backend: Bac
     place, limits = backend.devices.find(request.model), backend.limits
     count = sum(len(one.hypotheses) for one in request.lists)
     check_items(limits, max(count, len(request.lists)), "lists")
-    await backend.texts.aside(check_columns, request, limits)
+    await backend.texts.run(check_columns, request, limits)
     reader = form_reader(place.model, request.form)
     groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
     read = read_pairs(groups, "lists", limits, reader, place.model.source_factors)
     pairs = await backend.texts.listed(read, small=reader is None)
     scores = await _scores(backend, place, Scoring(place.model), pairs, priority=request.priority, deadline=deadline)
-    return backend.checked(await backend.texts.aside(_rerank_answer, request, scores))
+    return backend.checked(await backend.texts.run(_rerank_answer, request, scores))
 
 
 async def _scores(
@@ -57,7 +57,7 @@ async def _scores(
 ) -> _Scores:
     """As the model reads the pairs."""
     count = functools.partial(scoring_work, per_word=key.per_word, attention=key.attention)
-    work = await backend.texts.aside(count, pairs)
+    work = await backend.texts.run(count, pairs)
     backend.accept(work.cost)
     found = await do(place, ask_for(key, priority, len(pairs), deadline), work.items, work.tokens)
     backend.count_words(place.name, "scored", [work.words])

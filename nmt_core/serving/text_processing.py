@@ -7,13 +7,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from nmt_core.errors import ConfigError
-from nmt_core.serving.aside import Aside
 from nmt_core.serving.call import messages_size
 from nmt_core.serving.checks import source_problem, text_problem
 from nmt_core.serving.devices import Place
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.models import ServedModel
 from nmt_core.serving.refusal import Refusal, not_supported
+from nmt_core.serving.worker_thread import WorkerThread
 
 _TEXTS_AT_A_TIME = 50
 _SMALL = 1 << 16  # bytes of a request and its answer that the event loop may work through itself
@@ -25,14 +25,14 @@ class TextProcessing:
     """The thread for the texts of large requests, and the tokenisers of the models, which work in it."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limits, self._thread = limits, Aside("text")
+        self._limits, self._thread = limits, WorkerThread("text")
         self._processors: dict[ServedModel, Any] = {}
 
-    async def aside(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
+    async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call a function; for a large request or answer beside the event loop."""
         if messages_size() <= _SMALL:
             return function(*arguments)
-        return await self._thread.call(function, *arguments)
+        return await self._thread.run(function, *arguments)
 
     async def listed(self, items: Iterable[_Item], *, small: bool = True) -> list[_Item]:
         """All of them; of a large request, and where items are not ``small`` work, beside the event loop."""
@@ -40,7 +40,7 @@ class TextProcessing:
             return list(items)
         found, rest, more = list[_Item](), iter(items), True
         while more:
-            part = await self._thread.call(list, itertools.islice(rest, _TEXTS_AT_A_TIME))
+            part = await self._thread.run(list, itertools.islice(rest, _TEXTS_AT_A_TIME))
             found += part
             more = len(part) == _TEXTS_AT_A_TIME
         return found
@@ -48,7 +48,7 @@ class TextProcessing:
     async def tokenized(self, place: Place, texts: Sequence[str], *, raw: bool) -> list[str | Refusal]:
         """Tokenised texts, or what is wrong with them."""
         factors = 0 if raw else place.model.source_factors
-        checked = await self.aside(
+        checked = await self.run(
             lambda: [source_problem(self._limits, text, "texts", factors=factors) or text for text in texts]
         )
         if not raw:
@@ -74,7 +74,7 @@ class TextProcessing:
             raise not_supported(f"the model {place.name!r} takes tokenised text only")
         if place.model not in self._processors:
             try:
-                self._processors[place.model] = await self._thread.call(place.model.processor)
+                self._processors[place.model] = await self._thread.run(place.model.processor)
             except ConfigError as error:
                 raise not_supported(str(error)) from error
         return self._processors[place.model]

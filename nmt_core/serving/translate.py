@@ -33,11 +33,11 @@ async def translate(request: pb.TranslateRequest, deadline: float | None, backen
     size = searched_as(config)
     check_items(limits, len(request.texts), "texts", answers=size.nbest)
     tokenized = await texts.tokenized(place, request.texts, raw=request.raw)
-    words = await texts.aside(words_of, tokenized)
+    words = await texts.run(words_of, tokenized)
     sizes = [(n, 4 * len(text)) for n, text in zip(words, tokenized, strict=True) if not isinstance(text, Refusal)]
     answered = request.with_attention and place.model.attends
     count = functools.partial(translation_cost, answered=answered, kept=attention)
-    backend.accept(await texts.aside(count, sizes, size, place.model.proportions))
+    backend.accept(await texts.run(count, sizes, size, place.model.proportions))
     key, items = _work(place, config, attention, tokenized)
     ask = ask_for(key, request.priority, len(tokenized), deadline)
     found = await do(place, ask, items, [(count + 2) * size.beam for count in words])
@@ -45,7 +45,7 @@ async def translate(request: pb.TranslateRequest, deadline: float | None, backen
     backend.count_errors(place.name, found)
     backend.count_words(place.name, "read", words)
     backend.count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
-    return backend.checked(await texts.aside(answers.translate_answer, found, shown, answered))
+    return backend.checked(await texts.run(answers.translate_answer, found, shown, answered))
 
 
 def _check_supported(request: pb.TranslateRequest, place: Place, config: DecodingConfig | SamplingConfig) -> None:
@@ -80,7 +80,7 @@ def _work(
 async def _shown(backend: Backend, place: Place, found: Sequence[Any], *, replaced: bool, raw: bool) -> list[list[str]]:
     """The texts of all translations, as the request wants them."""
     show = functools.partial(_replaced, backend, place) if replaced else _texts
-    shown = await backend.texts.aside(lambda: [[] if isinstance(one, Refusal) else show(one) for one in found])
+    shown = await backend.texts.run(lambda: [[] if isinstance(one, Refusal) else show(one) for one in found])
     return await backend.texts.detokenized(place, shown) if raw else shown
 
 

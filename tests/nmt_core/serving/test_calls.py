@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from nmt_core.serving.aside import Aside
 from nmt_core.serving.call import Call
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.work import BatchWork
+from nmt_core.serving.worker_thread import WorkerThread
 
 
 def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
@@ -20,14 +20,14 @@ def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
     assert Call("Score", "", "mine").request_id == "mine"
 
 
-def test_threads_take_turns_more_often_while_one_of_them_works_aside() -> None:
+def test_threads_take_turns_more_often_while_a_worker_is_busy() -> None:
     async def scenario() -> list[float]:
-        one, two = Aside("one"), Aside("two")
-        during = await asyncio.gather(one.call(sys.getswitchinterval), two.call(sys.getswitchinterval))
+        one, two = WorkerThread("one"), WorkerThread("two")
+        during = await asyncio.gather(one.run(sys.getswitchinterval), two.run(sys.getswitchinterval))
         with pytest.raises(ZeroDivisionError):
-            await one.call(divmod, 1, 0)
-        for aside in (one, two):
-            aside.close()
+            await one.run(divmod, 1, 0)
+        for thread in (one, two):
+            thread.close()
         return [*during, sys.getswitchinterval()]
 
     assert asyncio.run(scenario()) == pytest.approx([0.001, 0.001, 0.005])

@@ -23,16 +23,16 @@ _SOON = 0.1  # seconds that a message may take as one of those
 _SLOW, _SLOW_EACH = 16, 4
 
 
-class Bodies:
-    """The messages that are being read. ``seconds`` is what one may take."""
+class MessageReader:
+    """Reads the messages of calls. ``seconds`` is what one may take."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
-        self._places = Places(_AT_ONCE, each=_AT_ONCE_EACH)
+        self._quick_messages = FairSemaphore(_AT_ONCE, each=_AT_ONCE_EACH)
         self._slow = Shares("slow messages", most=_SLOW, each=_SLOW_EACH, reason="TOO_MANY_SLOW_MESSAGES")
         self._soon = Timers(_SOON)
 
-    async def one(self, context: Any, client: str) -> bytes:
+    async def first(self, context: Any, client: str) -> bytes:
         """The first message of a call. Raises Refusal."""
         content = await self.next(context, client)
         if content is None:
@@ -41,26 +41,26 @@ class Bodies:
 
     async def next(self, context: Any, client: str) -> bytes | None:
         """The next message; None where there is none any more. Raises Refusal."""
-        await self._places.take(client)
-        with _Place(self._places, self._slow, client, self._seconds, self._soon) as place:
+        await self._quick_messages.acquire(client)
+        with _Reading(self._quick_messages, self._slow, client, self._seconds, self._soon) as reading:
             try:
-                async with asyncio.timeout(None) as place.limit:  # which begins when the message is slow
+                async with asyncio.timeout(None) as reading.limit:  # which begins when the message is slow
                     content = await context.read()
             except TimeoutError:
-                raise place.refusal or _late(self._seconds) from None
+                raise reading.refusal or _late(self._seconds) from None
         return content if isinstance(content, bytes) else None  # the library's EOF
 
 
-class Places:
-    """``most`` at once, ``each`` of one client; those who wait for a place take turns by client."""
+class FairSemaphore:
+    """A semaphore of ``most`` permits, ``each`` of one client; clients who wait take turns."""
 
     def __init__(self, most: int, *, each: int) -> None:
         self._free, self._each = most, each
         self._of: collections.Counter[str] = collections.Counter()
         self._waiting: dict[str, collections.deque[asyncio.Future[None]]] = {}
 
-    async def take(self, client: str) -> None:
-        """Wait for a place."""
+    async def acquire(self, client: str) -> None:
+        """Wait for a permit."""
         if self._free and self._of[client] < self._each:  # nobody waits who could have it
             self._give(client)
             return
@@ -69,12 +69,12 @@ class Places:
         try:
             await future
         except asyncio.CancelledError:
-            if not future.cancelled():  # it had a place already
+            if not future.cancelled():  # it had a permit already
                 self.release(client)
             raise
 
     def release(self, client: str) -> None:
-        """Give a place back, to the first who waits of the client whose turn it is."""
+        """Return a permit, which goes to the first call that waits of the client whose turn it is."""
         self._free += 1
         subtract(self._of, client, 1)
         for waiting in [waiting for waiting in self._waiting if self._of[waiting] < self._each]:
@@ -93,35 +93,35 @@ class Places:
         self._of[client] += 1
 
 
-class _Place:
-    """Where a message is counted that is being read: among those that are there at once, or among the slow ones.
+class _Reading:
+    """One message that is being read, counted among the quick ones and then, if it is late, the slow ones.
 
-    Without a task of its own: most messages are there before the timer ends. ``seconds`` is what one may take.
+    It has no task of its own, since most messages are there before the timer ends. ``seconds`` is what one may take.
     """
 
     limit: asyncio.Timeout
 
-    def __init__(self, places: Places, slow: Shares, client: str, seconds: float, soon: Timers) -> None:
-        self._places, self._slow, self._client, self._soon = places, slow, client, soon
+    def __init__(self, quick: FairSemaphore, slow: Shares, client: str, seconds: float, soon: Timers) -> None:
+        self._quick_messages, self._slow, self._client, self._soon = quick, slow, client, soon
         self._left = max(0.0, seconds - _SOON)  # when it is slow
         self._held: contextlib.AbstractContextManager[None] | None = None
         self._quick = True
         self.refusal: Refusal | None = None
 
-    def __enter__(self) -> _Place:
+    def __enter__(self) -> _Reading:
         self._soon.start(self, self._become_slow)
         return self
 
     def __exit__(self, *error: object) -> None:
         self._soon.cancel(self)
         if self._quick:
-            self._places.release(self._client)
+            self._quick_messages.release(self._client)
         if self._held is not None:
             self._held.__exit__(None, None, None)
 
     def _become_slow(self) -> None:
         self._quick = False
-        self._places.release(self._client)
+        self._quick_messages.release(self._client)
         share = self._slow.one(self._client)
         try:
             share.__enter__()

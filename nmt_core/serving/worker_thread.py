@@ -1,4 +1,4 @@
-"""Work beside the event loop that is too long for it: others are answered meanwhile."""
+"""Threads for work that would keep the event loop from answering others."""
 
 from __future__ import annotations
 
@@ -12,35 +12,35 @@ from typing import ParamSpec, TypeVar
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-_USUALLY, _MEANWHILE = 0.005, 0.001
+_USUAL, _SHORT = 0.005, 0.001  # seconds
 
 
-class Aside:
-    """A thread, and its name. What it does comes in pieces, or belongs to few."""
+class WorkerThread:
+    """One thread, which does one thing after the other. Its work comes in small pieces."""
 
     def __init__(self, name: str) -> None:
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
 
-    async def call(
+    async def run(
         self, function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **options: _Arguments.kwargs
     ) -> _Result:
-        """Call a function there, and wait for it."""
+        """Call a function in the thread, and wait for its result. Raises what it raises."""
 
         def work() -> _Result:
-            with _TURNS:
+            with _SWITCH_INTERVAL:
                 return function(*arguments, **options)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def close(self) -> None:
-        """Take nothing more."""
+        """Accept no more work; what was accepted is done."""
         self._thread.shutdown(wait=False)
 
 
-class _Turns:
-    """While some thread works aside, threads may hold Python for a shorter time before another has its turn.
+class _SwitchInterval:
+    """The interpreter's switch interval: shorter while a worker thread is busy, so that the event loop waits less.
 
-    Models let go of it all the time by themselves; to take it from them more often makes each call dearer.
+    Models release the global interpreter lock by themselves; a short interval at all times makes each call dearer.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class _Turns:
     def _count(self, more: int) -> None:
         with self._changed:
             self._working += more
-            sys.setswitchinterval(_MEANWHILE if self._working else _USUALLY)
+            sys.setswitchinterval(_SHORT if self._working else _USUAL)
 
 
-_TURNS = _Turns()
+_SWITCH_INTERVAL = _SwitchInterval()

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from nmt_core.serving.body import Bodies, Places
+from nmt_core.serving.message_reader import FairSemaphore, MessageReader
 from nmt_core.serving.refusal import Refusal
 
 
@@ -27,65 +27,65 @@ class Context:
 
 def test_half_sent_messages_of_one_client_do_not_hold_up_another() -> None:
     async def scenario() -> None:
-        bodies = Bodies(60.0)
-        half = [asyncio.create_task(bodies.one(Context(), "a")) for _ in range(2000)]
+        reader = MessageReader(60.0)
+        half = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(2000)]
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(bodies.one(Context(b"b"), "b"), 2) == b"b"  # of 50 s that those would take
+        assert await asyncio.wait_for(reader.first(Context(b"b"), "b"), 2) == b"b"  # of 50 s that those would take
         assert sum(task.done() for task in half) < 200
         for task in half:
             task.cancel()
         await asyncio.gather(*half, return_exceptions=True)
-        assert await bodies.one(Context(b"a"), "a") == b"a"
+        assert await reader.first(Context(b"a"), "a") == b"a"
 
     asyncio.run(scenario())
 
 
 def test_a_message_that_is_late_is_refused_and_one_that_is_slow_is_read() -> None:
     async def scenario() -> None:
-        bodies, slow = Bodies(0.5), Context()
-        late = asyncio.create_task(bodies.one(Context(), "a"))
-        reading = asyncio.create_task(bodies.one(slow, "a"))
+        reader, slow = MessageReader(0.5), Context()
+        late = asyncio.create_task(reader.first(Context(), "a"))
+        reading = asyncio.create_task(reader.first(slow, "a"))
         await asyncio.sleep(0.2)
         slow.send(b"slow")
         assert await reading == b"slow"
         with pytest.raises(Refusal) as caught:
             await late
         assert caught.value.reason == "SLOW_MESSAGE"
-        too_many = [asyncio.create_task(bodies.one(Context(), "a")) for _ in range(6)]
+        too_many = [asyncio.create_task(reader.first(Context(), "a")) for _ in range(6)]
         reasons = [error.reason for error in await asyncio.gather(*too_many, return_exceptions=True)]
         assert sorted(set(reasons)) == ["SLOW_MESSAGE", "TOO_MANY_SLOW_MESSAGES"]
 
     asyncio.run(scenario())
 
 
-def test_places_are_taken_in_turns_and_given_back_by_those_who_go() -> None:
+def test_permits_are_taken_in_turns_and_given_back_by_those_who_go() -> None:
     async def scenario() -> None:
-        places, order = Places(2, each=1), []
+        permits, order = FairSemaphore(2, each=1), []
 
         async def use(client: str) -> None:
-            await places.take(client)
+            await permits.acquire(client)
             order.append(client)
             await asyncio.sleep(0)
-            places.release(client)
+            permits.release(client)
 
-        await places.take("x")
-        await places.take("y")
+        await permits.acquire("x")
+        await permits.acquire("y")
         waiting = [asyncio.create_task(use(client)) for client in ("a", "a", "a", "b", "c")]
         gone = asyncio.create_task(use("d"))
         await asyncio.sleep(0)
         gone.cancel()
-        places.release("x")
-        places.release("y")
+        permits.release("x")
+        permits.release("y")
         await asyncio.gather(*waiting)
         assert order[:2] == ["a", "b"]
         assert order.index("c") < 4
         assert sorted(order) == ["a", "a", "a", "b", "c"]
-        await places.take("x")
-        last = asyncio.create_task(places.take("x"))
+        await permits.acquire("x")
+        last = asyncio.create_task(permits.acquire("x"))
         await asyncio.sleep(0)
-        places.release("x")  # it is given the place, and goes at once
+        permits.release("x")  # it is given the permit, and goes at once
         last.cancel()
         await asyncio.gather(gone, last, return_exceptions=True)
-        await asyncio.wait_for(asyncio.gather(places.take("f"), places.take("g")), 5)
+        await asyncio.wait_for(asyncio.gather(permits.acquire("f"), permits.acquire("g")), 5)
 
     asyncio.run(scenario())
