@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import stat
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.serving.quota import ModelLimits
 from nmt_core.whole_numbers import whole_number
 
+_OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
 _LIMITED = tuple(field.name for field in dataclasses.fields(ModelLimits))
 
 
@@ -29,16 +31,24 @@ class CandidateChoice(NamedTuple):
 
 
 def model_folders(root: str) -> dict[str, list[str]]:
-    """The models in a folder of model folders, by name. Raises ConfigError when there are none."""
+    """The models in a folder of model folders, by name. Raises ConfigError for none, and for what cannot be read."""
     try:
         names = sorted(entry.name for entry in os.scandir(root) if entry.is_dir() and not entry.name.startswith("."))
     except OSError as error:
         raise ConfigError(f"--models {root}: cannot be read ({error.strerror})") from error
-    folders = {name: [os.path.join(root, name)] for name in names}
-    folders = {name: parts for name, parts in folders.items() if os.path.isfile(os.path.join(parts[0], "config.yaml"))}
+    folders = {name: [os.path.join(root, name)] for name in names if name != _OF_FILE_SYSTEMS and _is_model(root, name)}
     if not folders:
         raise ConfigError(f"--models {root}: no model folder (one with a config.yaml) in it")
     return folders
+
+
+def _is_model(root: str, name: str) -> bool:
+    try:
+        return stat.S_ISREG(os.stat(os.path.join(root, name, "config.yaml")).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise ConfigError(f"--models {root}: {name}/config.yaml: cannot be read ({error.strerror})") from error
 
 
 def named_folders(arguments: Sequence[str]) -> dict[str, list[str]]:

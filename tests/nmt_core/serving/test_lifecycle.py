@@ -21,6 +21,7 @@ from nmt_core.interfaces import PairScore
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.model_options import model_folders
 from nmt_core.serving.models import ServedModel
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.servicer import NmtServicer
@@ -324,6 +325,19 @@ def test_wrong_options_are_one_clear_line(arguments: list[str], problem: str, ca
     assert main(["serve", "--port", "0", "--device", "cpu", *arguments]) == 2
     error = capsys.readouterr().err
     assert problem in error
+    assert error.count("\n") == 1
+
+
+def test_a_model_that_cannot_be_read_is_not_left_out(models: Path, tmp_path: Path, capsys) -> None:
+    """Here by a link to itself, which root may not read either."""
+    (tmp_path / "good").symlink_to(models / "search")
+    for name in ("lost+found", "bad"):
+        assert list(model_folders(str(tmp_path))) == ["good"]
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").symlink_to("config.yaml")
+    assert main(["serve", "--port", "0", "--device", "cpu", "--models", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"nmt-core serve: --models {tmp_path}: bad/config.yaml: cannot be read (")
     assert error.count("\n") == 1
 
 
