@@ -37,7 +37,7 @@ from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID
 
-_TOGETHER = 1000  # "source words" of a search over characters: each has one, and an end
+_TOGETHER = 200  # "source words" of a search over characters: each has one, and an end
 _DRAWN = 8  # spellings, of which the first that is no word of the vocabulary is taken
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ModelError
@@ -14,8 +14,9 @@ from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
-from nmt_core.inference.spelling import Found, Unspelled, speller_of
+from nmt_core.inference.spelling import Found, Speller, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
+from nmt_core.serving.slices import Sliced
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
 
 _EMPTY = Translation("", (), 0.0, 0.0, (), ())
+_SLICE = 0.02  # seconds of a step for spelling
 
 
 class SearchItem(NamedTuple):
@@ -41,8 +43,25 @@ class _Admitted(NamedTuple):
     config: DecodingConfig
 
 
+class _Ended(NamedTuple):
+    """A sentence whose words are found."""
+
+    sentence: _Admitted
+    found: list[Found]
+
+
+class _Spelling(NamedTuple):
+    """The sentences that are being spelled, and the computation."""
+
+    keys: frozenset[int]
+    work: Sliced[dict[int, list[Found]]]
+
+
 class RunningSearch:
     """A beam search that ``SearchItem``s, with their own options, enter and leave at every step.
+
+    The unknown words of a sentence may be many, and are searched for by their characters when all its words are found:
+    this goes on beside the search of others, a slice of every step.
 
     Where search is less exact than the pair scorer, translations have the numbers of that one. ``rule`` is what is
     written for the places that models of annotated text write; None is their own.
@@ -67,13 +86,17 @@ class RunningSearch:
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
+        self._ended: dict[int, _Ended] = {}
+        self._spelling: _Spelling | None = None
 
     @property
     def tokens(self) -> float:
-        """Live hypotheses times the mean length of their sources."""
+        """Live hypotheses times the mean length of their sources, and translations that are not spelled yet."""
+        unspelled = sum(len(one.found) * (len(one.sentence.source) + 1) for one in self._ended.values())
         if not self._admitted:
-            return 0.0
-        return self._search.rows * (sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1)
+            return float(unspelled)
+        mean = sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1
+        return self._search.rows * mean + unspelled
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
@@ -107,7 +130,10 @@ class RunningSearch:
             done.key: (self._admitted.pop(done.key), [self._in_text(one) for one in done.hypotheses])
             for done in self._search.step()
         }
-        for key, sentence, translations in self._spelled(self._scored(finished)):
+        for key, sentence, hypotheses in self._scored(finished):
+            words = [Found(one, tuple(self._target.decode(one.words))) for one in hypotheses]
+            self._ended[key] = _Ended(sentence, words)
+        for key, (sentence, translations) in self._spelled():
             nbest: Any = [self._translation(*one, sentence.source.words) for one in translations]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
@@ -127,25 +153,34 @@ class RunningSearch:
         """Free the rows of sentences."""
         self._empty = [key for key in self._empty if key not in keys]
         self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
+        self._ended = {key: one for key, one in self._ended.items() if key not in keys}
+        if self._spelling is not None and self._spelling.keys.isdisjoint(self._ended):
+            self._spelling.work.give_up()
+            self._spelling = None
 
     def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
         """With the ids of the vocabulary in the order of the text."""
         return hypothesis.turned(self._order, self._aligns)
 
-    def _spelled(
-        self, finished: Iterable[tuple[int, _Admitted, list[Hypothesis]]]
-    ) -> Iterator[tuple[int, _Admitted, list[Found]]]:
-        """With their words, unknown ones spelled where the models spell."""
-        found = [
-            (key, sentence, [Found(one, tuple(self._target.decode(one.words))) for one in hypotheses])
-            for key, sentence, hypotheses in finished
-        ]
+    def _spelled(self) -> Iterator[tuple[int, _Ended]]:
+        """Sentences that are done, with their words, unknown ones spelled where the models spell."""
         if self._speller is None:
-            yield from found
+            yield from self._ended.items()
+            self._ended = {}
             return
-        asked = [Unspelled(sentence.source.text, nbest, sentence.config) for _, sentence, nbest in found]
-        for (key, sentence, _), spelled in zip(found, self._speller.spell(asked), strict=True):
-            yield key, sentence, spelled
+        if self._spelling is None and self._ended:
+            self._spelling = self._begun(self._speller, dict(self._ended))
+        if self._spelling is None or not self._spelling.work.advance(_SLICE):
+            return
+        spelled, self._spelling = self._spelling.work.result(), None
+        for key, found in spelled.items():
+            if (one := self._ended.pop(key, None)) is not None:
+                yield key, one._replace(found=found)
+
+    @staticmethod
+    def _begun(speller: Speller, ended: dict[int, _Ended]) -> _Spelling:
+        asked = [Unspelled(one.sentence.source.text, one.found, one.sentence.config) for one in ended.values()]
+        return _Spelling(frozenset(ended), Sliced(lambda: dict(zip(ended, speller.spell(asked), strict=True))))
 
     def _translation(self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...]) -> Translation:
         totals, numbers = (hypothesis.log_prob, hypothesis.score), hypothesis.word_log_probs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,11 +12,13 @@ import pytest
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model, save_model
+from nmt_core.serving import running_search
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.models import open_served_model
-from nmt_core.serving.running_search import SearchItem
+from nmt_core.serving.running_search import RunningSearch, SearchItem
 from smt_bridge.commands.main import main as bridge
 from tests.spelling_models import TARGET, spelling_model
 
@@ -115,3 +118,47 @@ def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
         search = open_served_model([folder], DecodingConfig(beam=1), device="cpu", dtype="float32").decoder(False)
         search.admit([(number, SearchItem(source, DecodingConfig(beam=1))) for number in range(350)])
         assert caplog.text.count("unknown to the model") == warnings
+
+
+def unspelled_search(monkeypatch: pytest.MonkeyPatch) -> tuple[RunningSearch, list[str]]:
+    """Of a sentence whose words are found, of which many are to be spelled; every step is as short as can be."""
+    monkeypatch.setattr(running_search, "_SLICE", 0.0)
+    lines = ["the axolotl quokka is of tux", "of"]
+    search = RunningSearch([spelling_model()], attention=False)
+    search.admit([(0, SearchItem(lines[0], DecodingConfig(beam=4, nbest=4)))])
+    while search._admitted:
+        assert search.step() == []
+    return search, lines
+
+
+def test_others_are_searched_while_a_sentence_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its many searches over characters are no step of theirs; every answer is that of a translator."""
+    search, lines = unspelled_search(monkeypatch)
+    before = search.tokens
+    search.admit([(1, SearchItem(lines[1], DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1)))])
+    assert before > 0
+    both, found = 0, {}
+    while len(found) < 2:
+        both += search._spelling is not None and bool(search._admitted)
+        found.update(search.step())
+    assert both >= 1
+    assert search.tokens == 0
+    configs = (DecodingConfig(beam=4, nbest=4), DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1))
+    for key, config in enumerate(configs):
+        (expected,) = Translator([spelling_model()], config=config).translate([lines[key]])
+        assert [one.text for one in found[key]] == [one.text for one in expected]
+        assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+
+
+def test_a_sentence_that_nobody_waits_for_is_spelled_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, lines = unspelled_search(monkeypatch)
+    (thread,) = [one for one in threading.enumerate() if one.name == "sliced"]
+    search.admit([(1, SearchItem(lines[1], DecodingConfig(beam=2)))])
+    search.cancel([0])
+    thread.join(60)
+    assert not thread.is_alive()
+    found: list[tuple[int, object]] = []
+    while not found:
+        found = search.step()
+    assert [key for key, _ in found] == [1]
+    assert search.tokens == 0
