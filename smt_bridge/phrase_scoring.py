@@ -33,6 +33,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.directions import check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
@@ -55,7 +56,7 @@ class Scorers:
     ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
     escapes are undone before scoring, for models that were trained on text without them. ``factors`` says which
     factor of each word (``das|ART``) the models know; a model of source factors reads all factors of its source.
-    Raises WiringError for language models.
+    A phrase of more than ``most_words`` is refused. Raises WiringError for language models.
     """
 
     direct: PairScorer
@@ -63,6 +64,7 @@ class Scorers:
     unknown_count: bool = False
     unescape: bool = False
     factors: Factors | None = None
+    most_words: int = MOST_WORDS
 
     def __post_init__(self) -> None:
         scorers = [one for one in (self.direct, self.reverse) if one is not None]
@@ -196,6 +198,7 @@ def _texts(
                 text = text_of(field if factor is None else pick_factor(field, factor))
             except ValueError as error:
                 raise FormatError(window.path, str(error), line=number) from error
+            check_words(text, scorers.most_words, path=window.path, line=number)
             texts[field] = unescape(text) if scorers.unescape else text
     return texts
 

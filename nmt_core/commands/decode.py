@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from nmt_core.commands.advice import add_advice_options
 from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
+from nmt_core.commands.long_lines import LongLines, add_long_lines, check_long_lines
+from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_part_arguments, engine_of
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
 from nmt_core.commands.source_lines import add_constraint_options, read_source_lines, with_factors_checked
@@ -23,7 +25,6 @@ from nmt_core.commands.unknown_words import (
 )
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
@@ -47,6 +48,7 @@ examples:
   nmt-core decode --model runs/en-fr --lm lm.fr.arpa.gz --lm-weight 0.1 < test.tok.en > test.tok.fr
   nmt-core decode --model runs/en-fr --advice moses.ngrams --nbest 12 < test.tok.en > test.nbest
   nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
+  nmt-core decode --model runs/en-fr --raw --max-words 200 --long-lines split < book.en > book.fr
 
 Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
   line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
@@ -79,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several processes")
     group.add_argument(
         "--jobs",
-        type=_positive,
+        type=positive,
         default=1,
         metavar="N",
         help="processes, one thread each on a CPU; with files the work goes on after being stopped (default: 1)",
@@ -93,8 +95,8 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add("--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     add("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
-    add("--batch-tokens", type=_positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
-    add("--window", type=_positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
+    add("--batch-tokens", type=positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
+    add("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
 
 
 def _add_file_options(group: argparse._ArgumentGroup) -> None:
@@ -107,8 +109,9 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
         help="source text, plain, gzip, xz or zstd (default: stdin)",
     )
     add("--output", type=OutputFile, default="-", metavar="F", help="translations (default: standard output)")
+    add_long_lines(group)
     add("--raw", action="store_true", help="raw text in, raw text out, through the preparation that the model carries")
-    add("--nbest", type=_positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
+    add("--nbest", type=positive, default=1, metavar="N", help="N best translations in Moses' n-best format")
     add("--distinct", action="store_true", help="of N-best translations, or samples, of the same text only the first")
     add("--feature-name", default="NMT0", metavar="NAME", help="in n-best lists (default: NMT0)")
     add("--scores", action="store_true", help="write log p and a tab in front of each translation")
@@ -126,6 +129,7 @@ def run(args: argparse.Namespace) -> int:
     """Translate."""
     from nmt_core.files import open_output
 
+    check_long_lines(args)
     if args.jobs != 1 or args.shards or args.restart or args.engine != "local":
         from nmt_core.commands.decode_parts import decode_in_parts
 
@@ -140,7 +144,8 @@ def run(args: argparse.Namespace) -> int:
         paths = [args.output, *([args.alignments] if args.alignments else [])]
         streams = [stack.enter_context(open_output(path)) for path in paths]
         lines = with_factors_checked(args, read_source_lines(args), factors=len(translator.models[0].factors))
-        lines = _counted(lines, quiet=args.quiet)
+        long = LongLines(args)
+        lines = long.cut(_counted(lines, quiet=args.quiet))
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
             keep = sys.maxsize if args.distinct else args.nbest
@@ -148,7 +153,7 @@ def run(args: argparse.Namespace) -> int:
         if args.distinct:
             stream = (distinct(args, found) for found in stream)
         stream = with_counts_reported(stream, asked=args.replace_unk is not None or translator.copying is not None)
-        for number, found in enumerate(stream):
+        for number, found in enumerate(long.joined(stream)):
             for output, write in zip(streams, writers, strict=True):
                 output.write(encoded_lines(write(number, found)))
             if args.output == "-":
@@ -253,10 +258,3 @@ def _draw(folder: str, number: int, translation: Translation) -> None:
     from nmt_core.inference.heatmap import write_heatmap
 
     write_heatmap(os.path.join(folder, f"{number + 1}.png"), translation)
-
-
-def _positive(text: str) -> int:
-    value = whole_number(text) or 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
-    return value

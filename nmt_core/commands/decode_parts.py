@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.commands.decode import open_translator, report_words, warn
 from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
 from nmt_core.commands.language_models import open_reranker
+from nmt_core.commands.long_lines import LongLines
 from nmt_core.commands.parts import Work, engine_of, may_be_done_in_parts
 from nmt_core.commands.source_lines import read_source_lines, with_factors_checked
 from nmt_core.commands.unknown_words import report_unknowns
@@ -81,10 +82,11 @@ class DecodeWorker:
         args, translator, reranker = self._args, self._translator, self._reranker
         factors = len(translator.models[0].factors)
         lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
-        found = list(translator.translate_stream(lines, raw=args.raw, first=window.first))
+        long = LongLines(args)
+        found = list(translator.translate_stream(long.cut(lines), raw=args.raw, first=window.first))
         words = [word for one in found for word in one[0].source_words]
         counts = {
-            "lines": len(found),
+            "lines": len(window.lines),
             "words": len(words),
             "unknown": sum(word not in translator.source for word in words),
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
@@ -101,6 +103,7 @@ class DecodeWorker:
             found = [distinct(args, one) for one in found]
         for name in ("copied", "translated"):
             counts[name] = sum(getattr(each.unknown, name) for one in found for each in one)
+        found = list(long.joined(found))
         contents = [
             b"".join(encoded_lines(write(number, one)) for number, one in enumerate(found, start=window.first))
             for write in self._writers

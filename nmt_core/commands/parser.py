@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 from nmt_core.messages import say
+from nmt_core.whole_numbers import whole_number
 
 _MOST_DIGITS = 18  # as many as 64 bits hold, whatever they are
 _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
@@ -100,3 +101,11 @@ def closest(word: str, known: Iterable[str]) -> str:
     """What to add to a message about an unknown word: the known one that is most like it, if any is."""
     found = difflib.get_close_matches(word, known, n=1, cutoff=_ALIKE)
     return f"; did you mean {found[0]}?" if found else ""
+
+
+def positive(text: str) -> int:
+    """The ``type`` of options that are whole numbers from 1 up."""
+    value = whole_number(text) or 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
+    return value

@@ -7,10 +7,10 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_engine_arguments, engine_of
 from nmt_core.files import InputFile
 from nmt_core.messages import say
-from nmt_core.whole_numbers import whole_number
 
 if TYPE_CHECKING:
     from nmt_core.preparation.carried import CarriedPreparation
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_corpus_options(parser.add_argument_group("corpus"))
     _add_step_options(parser.add_argument_group("steps (--config and --set reach all settings)"))
     _add_replay_options(parser.add_argument_group("new input"))
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="processes; the bytes stay the same")
+    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="processes; the bytes stay the same")
     parser.add_argument("--quiet", action="store_true", help="no progress and no table on standard error")
     add_engine_arguments(parser)
 
@@ -67,10 +67,10 @@ def _add_step_options(group: argparse._ArgumentGroup) -> None:
     add("--truecase", action="store_true", help="learn and apply truecasing")
     add("--split-compounds", nargs="*", choices=("source", "target"), metavar="SIDE", help="default: German sides")
     subwords = group.add_mutually_exclusive_group()
-    subwords.add_argument("--bpe", type=_positive, metavar="N", help="byte-pair encoding with N merges")
-    subwords.add_argument("--sentencepiece", type=_positive, metavar="N", help="SentencePiece with N pieces")
+    subwords.add_argument("--bpe", type=positive, metavar="N", help="byte-pair encoding with N merges")
+    subwords.add_argument("--sentencepiece", type=positive, metavar="N", help="SentencePiece with N pieces")
     subwords.add_argument("--morfessor", action="store_true", help="Morfessor Baseline")
-    add("--max-words", type=_positive, metavar="N", help="drop longer lines (default: 100)")
+    add("--max-words", type=positive, metavar="N", help="drop longer lines (default: 100)")
     add("--max-ratio", type=float, metavar="R", help="drop pairs with longer > R x shorter + 10 words (default: 2)")
     add("--check-language", action="store_true", help="drop lines in another language")
     add("--drop-identical", action="store_true", help="drop pairs whose sides are equal")
@@ -213,10 +213,3 @@ def _progress(*, quiet: bool) -> Iterator[Callable[[str, int], None]]:
             bar.update(lines)
 
         yield show
-
-
-def _positive(text: str) -> int:
-    value = whole_number(text) or 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, found {text!r}")
-    return value

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="LM.arpa",
         help="unknown target words get their shares of the probability of <unk>, by the unigrams of this model",
     )
+    add_word_limit(parser, "source or target")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
     parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
     parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
@@ -222,6 +224,16 @@ def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
 
 
 def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
+    """The pairs of lines. Raises InputError for a side of more words than ``--max-words``."""
+    from nmt_core.word_limit import check_words
+
+    for number, pair in enumerate(_pairs_of_files(args), start=1):
+        for text, path in ((pair.source, args.source), (pair.target, args.target or args.source)):
+            check_words(text, args.max_words, path=path, line=number)
+        yield pair
+
+
+def _pairs_of_files(args: argparse.Namespace) -> Iterator[SentencePair]:
     from nmt_core.errors import InputError
     from nmt_core.files import read_parallel_lines, read_text_lines
     from nmt_core.interfaces import SentencePair

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from nmt_core.commands.advice import with_advice
+from nmt_core.commands.long_lines import within_limit
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
@@ -54,8 +55,8 @@ def with_factors_checked(
 
 
 def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
-    """The lines of ``--input`` with what is asked of them. Raises ConfigError, or InputError for a bad line."""
-    return with_advice(args, _lines(args))
+    """The lines of ``--input`` with what is asked of them. Raises ConfigError, or InputError for a bad or long line."""
+    return with_advice(args, within_limit(args, _lines(args)))
 
 
 def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:

@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
@@ -87,6 +88,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sidecar", type=OutputFile, metavar="FILE", help="record of the columns (the output's name and .json)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    add_word_limit(parser, "source or hypothesis")
     add_part_arguments(parser)
     add_scoring_arguments(parser)
 

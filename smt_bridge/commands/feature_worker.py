@@ -11,6 +11,7 @@ from nmt_core.commands.parts import (
     remark,
 )
 from nmt_core.errors import ConfigError
+from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.commands.scoring_options import scorer_options
 
 if TYPE_CHECKING:
@@ -26,11 +27,20 @@ _LOOKED_AT = 500  # lines by which factors are recognised
 class FeatureWorker:
     """Adds columns to windows of lists; each output is a file of its own where ``suffix`` says compressed."""
 
-    def __init__(self, features: Sequence[Feature], sources: Sequence[str], *, path: str, suffix: str) -> None:
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        sources: Sequence[str],
+        *,
+        path: str,
+        suffix: str,
+        most_words: int = MOST_WORDS,
+    ) -> None:
         from smt_bridge.features.annotate import column_names
 
         column_names(features)
         self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
+        self._most_words = most_words
 
     @property
     def description(self) -> dict[str, Any]:
@@ -45,6 +55,8 @@ class FeatureWorker:
         from smt_bridge.formats.nbest import format_entry
 
         entries = [entry for group in lists for entry in group.entries]
+        for entry in entries:
+            check_words(entry.text, self._most_words, path=self._path, line=entry.line)
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
@@ -62,7 +74,9 @@ def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int
     warn = functools.partial(remark, command) if number == 0 else None
     features = _with_factors(_build_features(args, number, warn), lines, args)
     sources = [words_as_text(line) for line in lines]
-    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix)
+    for line, source in enumerate(sources, start=1):
+        check_words(source, args.max_words, path=args.source, line=line)
+    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix, most_words=args.max_words)
 
 
 def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
@@ -84,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
+    add_word_limit(parser, "phrase")
     add_part_arguments(parser)
     add_scoring_arguments(parser)
 
@@ -177,6 +179,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
         unknown_count=args.unknown_count,
         unescape=args.unescape,
         factors=parse_factors(args.factor) if args.factor else None,
+        most_words=args.max_words,
     )
     return RescoreWorker(scorers, suffix=suffix)
 

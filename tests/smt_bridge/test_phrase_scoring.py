@@ -144,3 +144,10 @@ def test_a_line_that_is_no_rule_is_named() -> None:
     table = window(b"a [X] ||| x [X] ||| 1", b"a ||| x [X] ||| 1", first=7)._replace(rules=True)
     with pytest.raises(NmtError, match=r"table.gz:8: has no label such as \[X\]"):
         rescore_chunk(table, Scorers(LengthPairScorer(1.0)))
+
+
+def test_a_phrase_of_too_many_words_is_named() -> None:
+    table = window(b"a ||| x ||| 1", b"a ||| x  y z ||| 1", first=7)
+    assert rescore_chunk(table, Scorers(LengthPairScorer(1.0), most_words=3)).counts.lines == 2
+    with pytest.raises(NmtError, match=r"table.gz:8: has 3 words; up to 2 are taken"):
+        rescore_chunk(table, Scorers(LengthPairScorer(1.0), most_words=2))

@@ -154,3 +154,13 @@ def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> N
     (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
     with pytest.raises(NmtError, match=r"source:1: the words have factors"):
         call(files, *options[:-1], files / "third")
+
+
+@pytest.mark.parametrize("place", ["nbest", "source"])
+def test_a_line_of_too_many_words_is_named(files: Path, place: str) -> None:
+    long = NBEST.replace(b"maison la", b"la  la la") if place == "nbest" else b"the house\nno\tno no\nthe\n"
+    (files / place).write_bytes(long)
+    with pytest.raises(NmtError, match=rf"{place}:2: has 3 words; up to 2 are taken"):
+        call(files, "--word-count", "--max-words", "2", "--output", files / "out", "--jobs", "1")
+    assert not (files / "out").exists()
+    assert call(files, "--word-count", "--max-words", "3", "--output", files / "out", "--jobs", "1") == 0
