@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import csv
 import json
 import math
@@ -12,7 +13,11 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from smt_bridge.commands import analyse, analyse_maps
 from smt_bridge.commands.main import main
+from smt_bridge.report import maps
+from smt_bridge.report.map_page import ZOOMED
+from smt_bridge.report.table_study import Pool
 from tests.smt_bridge.report.test_table_study import content
 
 
@@ -123,6 +128,16 @@ def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options
     assert len(lines) == 1
     assert said in lines[0]
     assert not Path("page.html").exists()
+
+
+def test_what_the_paper_leaves_open_is_fixed_as_documented() -> None:
+    parser = argparse.ArgumentParser()
+    analyse.add_arguments(parser)
+    args = parser.parse_args(["nmt", "--output", "page.html"])
+    assert (args.minimum_words, args.frequent, args.rare, args.phrases, args.top) == (4, 10, 4, 12, 3)
+    assert (args.samples, args.proposals, args.seed) == (50, 5, 1)
+    assert Pool() == Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
+    assert (analyse_maps._WORDS, analyse_maps._POINTS, maps.PERPLEXITY, ZOOMED) == (2000, 5000, 30.0, 40)
 
 
 @pytest.mark.parametrize("command", [["analyse", "nmt"], ["report", "--table", "nmt"]])

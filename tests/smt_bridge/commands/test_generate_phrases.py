@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import itertools
 import json
 import math
@@ -16,9 +17,11 @@ from nmt_core.errors import NmtError
 from nmt_core.files import read_lines
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
+from smt_bridge.commands import generate_phrases
 from smt_bridge.commands.main import main
-from smt_bridge.phrase_generation import Generated, Generation, generate_chunk
+from smt_bridge.phrase_generation import Generated, Generation, Rules, generate_chunk
 from smt_bridge.phrase_sources import Sources
+from smt_bridge.translators import GenerationOptions
 
 TABLE = b"""deux ||| two ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
 un ||| one ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
@@ -154,6 +157,18 @@ def test_what_does_not_fit_is_one_line(
     assert len(lines) == 1
     assert said in lines[0]
     assert not Path("new").exists()
+
+
+def test_the_defaults_are_those_of_the_documentation() -> None:
+    parser = argparse.ArgumentParser()
+    generate_phrases.add_arguments(parser)
+    args = parser.parse_args(["--scorer", "m", "--table", "t", "--output", "o"])
+    assert generate_phrases._options(args) == GenerationOptions(beam=12, nbest=10, samples=None, most_words=7)
+    kept = Rules(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs)
+    assert kept == Rules() == Rules(keep=5, minimum_share=0.02, most_words=7, largest_ratio=3.0, all_pairs=False)
+    drawn = parser.parse_args(["--scorer", "m", "--table", "t", "--output", "o", "--samples", "50"])
+    assert generate_phrases._options(drawn).request["temperature"] == 1.0
+    assert generate_phrases._options(drawn).request["length_normalization"] == 0.0
 
 
 def test_a_generated_table_has_no_scores_to_compare(models: Path, table: Path, tmp_path: Path, capsys) -> None:
