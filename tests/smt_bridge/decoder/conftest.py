@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -20,12 +21,18 @@ def moses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 @pytest.fixture(params=["fake", pytest.param("real", marks=needs_moses)])
-def either_moses(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which of the two runs."""
+    return str(request.param)
+
+
+@pytest.fixture
+def either_moses(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """The same, or the real decoder with a small system, in the current folder."""
     monkeypatch.setattr(moses_process, "_WAITS", (0.0, 0.0, 0.0))
     monkeypatch.chdir(tmp_path)
     write_moses_system(tmp_path)
-    return fake_moses(tmp_path) if request.param == "fake" else decoder(tmp_path)
+    return fake_moses(tmp_path) if kind == "fake" else decoder(tmp_path)
 
 
 @pytest.fixture
@@ -43,3 +50,16 @@ def weighted_moses(moses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.chdir(tmp_path)
     write_system(tmp_path)
     return moses
+
+
+@pytest.fixture
+def either_loop(kind: str, either_moses: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Either of them and a development set whose references other weights than those of its system find."""
+    monkeypatch.setenv("FAKE_MOSES", "weighted")
+    if kind == "real":
+        lines = [f"{' '.join(words)} ab cd" for words in itertools.product(("ab", "cd", "ef"), repeat=3)]
+        (tmp_path / "dev.in").write_text("".join(f"{line}\n" for line in lines))
+        (tmp_path / "dev.ref").write_text("".join(f"{line.replace('ef', 'fe')}\n" for line in lines))
+    else:
+        write_system(tmp_path)
+    return either_moses

@@ -56,11 +56,11 @@ def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsy
 
 
 @pytest.mark.parametrize("window", ["1", "3", "100"])
-def test_it_is_what_the_batch_commands_make(folder: Path, moses: str, window: str) -> None:
-    recipe(moses)
+def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, window: str) -> None:
+    recipe(either_moses)
     options = ["--recipe", "recipe.json", "--input", "dev", "--window", window, "--nbest-output", "list"]
-    assert translate(moses, *options, "--output", "out") == 0
-    with MosesProcess(MosesOptions(program=moses)) as process:
+    assert translate(either_moses, *options, "--output", "out") == 0
+    with MosesProcess(MosesOptions(program=either_moses, nbest=2)) as process:
         found = process.translate([line.encode() for line in SOURCE])
     lines = [f"{n} ||| {line.decode()}\n" for n, part in enumerate(found) for line in part or []]
     Path("moses.nbest").write_text("".join(lines))
@@ -115,10 +115,10 @@ def test_without_moses_it_goes_on_when_told_to(
         assert "going on with the neural model alone" in said.err
 
 
-def test_markup_reaches_neither_system(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
-    recipe(moses)
+def test_markup_reaches_neither_system(folder: Path, either_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe(either_moses)
     Path("text").write_text('<seg id="1"> ab\nab|x [cd]\n')
-    assert translate(moses, "--recipe", "recipe.json", "--input", "text", "--nbest-output", "list") == 0
+    assert translate(either_moses, "--recipe", "recipe.json", "--input", "text", "--nbest-output", "list") == 0
     texts = [entry.text for entry in read_entries("list") if entry.sentence == 1]
     assert "cd&#93; &#91;cd"[9:] not in texts
     assert any("x;421#&ba" in text or "ab&#124;x" in text for text in texts)
@@ -188,14 +188,14 @@ def test_options_that_do_not_go_together(
 
 
 def test_standard_input_is_answered_as_it_comes(
-    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    folder: Path, either_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    recipe(moses)
-    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "expected") == 0
+    recipe(either_moses)
+    assert translate(either_moses, "--recipe", "recipe.json", "--input", "dev", "--output", "expected") == 0
     stream = io.BufferedReader(io.BytesIO(Path("dev").read_bytes()))
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=stream, fileno=_no_file))
     capsys.readouterr()
-    assert translate(moses, "--recipe", "recipe.json") == 0
+    assert translate(either_moses, "--recipe", "recipe.json") == 0
     assert capsys.readouterr().out == Path("expected").read_text()
 
 
@@ -206,10 +206,10 @@ def _no_file() -> Any:
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize("last", ["ef", "HANG"])
 def test_it_ends_when_told_to_and_moses_with_it(
-    folder: Path, moses: str, number: signal.Signals, code: int, last: str
+    folder: Path, either_moses: str, number: signal.Signals, code: int, last: str
 ) -> None:
-    recipe(moses)
-    options = ["--recipe", "recipe.json", "--moses", moses, "--moses-timeout", "600", "--devices", "cpu"]
+    recipe(either_moses)
+    options = ["--recipe", "recipe.json", "--moses", either_moses, "--moses-timeout", "600", "--devices", "cpu"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "smt_bridge", "translate", *options]
     pipe = subprocess.PIPE
@@ -225,7 +225,7 @@ def test_it_ends_when_told_to_and_moses_with_it(
         assert program.wait(timeout=60) == code
         said = program.stderr.read()
     assert b"Traceback" not in said and b"Fatal" not in said
-    assert subprocess.run(["pgrep", "-f", moses], capture_output=True, check=False).stdout == b""
+    assert subprocess.run(["pgrep", "-f", either_moses], capture_output=True, check=False).stdout == b""
 
 
 def test_bytes_that_are_not_text_reach_moses_and_come_back(

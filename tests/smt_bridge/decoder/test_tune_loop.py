@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from smt_bridge.commands.main import main
+from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.nbest import NbestList
 from smt_bridge.formats.tuned_ini import with_weights
@@ -31,6 +33,19 @@ def test_it_settles_on_weights_that_translate_best(weighted_moses: str, capsys: 
     assert read_weights("tuned.ini") == read_weights(f"work/round{best + 1}.ini")
     errors = capsys.readouterr().err
     assert f"ended after {len(rounds)} rounds" in errors and "BLEU 100.00; at the start" in errors
+
+
+def test_its_result_translates_as_the_best_round_did(either_loop: str) -> None:
+    """The decoder reads the ini that the loop wrote, and finds the lists that the loop judged it by."""
+    assert main(arguments(either_loop, "--quiet", "--max-rounds", "4", "--nbest", "20")) == 0
+    scores = [one["score"] for one in state()["rounds"]]
+    best = max(place for place, score in enumerate(scores) if score == max(scores))
+    assert max(scores) > scores[0] + 10
+    lines = Path("dev.in").read_bytes().splitlines()
+    with MosesProcess(MosesOptions(program=either_loop, ini="tuned.ini", nbest=20)) as moses:
+        found = moses.translate(lines)
+    expected = [b"%d ||| %b" % (number, line) for number, part in enumerate(found) for line in part or ()]
+    assert gzip.decompress(Path(f"work/round{best + 1}.nbest.gz").read_bytes()).splitlines() == expected
 
 
 def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.MonkeyPatch) -> None:

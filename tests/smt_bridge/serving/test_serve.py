@@ -21,6 +21,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main
 from tests.nmt_core.serving.conftest import ServerProcess
+from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.decoder.small_hybrid import SOURCE, fake_moses, files, recipe
 
 UNAVAILABLE = 14
@@ -40,9 +41,10 @@ class Place(NamedTuple):
     serve: Callable[..., HybridServer]
 
 
-def make(folder: Path) -> tuple[Path, str]:
-    moses = fake_moses(folder)
+def make(folder: Path, program: Callable[[Path], str] = fake_moses) -> tuple[Path, str]:
+    moses = program(folder)
     with contextlib.chdir(folder):
+        write_moses_system(folder)
         files(folder)
         recipe(moses)
     return folder, moses
@@ -239,6 +241,33 @@ def ends_and_leaves_nothing(server: HybridServer) -> None:
     server.terminate()
     assert server.wait() == 0
     assert not any(Path(f"/proc/{number}").exists() for number in started)
+
+
+@pytest.mark.parametrize("program", [fake_moses, pytest.param(decoder, marks=needs_moses)])
+def test_a_moses_that_is_killed_or_stopped_is_started_again(tmp_path: Path, program: Callable[[Path], str]) -> None:
+    """Nothing is lost or degraded, and nothing stays behind."""
+    folder, moses = make(tmp_path, program)
+    with contextlib.chdir(folder):
+        options = ["--recipe", "recipe.json", "--moses", moses]
+        assert (
+            main(["translate", *options, "--device", "cpu", "--quiet", "--input", "dev", "--output", "expected"]) == 0
+        )
+        expected = Path("expected").read_text().splitlines()
+        server = HybridServer("--hybrid", "h=recipe.json", "--moses", moses, "--moses-timeout", "5", "--grace", "1")
+    try:
+        server.wait_ready()
+        with NmtClient(server.address, model="h") as hybrid:
+            assert best(hybrid.translate(SOURCE)) == expected
+            for fault in (signal.SIGKILL, signal.SIGSTOP):
+                (child,) = children(server.process.pid)
+                os.kill(child, fault)
+                found = hybrid.translate(SOURCE)
+                assert best(found) == expected
+                assert not any(one.translations[0].degraded for one in found)
+                assert children(server.process.pid) not in ([child], [])
+        ends_and_leaves_nothing(server)
+    finally:
+        server.stop()
 
 
 def test_its_moses_ends_with_the_server_whatever_it_does(place: Place) -> None:
