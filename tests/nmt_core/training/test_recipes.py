@@ -9,6 +9,7 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.models.build import PRESETS, AnyConfig, preset
+from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import LuongConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
@@ -27,6 +28,16 @@ def test_the_phrase_model_is_trained_on_64_random_pairs() -> None:
     run = _run(model={"preset": "rnnencdec-cho2014"})
     assert (run.training.batch_sentences, run.training.window, run.training.optimizer) == (64, 1, "adadelta")
     assert run.model == preset("rnnencdec-cho2014")
+
+
+def test_the_continuous_space_model_is_trained_on_512_ngrams() -> None:
+    """Cho et al. 2014, section 4.1.2; what it leaves open is as for the phrase model."""
+    run = _run(model={"preset": "cslm-cho2014"}, data={"text": "a"})
+    training = run.training
+    assert (training.batch_tokens, training.optimizer, training.gradient) == (512, "adadelta", "sum")
+    assert (training.clip, training.patience) == (1.0, 10)
+    assert isinstance(run.model, CSLMConfig)
+    assert (run.model.order, run.model.hidden, run.model.dropout) == (7, (1536, 1024), 0.0)
 
 
 def test_what_the_file_says_stays() -> None:
