@@ -49,6 +49,11 @@ class WordEmbedding(nn.Embedding):
         super().__init__(words, size)
         self.dropout, self.word_dropout = nn.Dropout(dropout), WordDropout(word_dropout)
 
+    def reset_parameters(self) -> None:
+        """PyTorch's first values, but none without memory for them, for which it would import its compiler."""
+        if not self.weight.is_meta:
+            super().reset_parameters()
+
     def initialise(self, initialiser: Initialiser) -> None:
         """Normal."""
         initialiser.matrix(self.weight)

@@ -7,8 +7,6 @@ first.
 
 from __future__ import annotations
 
-import sacremoses
-
 from nmt_core.config import Config
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'"))
@@ -25,6 +23,8 @@ class Punctuation:
     """Both rules for one language."""
 
     def __init__(self, config: PunctuationConfig, language: str) -> None:
+        import sacremoses  # with all that it imports, which commands on models alone do not need
+
         self._config = config
         self._normalizer = sacremoses.MosesPunctNormalizer(lang=language, perl_parity=True)
 

@@ -145,6 +145,17 @@ def test_a_first_save_that_is_killed_leaves_no_half_model(tmp_path: Path) -> Non
     assert ended
 
 
+def test_a_model_is_loaded_without_what_only_compiling_and_tokenising_need(tmp_path: Path) -> None:
+    """PyTorch's compiler and sacremoses take a large part of the time of a start."""
+    folder = str(tmp_path / "m")
+    _save(folder, words=1)
+    program = (
+        "import sys; from nmt_core.models.checkpoint import load_model; "
+        f"load_model({folder!r}); sys.exit(not sys.modules.keys().isdisjoint(['torch._dynamo', 'sacremoses']))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_killed_from_outside_at_any_time(tmp_path: Path) -> None:
     folder = str(tmp_path / "m")
     _save(folder, words=1)
