@@ -1,0 +1,39 @@
+"""``score`` shows how far it is, of how much, on a terminal alone."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main
+from tests.nmt_core.commands.test_decode import folder
+
+__all__ = ["folder"]
+
+
+class Stderr(io.StringIO):
+    """Standard error that is a terminal, or not."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize(
+    ("terminal", "options", "shown"), [(True, [], True), (True, ["--quiet"], False), (False, [], False)]
+)
+def test_progress_has_a_total(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool, options: list[str], shown: bool
+) -> None:
+    files = [str(folder / "three.source"), str(folder / "three.target")]
+    for name in files:
+        Path(name).write_text("un\n" * 3)
+    said = Stderr(terminal=terminal)
+    monkeypatch.setattr("sys.stderr", said)
+    assert main(["score", "--model", str(folder / "search"), "--device", "cpu", *options, *files]) == 0
+    assert ("score" in said.getvalue() and "3/3" in said.getvalue()) == shown
