@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
 from smt_bridge.commands.main import main
+from smt_bridge.decoder.binariser import BINARISERS, binarise, binarising_command
 from smt_bridge.formats.nbest import NbestEntry, read_entries
 from smt_bridge.formats.segmentation import phrase_pairs
 from tests.small_moses import TABLE, decode, needs_moses, write_moses_system
@@ -169,6 +172,62 @@ def test_what_wire_writes_is_loaded_with_the_values_it_says(
     capsys.readouterr()
     assert main(["doctor", ini, "--nbest", str(folder / "list")]) == 0
     assert "error:" not in capsys.readouterr().err
+
+
+def test_each_of_several_tables_can_be_the_one_that_was_rescored(capsys: pytest.CaptureFixture[str]) -> None:
+    write_tables()
+    assert main(["wire", "moses.ini", "--second", "new/second.gz", "--output", "two.ini"]) == 0
+    assert main(["wire", "two.ini", *RESCORED.split(), "--output", "no.ini"]) == 2  # which of the two?
+    assert "--feature" in capsys.readouterr().err
+    assert main(["wire", "two.ini", *RESCORED.split(), "--feature", "TranslationModel0", "--output", "new.ini"]) == 0
+    decode("-n-best-list", "list", "5", "distinct", source="zz ab cd\n", ini="new.ini")
+    assert values(read_entries("list")) == [PLAIN | {"TranslationModel0": 6, "TranslationModel1": 2}]
+
+
+def test_a_table_of_words_with_factors() -> None:
+    write_tables()
+    lines = gzip.decompress(Path("new/nmt.gz").read_bytes()).decode().splitlines()
+    rows = [(" ".join(f"{word}|X" for word in line.split(" ||| ")[0].split()), line) for line in lines]
+    text = "".join(f"{source}{line[line.index(' ||| ') :]}\n" for source, line in rows)
+    Path("new/nmt.gz").write_bytes(gzip.compress(text.encode()))
+    ini = Path("moses.ini").read_text().replace("[input-factors]\n0", "[input-factors]\n0\n1")
+    Path("moses.ini").write_text(ini.replace("input-factor=0 output", "input-factor=0,1 output"))
+    assert main(["wire", "moses.ini", *RESCORED.split(), "--output", "new.ini"]) == 0
+    decode("-n-best-list", "list", "5", "distinct", source="ef|X ab|X\n", ini="new.ini")
+    entries = list(read_entries("list"))
+    assert values(entries) == [PLAIN | {"TranslationModel0": 6}] and "fe" in entries[0].text.split()
+
+
+@pytest.mark.parametrize("kind", BINARISERS)
+def test_a_binary_table_gives_the_lists_of_its_text(kind: str) -> None:
+    name = BINARISERS[kind]
+    program = binarising_command(name, "new/nmt.gz", scores=6).split()[0]
+    if shutil.which(program) is None:
+        pytest.skip(f"needs {program} on the PATH")
+    write_tables()
+    made = binarise(kind, "new/nmt.gz", scores=6, factors=(1, 1))
+    Path("binary.ini").write_text(Path("moses.ini").read_text().replace("PhraseDictionaryMemory", name))
+    found = []
+    for ini in ("moses.ini", "binary.ini"):
+        assert main(["wire", ini, *RESCORED.split(), "--output", "new.ini"]) == 0
+        decode("-n-best-list", "list", "20", "distinct", source="ab cd ef\nzz ab\n", ini="new.ini")
+        found.append(Path("list").read_text())
+    assert f"path={Path(made).absolute()} " in Path("new.ini").read_text()
+    assert found[0] == found[1]
+
+
+XML = ('<n translation="fe dc">zz</n> ab', 'ab <n translation="dc||fe" prob="0.2||0.8">ab cd</n>', "")
+
+
+@pytest.mark.parametrize("mode", ["exclusive", "inclusive", "constraint"])
+def test_translations_that_the_input_gives_are_phrases_of_the_list(mode: str) -> None:
+    decode("-n-best-list", "list", "9", "distinct", "-report-segmentation", "-xml-input", mode, source="\n".join(XML))
+    plain = [re.sub("<[^>]*>", "", line) for line in XML]
+    entries = list(read_entries("list"))
+    assert sorted(entries[0].text.split()) == sorted(["fe", "dc", "ba"])
+    for entry in entries:
+        pairs = phrase_pairs(plain[entry.sentence], entry)
+        assert " ".join(pair.target for pair in pairs) == entry.text
 
 
 def test_a_constrained_decoder_gives_the_values_of_what_it_did_not_list(capsys: pytest.CaptureFixture[str]) -> None:
