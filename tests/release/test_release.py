@@ -125,3 +125,8 @@ def test_checks_before_a_commit_are_those_of_make() -> None:
     for tool in ("ruff check", "mypy", "lint-imports"):
         assert any(f".venv/bin/{tool}" in entry for entry in entries)
         assert f"$(BIN)/{tool}" in (ROOT / "Makefile").read_text()
+
+
+def test_generated_code_is_left_as_it_is_where_pre_commit_names_its_files() -> None:
+    settings = PROJECT["tool"]["ruff"]
+    assert "nmt_core/v1" in settings["extend-exclude"] and settings["force-exclude"] is True
