@@ -64,14 +64,17 @@ def _tables(folder: str) -> list[Target]:
     from nmt_core.text.lexicon import Keep, read_lexicon
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.formats.moses_ini import read_ini
-    from smt_bridge.formats.phrase_table import append_scores, read_windows, split_window
+    from smt_bridge.formats.phrase_table import append_scores, phrases_of, read_windows, split_window
     from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.source_filter import SourceFilter, SourceText
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
     def table(path: str) -> None:
         for window in read_windows(path, rules=True):
             columns = split_window(window)
             append_scores(columns, [b"0.5"] * len(columns.sources))
+            phrases_of(window, columns)
+        _all(SourceFilter(SourceText([b"a b"])).filter(path))
 
     def ini(path: str) -> None:
         found = read_ini(path)
