@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.errors import ModelError
@@ -14,7 +15,7 @@ from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
-from nmt_core.inference.spelling import Found, Speller, Unspelled, speller_of
+from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.serving.slices import Sliced
 from nmt_core.text.sentence import Sentence
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
 
 _EMPTY = Translation("", (), 0.0, 0.0, (), ())
-_SLICE = 0.02  # seconds of a step for spelling
+_SLICE = 0.02  # seconds of a step for what is done with translations when their words are found
+_LARGE = 400  # words that are scored again: fewer take no slices
 
 
 class SearchItem(NamedTuple):
@@ -44,14 +46,14 @@ class _Admitted(NamedTuple):
 
 
 class _Ended(NamedTuple):
-    """A sentence whose words are found."""
+    """A sentence whose search has ended, and what was found."""
 
     sentence: _Admitted
-    found: list[Found]
+    hypotheses: list[Hypothesis]
 
 
-class _Spelling(NamedTuple):
-    """The sentences that are being spelled, and the computation."""
+class _Completing(NamedTuple):
+    """The sentences that are scored again or spelled, and the computation."""
 
     keys: frozenset[int]
     work: Sliced[dict[int, list[Found]]]
@@ -60,11 +62,10 @@ class _Spelling(NamedTuple):
 class RunningSearch:
     """A beam search that ``SearchItem``s, with their own options, enter and leave at every step.
 
-    The unknown words of a sentence may be many, and are searched for by their characters when all its words are found:
-    this goes on beside the search of others, a slice of every step.
-
-    Where search is less exact than the pair scorer, translations have the numbers of that one. ``rule`` is what is
-    written for the places that models of annotated text write; None is their own.
+    Where search is less exact than the pair scorer, translations have the numbers of that one. Unknown words are
+    searched for by their characters, where the models spell, when all words of a sentence are found. Both may take
+    long; they go on beside the search of others, a slice of every step. ``rule`` is what is written for the places that
+    models of annotated text write; None is their own.
     """
 
     waits = 0.0
@@ -87,16 +88,16 @@ class RunningSearch:
         self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
         self._ended: dict[int, _Ended] = {}
-        self._spelling: _Spelling | None = None
+        self._completing: collections.deque[_Completing] = collections.deque()
 
     @property
     def tokens(self) -> float:
-        """Live hypotheses times the mean length of their sources, and translations that are not spelled yet."""
-        unspelled = sum(len(one.found) * (len(one.sentence.source) + 1) for one in self._ended.values())
+        """Live hypotheses times the mean length of their sources, and translations that are not complete yet."""
+        ended = sum(len(one.hypotheses) * (len(one.sentence.source) + 1) for one in self._ended.values())
         if not self._admitted:
-            return float(unspelled)
+            return float(ended)
         mean = sum(len(one.source) for one in self._admitted.values()) / len(self._admitted) + 1
-        return self._search.rows * mean + unspelled
+        return self._search.rows * mean + ended
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
@@ -126,61 +127,65 @@ class RunningSearch:
         """One step; an answer is the list of a sentence's translations."""
         found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
         self._empty = []
-        finished = {
-            done.key: (self._admitted.pop(done.key), [self._in_text(one) for one in done.hypotheses])
-            for done in self._search.step()
-        }
-        for key, sentence, hypotheses in self._scored(finished):
-            words = [Found(one, tuple(self._target.decode(one.words))) for one in hypotheses]
-            self._ended[key] = _Ended(sentence, words)
-        for key, (sentence, translations) in self._spelled():
+        for done in self._search.step():
+            hypotheses = [self._in_text(one) for one in done.hypotheses]
+            self._ended[done.key] = _Ended(self._admitted.pop(done.key), hypotheses)
+        for key, sentence, translations in self._completed():
             nbest: Any = [self._translation(*one, sentence.source.words) for one in translations]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
 
-    def _scored(
-        self, finished: dict[int, tuple[_Admitted, list[Hypothesis]]]
-    ) -> Iterator[tuple[int, _Admitted, list[Hypothesis]]]:
-        """Finished sentences with the pair scorer's numbers, where these are the better ones."""
-        if not (self._rescores and finished):
-            yield from ((key, *one) for key, one in finished.items())
-            return
-        searched = [Searched(one.source.text, nbest, one.config.ranking) for one, nbest in finished.values()]
-        for (key, (sentence, _)), nbest in zip(finished.items(), score_again(self._models, searched), strict=True):
-            yield key, sentence, best_first(nbest)
+    def _completed(self) -> Iterator[tuple[int, _Admitted, list[Found]]]:
+        """The sentences that are done with this step: what takes long takes turns, what is new has the first."""
+        begun = {key for one in self._completing for key in one.keys}
+        ended = {key: one for key, one in self._ended.items() if key not in begun}
+        if ended and not self._take_long(ended.values()):
+            yield from self._leaving(self._complete(ended))
+        elif ended:
+            work = Sliced(lambda: self._complete(ended))
+            self._completing.appendleft(_Completing(frozenset(ended), work))
+        if self._completing:
+            first = self._completing.popleft()
+            if first.work.advance(_SLICE):
+                yield from self._leaving(first.work.result())
+            else:
+                self._completing.append(first)
+
+    def _leaving(self, complete: Mapping[int, list[Found]]) -> Iterator[tuple[int, _Admitted, list[Found]]]:
+        """Those that were not cancelled meanwhile."""
+        for key, found in complete.items():
+            if (one := self._ended.pop(key, None)) is not None:
+                yield key, one.sentence, found
+
+    def _take_long(self, ended: Collection[_Ended]) -> bool:
+        words = sum(len(one.words) for sentence in ended for one in sentence.hypotheses)
+        return self._speller is not None or (self._rescores and words > _LARGE)
+
+    def _complete(self, ended: Mapping[int, _Ended]) -> dict[int, list[Found]]:
+        """With the pair scorer's numbers, where these are the better ones, and with words, unknown ones spelled."""
+        nbests = [one.hypotheses for one in ended.values()]
+        if self._rescores:
+            searched = [Searched(one.source.text, nbest, one.config.ranking) for one, nbest in ended.values()]
+            nbests = [best_first(nbest) for nbest in score_again(self._models, searched)]
+        found = [[Found(one, tuple(self._target.decode(one.words))) for one in nbest] for nbest in nbests]
+        if self._speller is not None:
+            sentences = [one.sentence for one in ended.values()]
+            asked = [Unspelled(one.source.text, nbest, one.config) for one, nbest in zip(sentences, found, strict=True)]
+            found = self._speller.spell(asked)
+        return dict(zip(ended, found, strict=True))
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Free the rows of sentences."""
         self._empty = [key for key in self._empty if key not in keys]
         self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
         self._ended = {key: one for key, one in self._ended.items() if key not in keys}
-        if self._spelling is not None and self._spelling.keys.isdisjoint(self._ended):
-            self._spelling.work.give_up()
-            self._spelling = None
+        for one in [one for one in self._completing if one.keys.isdisjoint(self._ended)]:
+            one.work.give_up()
+            self._completing.remove(one)
 
     def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
         """With the ids of the vocabulary in the order of the text."""
         return hypothesis.turned(self._order, self._aligns)
-
-    def _spelled(self) -> Iterator[tuple[int, _Ended]]:
-        """Sentences that are done, with their words, unknown ones spelled where the models spell."""
-        if self._speller is None:
-            yield from self._ended.items()
-            self._ended = {}
-            return
-        if self._spelling is None and self._ended:
-            self._spelling = self._begun(self._speller, dict(self._ended))
-        if self._spelling is None or not self._spelling.work.advance(_SLICE):
-            return
-        spelled, self._spelling = self._spelling.work.result(), None
-        for key, found in spelled.items():
-            if (one := self._ended.pop(key, None)) is not None:
-                yield key, one._replace(found=found)
-
-    @staticmethod
-    def _begun(speller: Speller, ended: dict[int, _Ended]) -> _Spelling:
-        asked = [Unspelled(one.sentence.source.text, one.found, one.sentence.config) for one in ended.values()]
-        return _Spelling(frozenset(ended), Sliced(lambda: dict(zip(ended, speller.spell(asked), strict=True))))
 
     def _translation(self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...]) -> Translation:
         totals, numbers = (hypothesis.log_prob, hypothesis.score), hypothesis.word_log_probs

@@ -11,6 +11,7 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.interfaces import SentencePair
+from nmt_core.serving import running_search
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from tests.nmt_core.inference.test_one_score import confident, lines
 
@@ -48,3 +49,22 @@ def test_sentences_together_are_ranked_by_these_numbers() -> None:
         assert [one.score for one in nbest] == sorted((one.score for one in nbest), reverse=True)
         for one in nbest:
             assert sum(one.word_log_probs) == pytest.approx(one.log_prob, abs=1e-9)
+
+
+def test_others_are_searched_while_many_translations_are_scored_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In bfloat16; every answer is that of a search of its own."""
+    loaded, texts = confident(torch.bfloat16), lines()[:2]
+    expected = [translations(RunningSearch([loaded], attention=False), [text])[0] for text in texts]
+    monkeypatch.setattr(running_search, "_LARGE", 0)
+    monkeypatch.setattr(running_search, "_SLICE", 0.0)
+    search = RunningSearch([loaded], attention=False)
+    search.admit([(0, SearchItem(texts[0], CONFIG))])
+    while search.tokens and not search._completing:
+        assert search.step() == []
+    search.admit([(1, SearchItem(texts[1], CONFIG))])
+    both, found = 0, {}
+    while len(found) < 2:
+        both += bool(search._completing and search._admitted)
+        found.update(search.step())
+    assert both >= 1
+    assert [[one.text for one in found[key]] for key in (0, 1)] == [[one.text for one in nbest] for nbest in expected]

@@ -139,7 +139,7 @@ def test_others_are_searched_while_a_sentence_is_spelled(monkeypatch: pytest.Mon
     assert before > 0
     both, found = 0, {}
     while len(found) < 2:
-        both += search._spelling is not None and bool(search._admitted)
+        both += bool(search._completing and search._admitted)
         found.update(search.step())
     assert both >= 1
     assert search.tokens == 0
@@ -148,6 +148,24 @@ def test_others_are_searched_while_a_sentence_is_spelled(monkeypatch: pytest.Mon
         (expected,) = Translator([spelling_model()], config=config).translate([lines[key]])
         assert [one.text for one in found[key]] == [one.text for one in expected]
         assert [one.log_prob for one in found[key]] == pytest.approx([one.log_prob for one in expected], abs=1e-5)
+
+
+def test_a_short_sentence_does_not_wait_for_the_spelling_of_a_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    search, lines = unspelled_search(monkeypatch)
+    short = SearchItem(lines[1], DecodingConfig(beam=1, max_length_ratio=0.0, max_length_extra=1))
+    alone = RunningSearch([spelling_model()], attention=False)
+    alone.admit([(1, short)])
+    steps = 0
+    while alone._admitted:
+        alone.step()
+        steps += 1
+    alone.cancel([1])
+    search.admit([(1, short)])
+    for _ in range(steps - 1):
+        assert search.step() == []
+    monkeypatch.setattr(running_search, "_SLICE", 60.0)
+    assert [key for key, _ in search.step()] == [1]  # what came last has the next slice
+    assert [key for key, _ in search.step()] == [0]
 
 
 def test_a_sentence_that_nobody_waits_for_is_spelled_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
