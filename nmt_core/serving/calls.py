@@ -25,7 +25,7 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.refusal import Refusal, internal, invalid, trailers
 from nmt_core.serving.shares import Memory, Shares
-from nmt_core.serving.streams import Asked
+from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.timers import Timers
 from nmt_core.serving.watchers import Watchers
 from nmt_core.serving.wire import SHAPES, has_more_fields
@@ -98,12 +98,12 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return grpc.stream_unary_rpc_method_handler(answer)
 
     def _stream(self, handler: Any, method: str) -> Any:
-        async def parsed(call: Call, contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[Asked]:
+        async def parsed(call: Call, contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[StreamRequest]:
             async for content in contents:
                 if self.watchers.tokens is not None:  # it may have been revoked since, or be for other models
                     owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
                     call.models = owner.models
-                yield Asked(await self._parsed(handler, method, content), len(content))
+                yield StreamRequest(await self._parsed(handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             async def handle(call: Call, held: contextlib.ExitStack) -> None:

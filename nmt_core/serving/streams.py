@@ -21,7 +21,7 @@ _LATER = ("QUEUE_FULL", "MEMORY_FULL", "MODEL_BUSY")
 _log = logging.getLogger(__name__)
 
 
-class Asked(NamedTuple):
+class StreamRequest(NamedTuple):
     """A message of a stream, and its size in bytes."""
 
     message: Any
@@ -58,7 +58,7 @@ class Stream:
         if self._reader is not None:
             self._reader.cancel()
 
-    async def run(self, requests: AsyncIterator[Asked]) -> None:
+    async def run(self, requests: AsyncIterator[StreamRequest]) -> None:
         """Answer until the client has no more requests. Raises Refusal."""
         self._reader = asyncio.create_task(self._read(requests))
         unused = asyncio.create_task(self._until_unused())
@@ -78,11 +78,11 @@ class Stream:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _read(self, requests: AsyncIterator[Asked]) -> None:
+    async def _read(self, requests: AsyncIterator[StreamRequest]) -> None:
         await self._free.acquire()
-        async for asked in requests:
+        async for request in requests:
             self._used = time.monotonic()
-            task = asyncio.create_task(self._one(*asked))
+            task = asyncio.create_task(self._one(*request))
             self._tasks.add(task)
             task.add_done_callback(self._finished)
             await self._free.acquire()
