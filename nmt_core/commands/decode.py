@@ -15,6 +15,7 @@ from nmt_core.commands.language_models import add_language_model_options, open_f
 from nmt_core.commands.long_lines import LongLines, add_long_lines, check_long_lines
 from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_part_arguments, engine_of
+from nmt_core.commands.progress import line_total
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
 from nmt_core.commands.source_lines import add_constraint_options, read_source_lines, with_factors_checked
 from nmt_core.commands.unknown_words import (
@@ -145,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
         streams = [stack.enter_context(open_output(path)) for path in paths]
         lines = with_factors_checked(args, read_source_lines(args), factors=len(translator.models[0].factors))
         long = LongLines(args)
-        lines = long.cut(_counted(lines, quiet=args.quiet))
+        lines = long.cut(_counted(lines, args.input, quiet=args.quiet))
         stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
         if reranker is not None:
             keep = sys.maxsize if args.distinct else args.nbest
@@ -208,11 +209,11 @@ def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
     )
 
 
-def _counted(lines: Iterable[str | SourceLine], *, quiet: bool) -> Iterator[str | SourceLine]:
-    """The lines, counted on standard error where that is a terminal."""
+def _counted(lines: Iterable[str | SourceLine], path: str, *, quiet: bool) -> Iterator[str | SourceLine]:
+    """The lines of the file, counted on standard error where that is a terminal."""
     from tqdm import tqdm
 
-    yield from tqdm(lines, desc="decode", unit=" lines", disable=quiet or None)
+    yield from tqdm(lines, desc="decode", unit=" lines", total=line_total(path, quiet=quiet), disable=quiet or None)
 
 
 def _with_unknowns_noticed(

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-import os
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.progress import line_total
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
@@ -131,7 +130,9 @@ def run(args: argparse.Namespace) -> int:
     with (
         open_output("-") as stream,
         open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
-        tqdm(desc=NAME, unit=" pairs", total=_count(args), disable=args.quiet or None) as progress,
+        tqdm(
+            desc=NAME, unit=" pairs", total=line_total(args.source, quiet=args.quiet), disable=args.quiet or None
+        ) as progress,
     ):
         while window := list(itertools.islice(pairs, args.window)):
             scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)
@@ -197,15 +198,6 @@ def _line(score: PairScore, *, per_word: bool) -> str:
     if per_word:
         return " ".join(f"{value:.6f}" for value in score.word_log_probs or ())
     return f"{score.log_prob:.6f}"
-
-
-def _count(args: argparse.Namespace) -> int | None:
-    """The number of pairs, where the file can be read twice and progress is shown."""
-    from nmt_core.files import read_line_blocks
-
-    if args.quiet or sys.stderr is None or not sys.stderr.isatty() or not os.path.isfile(args.source):
-        return None
-    return sum(map(len, read_line_blocks(args.source)))
 
 
 def _warn(message: str) -> None:

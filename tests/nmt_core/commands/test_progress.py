@@ -1,4 +1,4 @@
-"""``score`` shows how far it is, of how much, on a terminal alone."""
+"""``score`` and ``decode`` show how far they are, of how much, on a terminal alone."""
 
 from __future__ import annotations
 
@@ -27,13 +27,15 @@ class Stderr(io.StringIO):
 @pytest.mark.parametrize(
     ("terminal", "options", "shown"), [(True, [], True), (True, ["--quiet"], False), (False, [], False)]
 )
+@pytest.mark.parametrize("command", ["score", "decode"])
 def test_progress_has_a_total(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, terminal: bool, options: list[str], shown: bool
+    folder: Path, monkeypatch: pytest.MonkeyPatch, command: str, terminal: bool, options: list[str], shown: bool
 ) -> None:
     files = [str(folder / "three.source"), str(folder / "three.target")]
     for name in files:
         Path(name).write_text("un\n" * 3)
     said = Stderr(terminal=terminal)
     monkeypatch.setattr("sys.stderr", said)
-    assert main(["score", "--model", str(folder / "search"), "--device", "cpu", *options, *files]) == 0
-    assert ("score" in said.getvalue() and "3/3" in said.getvalue()) == shown
+    places = files if command == "score" else ["--input", files[0]]
+    assert main([command, "--model", str(folder / "search"), "--device", "cpu", *options, *places]) == 0
+    assert (command in said.getvalue() and "3/3" in said.getvalue()) == shown
