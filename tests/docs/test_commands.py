@@ -17,7 +17,7 @@ OTHERS = {
     "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
     "binarisers of Moses": {"--num-scores"},
     "mert and kbmira": {"--scconfig", "--ffile", "--scfile", "--ifile", "--dense-init"},
-    "docker, buf and pip": {"--build-arg", "--against", "--index-url", "--no-deps"},
+    "docker, buildah, buf and pip": {"--build-arg", "--format", "--against", "--index-url", "--no-deps"},
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
