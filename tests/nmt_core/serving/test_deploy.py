@@ -86,7 +86,10 @@ def test_the_options_in_the_dockerfile_exist() -> None:
     assert (args.host, args.metrics_port, args.insecure) == ("0.0.0.0", 9464, False)
     assert args.tls_cert
     assert args.tls_key
-    health = parsed_client(yaml.safe_load(found["HEALTHCHECK"].partition("CMD")[2])[2:])
+    limits, _, check = found["HEALTHCHECK"].partition("CMD")
+    health = parsed_client(yaml.safe_load(check)[2:])
+    (most,) = re.findall(r"--timeout=(\d+)s", limits)
+    assert health.timeout < int(most)
     assert (health.what, Path(health.tls_ca).parent) == ("health", Path(args.tls_cert).parent)
 
 
