@@ -12,6 +12,7 @@ exactly as many, and none is empty.
 from __future__ import annotations
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.messages import counted
 
 SEPARATOR = "|"
 MOST_FACTORS = 8  # beside the word
@@ -54,8 +55,8 @@ def factors_problem(text: str, count: int) -> str | None:
     for word in _words(text) if count else ():
         parts = word.split(SEPARATOR)
         if len(parts) != count + 1:
-            factors = f"{len(parts)} factor{'s' if len(parts) > 1 else ''}"
             expected = SEPARATOR.join(["word", *(["factor"] * count)])
+            factors = counted(len(parts), "factor")
             return f"the word {word[:60]!r} has {factors}; the model reads {count + 1}, written {expected}"
         if not all(parts):
             return f"the word {word[:60]!r} has an empty factor"

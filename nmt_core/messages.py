@@ -39,6 +39,15 @@ def say(text: object) -> None:
         print(one_line(text), file=sys.stderr, flush=True)
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "score"), counted(1200, "score")
+    ('1 score', '1,200 scores')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def _escaped(found: re.Match[str]) -> str:
     number = ord(found.group())
     if number in _BYTES:

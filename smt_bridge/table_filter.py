@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.phrase_table import Columns, Window, split_window
@@ -81,7 +82,7 @@ def filter_windows(
     last = b""
     for window in windows:
         if rule.column >= window.scores:
-            problem = f"has {window.scores} scores; there is no score {rule.column + 1} to filter by"
+            problem = f"has {counted(window.scores, 'score')}; there is no score {rule.column + 1} to filter by"
             raise FormatError(window.path, problem, line=window.first)
         if sources is not None and window.first == 1:
             sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.lexicon_lines import NULL
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.fields import BLANKS, split_tokens, text_of
@@ -83,7 +84,7 @@ def read_generated(path: str) -> dict[Pair, tuple[bytes, bytes]]:
     found: dict[Pair, tuple[bytes, bytes]] = {}
     for window in read_windows(path):
         if window.scores != 2:
-            problem = f"has {window.scores} scores, not p(target|source) and p(source|target)"
+            problem = f"has {counted(window.scores, 'score')}, not p(target|source) and p(source|target)"
             raise FormatError(path, f"{problem}; generate it with --reverse-scorer", line=window.first)
         columns = split_window(window)
         for source, target, scores in zip(columns.sources, columns.targets, columns.scores, strict=True):
@@ -130,7 +131,9 @@ def _key(pair: Pair) -> bytes:
 
 def _check_scores(window: Window, scores: int) -> None:
     if window.scores != scores:
-        problem = f"has {window.scores} scores, where {scores} are known: Moses' four, and those its record names"
+        problem = (
+            f"has {counted(window.scores, 'score')}, where {scores} are known: Moses' four, and those its record names"
+        )
         raise FormatError(window.path, f"{problem}; use two tables instead", line=window.first)
 
 

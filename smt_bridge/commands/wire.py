@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from smt_bridge.commands.wire_tables import added_columns, columns_of_second, merge_tables, text_table, with_second
 
 if TYPE_CHECKING:
@@ -171,7 +171,7 @@ def _check_table(table: str, feature: Feature, added: int) -> bool:
     first = next(read_windows(table, rules=True))
     if first.scores != feature.num_features + added:
         raise WiringError(
-            f"{table} has {first.scores} scores, but {feature.name} has num-features={feature.num_features} "
+            f"{table} has {counted(first.scores, 'score')}, but {feature.name} has num-features={feature.num_features} "
             f"and {added} were added, which makes {feature.num_features + added}; is this the ini of the old table?"
         )
     return first.rules
@@ -187,7 +187,8 @@ def _new_path(table: str, feature: Feature) -> str:
 def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: bool) -> list[str]:
     scores = feature.num_features + len(weights)
     shown = " ".join(f"{weight:g}" for weight in weights)
-    said = [f"{feature.name} now has {scores} scores ({feature.num_features} and {len(weights)} new, weights {shown})"]
+    made_of = f"{feature.num_features} and {len(weights)} new, weights {shown}"
+    said = [f"{feature.name} now has {counted(scores, 'score')} ({made_of})"]
     if feature.facts.role == "binary":
         command = _binariser(feature.kind, table, feature, scores)
         said.append(f"{feature.kind} reads a binarised table, so make it again: {command}")

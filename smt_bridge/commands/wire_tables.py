@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.small_files import read_json
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def with_second(
         ini, feature, path=path, weights=weights, limit=limit, backoff=args.backoff, source_factors=factors
     )
     asked = f"for unknown phrases of up to {args.backoff} words" if args.backoff else "always"
-    return edited, f"{name} is a second table with {len(columns)} scores and a decoding graph of its own, asked {asked}"
+    scores = counted(len(columns), "score")
+    return edited, f"{name} is a second table with {scores} and a decoding graph of its own, asked {asked}"
 
 
 def text_table(ini: MosesIni, feature: Feature) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from nmt_core.messages import counted
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
@@ -67,7 +68,9 @@ def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | N
     scores = table.scores if table is not None else binary_scores(feature.kind, path)
     if scores not in (None, feature.scores):
         remedy = f"write num-features={scores} and as many weights"
-        yield error(place, f"num-features={feature.num_features}, but {path} has {scores} scores in a line", remedy)
+        yield error(
+            place, f"num-features={feature.num_features}, but {path} has {counted(scores, 'score')} in a line", remedy
+        )
     missing = missing_parts(feature.facts, path)
     if missing:
         yield error(path, f"a {feature.kind} without {', '.join(missing)}", "make it again, or correct the path")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from math import fsum, isfinite
 from typing import NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_fields, split_tokens
 from smt_bridge.formats.rule_phrases import ends_in_label, is_non_terminal, is_tree_fragment
@@ -103,7 +104,9 @@ def mend_row(path: str, number: int, line: bytes, row: Row, *, scores: int) -> N
     _checked_row(path, number, line)
     tokens = _checked_scores(path, number, row)
     if len(tokens) != scores:
-        problem = f"has {len(tokens)} scores, but the first line has {scores}; Moses needs as many in every line"
+        problem = (
+            f"has {counted(len(tokens), 'score')}, but the first line has {scores}; Moses needs as many in every line"
+        )
         raise FormatError(path, problem, line=number)
     row[SCORES] = _normal_scores(row[SCORES], tokens, last=len(row) < FIELDS)
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.errors import InputError
+from nmt_core.messages import counted
 from nmt_core.small_files import read_json
 from nmt_core.version import VERSION
 from smt_bridge.fields import text_of
@@ -123,6 +124,8 @@ def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict
 def read_record(table: str) -> dict[str, Any]:
     """The record beside a table; raises InputError where there is none, and when it is something else."""
     path = sidecar_path(table)
+    if os.path.isdir(table) and not os.path.isfile(path):
+        raise InputError(table, "is a folder; expected a table that `rescore-table` wrote, with its record beside it")
     if not os.path.isfile(path):
         raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
     content = read_json(path)
@@ -137,7 +140,7 @@ def read_record(table: str) -> dict[str, Any]:
     expected, scores = content["scores_before"] + len(content["added"]), next(read_windows(table, rules=True)).scores
     if expected != scores:
         raise InputError(
-            path, f"tells of {expected} scores, but {table} has {scores}: it is not the record of that table"
+            path, f"tells of {counted(expected, 'score')}, but {table} has {scores}: it is not the record of that table"
         )
     return content
 

@@ -105,6 +105,7 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
     ("options", "said"),
     [
         (["old"], "old.json: there is no such record; `rescore-table` writes it"),
+        (["."], "analyse: .: is a folder; expected a table that `rescore-table` wrote"),
         (["nmt", "--rare", "10"], "--rare 10 must be less than --frequent 10"),
         (["nmt", "--phrases", "1"], "--phrases must be at least 2"),
         (["nmt", "--top", "0"], "--top must be at least 1"),

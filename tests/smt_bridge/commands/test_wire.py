@@ -70,6 +70,12 @@ def test_wrong_number_of_scores_names_both(folder: Path) -> None:
     assert not Path("new.ini").exists()
 
 
+def test_one_score_is_singular(folder: Path) -> None:
+    (folder / "new").write_text("a ||| b ||| 0.5 ||| 0-0\n")
+    with pytest.raises(NmtError, match="new has 1 score, but TM0"):
+        wired("--added", "2")
+
+
 def test_unknown_number_of_columns_is_asked_for(folder: Path) -> None:
     with pytest.raises(ConfigError, match="--added N"):
         wired()

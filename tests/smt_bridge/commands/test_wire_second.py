@@ -71,6 +71,13 @@ def test_a_second_table_has_a_feature_weights_and_a_graph_of_its_own(folder: Pat
     assert capsys.readouterr().out == ""
 
 
+def test_one_score_of_a_second_table_is_singular(folder: Path, capsys) -> None:
+    Path("second").write_bytes(b"a ||| y ||| 0.25 |||\n")
+    Path("second.json").write_text('{"added": ["p(target|source)"]}')
+    wired("--second", "second")
+    assert "a second table with 1 score and a decoding graph" in capsys.readouterr().err
+
+
 def test_it_may_be_asked_about_unknown_phrases_only(folder: Path, capsys) -> None:
     assert "[decoding-graph-backoff]\n0\n2\n\n[feature]" in wired("--second", "second", "--backoff", "2")
     assert "table-limit=5" in wired("--second", "second", "--table-limit", "5")

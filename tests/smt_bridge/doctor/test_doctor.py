@@ -76,7 +76,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("moses.ini", lambda t: t.replace("/table", "/nowhere")), "error", "which is not there"),
         (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),
         (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
-        (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 scores, but the first line has 2"),
+        (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 score, but the first line has 2"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5  0.25")), "warning", "two blanks between scores"),
         (edit("table", lambda t: "z ||| z ||| 1 1 |||\n" + t), "warning", "sort it (LC_ALL=C sort)"),
         (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pairs come twice"),

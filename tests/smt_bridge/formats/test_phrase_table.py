@@ -85,7 +85,7 @@ def test_line_keeps_all_but_blanks_between_scores(line: bytes, expected: bytes) 
     [
         (b"", "blank"),
         (b"a ||| b", "2 of at least 3 fields"),
-        (b"a ||| b ||| 1 ||| 0-0", "has 1 scores, but the first line has 2"),
+        (b"a ||| b ||| 1 ||| 0-0", "has 1 score, but the first line has 2"),
         (b"a ||| b ||| 1 2 3 ||| 0-0", "has 3 scores"),
         (b"a ||| b ||| ||| 0-0", "no scores"),
         (b"a ||| b ||| 1 nan |||", "score 2 is `nan`"),
