@@ -26,9 +26,12 @@ def split_tokens(field: bytes) -> list[bytes]:
     return [token for token in field.replace(b"\t", b" ").split(b" ") if token]
 
 
-def text_of(field: bytes) -> str:
-    """A phrase as a model reads it: words with single spaces between, bytes that are not UTF-8 replaced."""
+def phrase_of(field: bytes) -> bytes:
+    """A phrase as Moses compares it: words with single spaces between."""
     field = field.strip(BLANKS)
-    if b"  " in field or b"\t" in field:
-        field = b" ".join(split_tokens(field))
-    return field.decode("utf-8", "replace")
+    return b" ".join(split_tokens(field)) if b"  " in field or b"\t" in field else field
+
+
+def text_of(field: bytes) -> str:
+    """A phrase as a model reads it: the same, with bytes that are not UTF-8 replaced."""
+    return phrase_of(field).decode("utf-8", "replace")

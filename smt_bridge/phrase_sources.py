@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 from isal.isal_zlib import crc32
 
 from nmt_core.files import read_lines
-from smt_bridge.fields import BLANKS, split_tokens
+from smt_bridge.fields import phrase_of, split_tokens
 from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.phrase_table import read_windows, split_window
 from smt_bridge.formats.source_groups import source_starts
@@ -44,18 +44,13 @@ def sources_of_table(path: str) -> Iterator[Sources]:
     before = b""
     for window in read_windows(path):
         columns, lines = split_window(window), window.lines
-        starts = source_starts(window, columns.sources, before=before).tolist()
-        before = columns.sources[-1]
+        names = list(map(phrase_of, columns.sources))
+        starts = source_starts(window, names, before=before).tolist()
+        before = names[-1]
         groups = list(pairwise([*starts, len(lines)]))
         for part in _in_parts(groups):
             begin, end = part[0][0], part[-1][1]
-            phrases = [
-                Source(
-                    columns.sources[first].strip(BLANKS),
-                    tuple(target.strip(BLANKS) for target in columns.targets[first:last]),
-                )
-                for first, last in part
-            ]
+            phrases = [Source(names[first], tuple(map(phrase_of, columns.targets[first:last]))) for first, last in part]
             places = [window.first + first for first, _ in part]
             checked = crc32(b"\n".join(lines[begin:end]))
             yield Sources(window.first + begin, end - begin, checked, phrases, path, places)
@@ -75,7 +70,7 @@ def sources_of_text(
             found |= {b" ".join(words[place : place + length]) for place in range(len(words) - length + 1)}
     if missing_from is not None:
         for window in read_windows(missing_from):
-            found -= {source.strip(BLANKS) for source in split_window(window).sources}
+            found.difference_update(map(phrase_of, split_window(window).sources))
     first = 1
     # as LC_ALL=C sort has the lines: what stands behind a phrase is a blank
     factored = factored or look_factored(found)

@@ -29,7 +29,7 @@ import numpy.typing as npt
 
 from nmt_core.files import ShareRead, read_blocks
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import SEPARATOR
+from smt_bridge.fields import SEPARATOR, phrase_of
 from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table_lines import (
@@ -180,7 +180,7 @@ def _places(content: bytes, octet: int) -> npt.NDArray[np.int64]:
 
 def _source(content: bytes, ends: npt.NDArray[np.int64], line: int) -> bytes:
     begin = ends[line - 1] + 1 if line else 0
-    return content[begin : ends[line]].partition(SEPARATOR)[0]
+    return phrase_of(content[begin : ends[line]].partition(SEPARATOR)[0])
 
 
 def split_window(window: Window) -> Columns:

@@ -26,7 +26,8 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
         if sources[place] in seen:
             shown = sources[place].strip().decode("utf-8", "replace")
             problem = f"`{shown}` stands in several places, or has too many lines; sort the table first (LC_ALL=C sort)"
-            raise FormatError(window.path, problem, line=window.first + place)
+            remedy = f"{problem}, with single blanks between words"
+            raise FormatError(window.path, remedy, line=window.first + place)
         seen.add(sources[place])
     return np.array(starts, dtype=np.int64)
 

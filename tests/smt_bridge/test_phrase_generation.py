@@ -118,6 +118,21 @@ def test_sources_of_a_table_have_its_targets_whatever_the_blocks(
     }[size]
 
 
+@pytest.mark.parametrize("size", [1, 100])
+def test_blanks_make_no_other_phrase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Moses cuts phrases at any number of spaces and tabs: these lines are of one source for it."""
+    path, text = tmp_path / "table", tmp_path / "text"
+    path.write_bytes(b"a\tb ||| x  y ||| 1 |||\na  b ||| z ||| 1 |||\n a b||| u ||| 1 |||\n")
+    text.write_bytes(b"a b\n")
+    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    (block,) = sources_of_table(str(path))
+    assert (block.lines, block.phrases) == (3, [Source(b"a b", (b"x y", b"z", b"u"))])
+    missing = [block.phrases for block in sources_of_text(str(text), most_words=2, missing_from=str(path))]
+    assert missing == [[Source(b"a"), Source(b"b")]]
+    generation = Generation(TableGenerator({"a b": ["x y"]}), TablePairScorer({("a b", "x y"): LN[0.5]}), Rules())
+    assert generate_chunk(block, generation).counts.in_table == 1
+
+
 def test_a_source_in_several_places_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "table"
     path.write_bytes(b"a ||| x ||| 1 |||\nb ||| y ||| 1 |||\na ||| z ||| 1 |||\n")
