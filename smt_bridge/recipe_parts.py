@@ -1,4 +1,4 @@
-"""From a recipe to what it names: features, and what chooses by its weights."""
+"""From a recipe to what it names: features, what chooses by its weights, and how its Moses is started."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from nmt_core.interfaces import PairScorer
 from smt_bridge import catalogue
 from smt_bridge.decoder.chooser import Chooser
+from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.recipe import Recipe, check_signatures
 from smt_bridge.exact_values import exact_values
 from smt_bridge.features.interface import Feature
@@ -28,6 +29,19 @@ def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> l
 def signatures_of(features: Sequence[Feature]) -> dict[str, str]:
     """What each column depends on."""
     return {name: feature.signature for feature in features for name in feature.names}
+
+
+def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> MosesOptions:
+    """How the recipe's Moses is started; ``timeout`` is in seconds, for one sentence."""
+    return MosesOptions(
+        program=program,
+        ini=recipe.moses_ini,
+        nbest=recipe.moses_nbest,
+        threads=threads,
+        factor=recipe.moses_factor,
+        timeout=timeout,
+        more=recipe.moses_options,
+    )
 
 
 def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:

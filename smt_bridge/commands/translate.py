@@ -16,6 +16,7 @@ from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.list_options import add_feature_argument
+from smt_bridge.commands.moses_options import add_moses_options, option_words
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--lists", default="moses:100,nmt:12", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
     add("--beam", type=int, default=12, metavar="N", help="the neural model's beam (12)")
     add("--nbest-factor", type=int, default=100, metavar="N", help="Moses' -n-best-factor (100)")
+    add_moses_options(made)
     add("--allow-unk", action="store_true", help="the neural model may write <unk>")
     add("--fill", choices=["last", "mean", "zero", "drop"], default="last", help="as `smt-bridge merge` has it (last)")
     add(
@@ -137,9 +139,10 @@ def _recipe(args: argparse.Namespace) -> Recipe:
     if args.window < 1 or args.beam < 1 or args.nbest_factor < 1 or args.moses_threads < 1 or args.moses_timeout <= 0:
         raise ConfigError("--window, --beam, --nbest-factor, --moses-threads and --moses-timeout must be above 0")
     if args.recipe:
-        given = [name for name in ("model", "exact", "feature") if getattr(args, name)]
+        given = [name for name in ("model", "exact", "feature", "moses_options") if getattr(args, name)]
         if given:
-            raise ConfigError(f"--{given[0]} and --recipe exclude one another: the recipe says how lists are made")
+            option = given[0].replace("_", "-")
+            raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
         recipe = read_recipe(args.recipe)
         if recipe.weights is None:
             raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
@@ -158,6 +161,7 @@ def _recipe(args: argparse.Namespace) -> Recipe:
         fill=args.fill,
         exact=tuple(args.exact),
         features=tuple(args.feature),
+        moses_options=option_words(args.moses_options),
     )
     check_names(recipe)
     return recipe
@@ -181,12 +185,11 @@ def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
 
 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
-    from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
+    from smt_bridge.decoder.moses_child import MosesFailed
     from smt_bridge.decoder.moses_process import MosesProcess
+    from smt_bridge.recipe_parts import moses_of
 
-    options = MosesOptions(
-        args.moses, recipe.moses_ini, recipe.moses_nbest, args.moses_threads, recipe.moses_factor, args.moses_timeout
-    )
+    options = moses_of(recipe, program=args.moses, threads=args.moses_threads, timeout=args.moses_timeout)
     try:
         return stack.enter_context(MosesProcess(options))
     except MosesFailed as error:

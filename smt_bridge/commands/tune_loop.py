@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.small_files import check_regular
+from smt_bridge.commands.moses_options import add_moses_options, option_words
 from smt_bridge.commands.tuner_options import METRIC_NAMES, add_tuner_arguments, check_tuner_options, show_score
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--moses", default="moses", metavar="PROGRAM", help="the program (moses)")
     add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
     add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
-    add("--moses-options", default="", metavar="TEXT", help="further options, such as '-search-algorithm 1'")
+    add_moses_options(moses)
     add("--nbest", type=int, default=100, metavar="N", help="hypotheses a sentence and round (100)")
     add("--nbest-factor", type=int, default=100, metavar="N", help="its -n-best-factor (100)")
     add_tuner_arguments(parser.add_argument_group("the tuner, as in `smt-bridge tune`"))
@@ -119,7 +119,7 @@ def _loop(args: argparse.Namespace) -> Loop:
             threads=args.moses_threads,
             factor=args.nbest_factor,
             timeout=args.moses_timeout,
-            more=_words(args.moses_options),
+            more=option_words(args.moses_options),
         ),
         sentences=sentences,
         statistics=statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric),
@@ -134,14 +134,6 @@ def _loop(args: argparse.Namespace) -> Loop:
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
         progress=lambda number, done: _say_progress(number, done, len(sentences), args),
     )
-
-
-def _words(options: str) -> tuple[str, ...]:
-    """As a shell takes them apart."""
-    try:
-        return tuple(shlex.split(options))
-    except ValueError as error:
-        raise ConfigError(f"--moses-options {options}: {str(error).lower()}") from error
 
 
 _OPTIONS = ("moses_options", "nbest", "nbest_factor", "tuner", "metric", "runs", "seed", "restarts", "tokenize")

@@ -31,7 +31,8 @@ class Recipe:
     """How lists are made, what their columns are, and the weights to choose by (None before tuning).
 
     ``features`` are specs of ``smt_bridge.catalogue``; ``signatures`` says what each of their columns depends on.
-    ``columns`` are those of the merged list; empty before the first sentence.
+    ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
+    Moses' command line.
     """
 
     moses_ini: str
@@ -47,6 +48,7 @@ class Recipe:
     columns: tuple[Columns, ...] = ()
     signatures: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, tuple[Weight, ...]] | None = None
+    moses_options: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""

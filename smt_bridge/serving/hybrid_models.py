@@ -18,7 +18,7 @@ from nmt_core.serving.models import ServedModel
 from nmt_core.text.processing import TextProcessor
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.recipe import Recipe, read_recipe
-from smt_bridge.recipe_parts import open_chooser, open_features
+from smt_bridge.recipe_parts import moses_of, open_chooser, open_features
 from smt_bridge.scorers import REMOTE, model_folders, open_scorer
 from smt_bridge.serving.hybrid_metrics import HybridMetrics
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
@@ -112,9 +112,7 @@ class HybridModels:
     def _moses(self, name: str, recipe: Recipe) -> MosesQueue:
         """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed."""
         choice = self._choice
-        options = MosesOptions(
-            choice.program, recipe.moses_ini, recipe.moses_nbest, choice.threads, recipe.moses_factor, choice.timeout
-        )
+        options = moses_of(recipe, program=choice.program, threads=choice.threads, timeout=choice.timeout)
         made_of = options, _stamp(recipe.moses_ini)
         with self._loading:  # devices share it
             before = self._running.get(name)

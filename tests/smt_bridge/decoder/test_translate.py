@@ -30,7 +30,7 @@ from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.decoder.recipe import read_recipe, write_recipe
 from smt_bridge.formats.nbest import read_entries
-from tests.smt_bridge.decoder.small_hybrid import LISTS, SOURCE, recipe, translate
+from tests.smt_bridge.decoder.small_hybrid import COLUMNS, LISTS, SOURCE, recipe, translate
 
 
 def test_sources_with_factors_reach_both_systems(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,6 +82,25 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
     assert main(["rerank", "--nbest", "rich", *reranking]) == 0
     assert Path("out").read_bytes() == Path("expected").read_bytes()
     assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
+
+
+def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
+    recorder = folder / "recorder"
+    recorder.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > words\nexec {moses} "$@"\n')
+    recorder.chmod(0o755)
+    lists = [*LISTS, *COLUMNS, "--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
+    assert translate(str(recorder), *lists, "--moses-options", "-search-algorithm 1 -tt 'a b'") == 0
+    more = ["-search-algorithm", "1", "-tt", "a b"]
+    assert Path("words").read_text().splitlines()[-4:] == more
+    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
+    assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0
+    Path("words").unlink()
+    assert translate(str(recorder), "--recipe", "recipe.json", "--input", "dev", "--output", "out") == 0
+    assert Path("words").read_text().splitlines()[-4:] == more
+    content = json.loads(Path("recipe.json").read_text())
+    del content["moses_options"]  # as recipes were before
+    Path("older.json").write_text(json.dumps(content))
+    assert read_recipe("older.json").moses_options == ()
 
 
 def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
@@ -178,6 +197,8 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
         (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output"),
         ([*LISTS, "--nbest-output", "x", "--lists", "nmt:3"], "--lists must be like"),
         ([*LISTS, "--nbest-output", "x", "--window", "0"], "must be above 0"),
+        ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options '1: no closing quotation"),
+        (["--recipe", "dev", "--moses-options=-tt"], "--moses-options and --recipe exclude one another"),
     ],
 )
 def test_options_that_do_not_go_together(
