@@ -52,7 +52,7 @@ def job_of(source: str, output: str) -> Job[Window]:
     share = ShareRead()
     work = Input(source, functools.partial(read_windows, source, share), shard_of_window, share)
     record, files = output + ".json", {source: source}
-    return Job(output, {"input": source}, work, progress=tell_nobody, record=record, files=files)
+    return Job(output, {"input": source}, work, progress=no_progress, record=record, files=files)
 
 
 def shard_of_window(window: Window) -> Shard:
@@ -60,7 +60,7 @@ def shard_of_window(window: Window) -> Shard:
     return shard_of(window.first, window.content)
 
 
-def tell_nobody(what: str, lines: int) -> None:
+def no_progress(what: str, lines: int) -> None:
     """No progress bar."""
 
 

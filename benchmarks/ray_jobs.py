@@ -1,0 +1,102 @@
+"""`rescore-table` by Ray's actors on this machine beside its own processes.
+
+    python benchmarks/ray_jobs.py --model DIR [--lines 1000 842513] [--rounds 2] [--jobs 2] [--table PATH]
+
+The first lines of the table, bfloat16, one process or actor a core. Both ways take turns, since the speed of a machine
+changes. A few lines show what a cluster costs to start, many what it costs to keep busy. *GiB* is by how much the
+memory that the machine has left falls at most, so nothing else may run beside; the bytes of both must agree.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from common import SHARED, machine, table
+
+from nmt_core.files import read_line_blocks
+
+INTERVAL = 0.2  # seconds between two looks at the memory
+
+
+def available_memory() -> int:
+    """Bytes that programs can still have."""
+    fields = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    return 1024 * int(fields["MemAvailable"].removesuffix("kB"))
+
+
+class MemoryWatch:
+    """By how many bytes the memory that is left has fallen at most."""
+
+    def __init__(self) -> None:
+        self.before = self.least = available_memory()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> MemoryWatch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(INTERVAL):
+            self.least = min(self.least, available_memory())
+
+    @property
+    def gib(self) -> float:
+        """Of the whole machine."""
+        return (self.before - self.least) / 2**30
+
+
+def measure(model: str, text: Path, engine: str, jobs: int) -> tuple[float, float, bytes]:
+    """Seconds and GiB of the command, and what it wrote."""
+    output = text.with_suffix(f".{engine}")
+    command = [
+        sys.executable, "-m", "smt_bridge", "rescore-table", str(text), "--scorer", model, "--dtype", "bfloat16",
+        "--engine", engine, "--jobs", str(jobs), "--quiet", "--restart", "--output", str(output),
+    ]  # fmt: skip
+    begin = time.perf_counter()
+    with MemoryWatch() as memory:
+        subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
+    return time.perf_counter() - begin, memory.gib, output.read_bytes()
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--table", default=str(SHARED / "moses/en-fr/phrase-table.gz"))
+    parser.add_argument("--lines", type=int, nargs="+", default=[1000, 842_513])
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    args = parser.parse_args()
+    rows: list[list[Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        for lines in args.lines:
+            text = Path(folder, f"{lines}.table")
+            blocks = itertools.chain.from_iterable(read_line_blocks(args.table))
+            text.write_bytes(b"".join(itertools.islice(blocks, lines)))
+            written = set()
+            for engine in ("local", "ray") * args.rounds:
+                seconds, gib, content = measure(args.model, text, engine, args.jobs)
+                written.add(content)
+                rows.append([f"{lines:,}", engine, seconds, lines / seconds, gib])
+            if len(written) > 1:
+                raise SystemExit(f"the bytes of {lines:,} lines differ")
+    print(machine())
+    table(f"rescore-table, {args.jobs} jobs", ("lines", "engine", "seconds", "lines/s", "GiB"), rows)
+
+
+if __name__ == "__main__":
+    main()
