@@ -29,6 +29,7 @@ from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
+    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
     from nmt_core.inference.source_line import SourceLine
     from nmt_core.inference.translation import Translation
     from nmt_core.inference.translator import Translator
@@ -174,6 +175,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
     device = choose_device(args.device)
     dtype = choose_dtype(args.dtype, device)
     models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
+    _check_read_sources(models, config)
     translator = Translator(
         models,
         config=config,
@@ -188,6 +190,19 @@ def open_translator(args: argparse.Namespace) -> Translator:
         if getattr(args, option):
             translator.check_attends(f"--{option}")
     return translator
+
+
+def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | SamplingConfig) -> None:
+    """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.models.build import is_language_model
+
+    for loaded in models:
+        if is_language_model(loaded.config.model) and isinstance(config, DecodingConfig):
+            problem = "is a language model, which reads no source: it would write the same text for every line"
+            remedy = "give a translation model, and this one as --fusion-lm; --sample N draws texts of it"
+            raise ConfigError(f"--model {loaded.folder}: {problem}; {remedy}")
 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:

@@ -16,8 +16,10 @@ from nmt_core.errors import NmtError
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
+from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
+from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
@@ -56,6 +58,18 @@ def test_a_line_gives_a_line(folder: Path) -> None:
     assert lines[0]
     assert run(folder, source="source.gz") == lines
     assert run(folder, "--window", "1", "--batch-tokens", "1") == lines
+
+
+@pytest.mark.parametrize("config", [RNNLMConfig(embedding=4, hidden=5), CSLMConfig(embedding=4, hidden=[5, 3])])
+def test_a_language_model_does_not_translate(folder: Path, config: RNNLMConfig | CSLMConfig) -> None:
+    words = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "|||"])
+    save_model(str(folder / "lm"), new_model(config, 2, 7, seed=1), words, words, FolderConfig(model=config))
+    (folder / "output").unlink(missing_ok=True)
+    for options in (["--jobs", "1"], ["--model", str(folder / "search")]):
+        with pytest.raises(NmtError, match=r"--model .*lm: is a language model.*--fusion-lm; --sample N"):
+            run(folder, *options, model="lm")
+    assert not (folder / "output").exists()
+    assert len(run(folder, "--sample", "3", model="lm")) == 3 + 1 + 3
 
 
 def test_nbest_lists_have_four_fields(folder: Path) -> None:
