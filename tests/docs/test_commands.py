@@ -33,7 +33,7 @@ OTHERS = {
         "--forward",
         "--variants",
     },
-    "scripts/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert"},
+    "scripts/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert", "--tune"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
