@@ -1,4 +1,4 @@
-"""The commands of docs/guide-moses.md run as they are written, on little data; a stand-in is called for Moses."""
+"""The commands of docs/guide-moses.md run as they are written, on little data, by a stand-in for Moses and by MOSES."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import yaml
 
 from tests.docs.commands import PROGRAMS, ROOT, blocks, commands
 from tests.docs.newcomer import EXAMPLE, SENTENCES, beginning
+from tests.small_moses import decoder, needs_moses
 from tests.smt_bridge.decoder.small_hybrid import fake_moses
 
 pytestmark = pytest.mark.slow
@@ -46,10 +47,13 @@ def run(heading: str) -> None:
                 assert main(list(command.words)) == 0, command
 
 
-@pytest.fixture
-def system(tmp_path: Path) -> Path:
-    """A Moses system in one folder, under the names of the guide, and the guide's settings with smaller numbers."""
-    fake_moses(tmp_path)
+@pytest.fixture(params=[fake_moses, pytest.param(decoder, marks=needs_moses)])
+def system(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A Moses system in one folder, under the names of the guide, and the guide's settings with smaller numbers.
+
+    The program ``moses`` lies in it, too.
+    """
+    request.param(tmp_path)
     for split in ("train", "dev", "test"):
         for language in ("en", "fr"):
             text = gzip.decompress((EXAMPLE / "data" / f"{split}.tok.{language}.gz").read_bytes()).splitlines(True)
