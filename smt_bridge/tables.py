@@ -12,6 +12,7 @@ from typing import Any
 from nmt_core.errors import ConfigError
 from nmt_core.files import open_output
 from nmt_core.interfaces import PairScorer
+from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import look_factored, parse_factors
 from smt_bridge.formats.phrase_table import Window, phrases_of, read_windows, split_window
@@ -34,6 +35,7 @@ def rescore_table(
     unknown_count: bool = False,
     unescape: bool = False,
     factor: str | None = None,
+    max_words: int = MOST_WORDS,
 ) -> Counts:
     """Add neural scores to a Moses table of phrases or rules, with a record, as ``smt-bridge rescore-table``.
 
@@ -48,9 +50,11 @@ def rescore_table(
         unknown_count: Also add exp(number of unknown target words).
         unescape: Undo Moses' escapes before scoring.
         factor: Of words with factors score this one, or ``SOURCE,TARGET``, from 0.
+        max_words: A phrase of more words is refused.
 
     Raises:
         FormatError: a line is malformed, or words have factors and ``factor`` is not given.
+        InputError: a phrase has more than ``max_words``.
         BridgeError: a score is not a finite number.
     """
     table, output = os.fspath(table), os.fspath(output)
@@ -66,6 +70,7 @@ def rescore_table(
         unknown_count=unknown_count,
         unescape=unescape,
         factors=parse_factors(factor) if factor else None,
+        most_words=max_words,
     )
     total = Counts()
     with one_thread(), open_output(output) as stream:

@@ -165,6 +165,15 @@ def test_a_table_is_not_its_own_output(folder: Path) -> None:
         smt_bridge.rescore_table(folder / "table", folder / "table", LengthPairScorer())
 
 
+def test_a_phrase_of_more_than_max_words_is_refused(folder: Path) -> None:
+    table = folder / "long"
+    table.write_text("a ||| b ||| 0.5 |||\na b c ||| d ||| 0.5 |||\n")
+    with pytest.raises(nmt_core.InputError, match=r"long:2: has 3 words; up to 2 are taken"):
+        smt_bridge.rescore_table(table, folder / "short", LengthPairScorer(), max_words=2)
+    assert not (folder / "short").exists()
+    assert smt_bridge.rescore_table(table, folder / "short", LengthPairScorer(), max_words=3).lines == 2
+
+
 def test_any_scorer_will_do(folder: Path) -> None:
     output = folder / "fake"
     smt_bridge.rescore_table(folder / "table", output, LengthPairScorer())
