@@ -654,7 +654,8 @@ class Endless(Shouting):
 
 
 def work_without_end() -> None:
-    """A program of two processes that never end by themselves."""
+    """A program of two processes that never end by themselves, and that a terminal may end, even under nohup."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     with LocalWorkers(Endless, 2) as workers:
         list(workers.map([(1, [b"a"]), (2, [b"b"])]))
 
