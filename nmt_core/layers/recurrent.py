@@ -23,10 +23,11 @@ from torch import Tensor, nn
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import extended, filled
-from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, Recurrence
+from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers.whole_lstm import in_one_call, run_layer
 
 MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made
 
@@ -84,6 +85,16 @@ class UpperLayers(nn.Module):
             inputs_BTG = inputs(self.variational(self.dropout(below_BTH)))
             states.append(run(recurrence, inputs_BTG, state_BU.to(inputs_BTG.dtype)))
             below_BTH = self._given_out(below_BTH, cell.hidden_part(states[-1]))
+        return below_BTH, states
+
+    def run_in_calls(self, below_BTH: Tensor, first_BU: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """``run`` of LSTMs without biases in one call a layer, but of the states the last alone, (B, U) each."""
+        states = []
+        for cell, inputs, state_BU in zip(self._cells(), self._inputs(), self._split(first_BU), strict=True):
+            assert isinstance(cell, PlainLSTM)
+            hidden_BTH, last_BU = run_layer(cell, inputs, self.dropout(below_BTH), state_BU)
+            states.append(last_BU)
+            below_BTH = self._given_out(below_BTH, hidden_BTH)
         return below_BTH, states
 
     def step(self, below_NH: Tensor, states_NU: Tensor) -> Tensor:
@@ -185,7 +196,9 @@ class RecurrentEncoder(nn.Module):
         return self.run(embedded_BSE, mask_BS)[0]
 
     def run(self, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, list[Tensor]]:
-        """The same, and the states of every layer (B, S, U)."""
+        """The same, and the states of every layer (B, S, U), or (B, 1, U) of the ends alone."""
+        if self.backward and not self.variational.probability and in_one_call(self.unit, embedded_BSE):
+            return self._run_in_calls(self.unit, embedded_BSE, mask_BS)
 
         def run(recurrence: Recurrence, inputs_BSG: Tensor, state_BU: Tensor) -> Tensor:
             return _run(recurrence, inputs_BSG, state_BU, mask_BS, backward=self.backward)
@@ -196,6 +209,15 @@ class RecurrentEncoder(nn.Module):
         states_BSU = run(self.unit.recurrence(kept_BH), inputs_BSG, first_BU)
         outputs_BSH, others = self.upper.run(self.unit.hidden_part(states_BSU), run)
         return outputs_BSH, [states_BSU, *others]
+
+    def _run_in_calls(self, unit: PlainLSTM, embedded_BSE: Tensor, mask_BS: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """From the right, padding of zeros comes first and leaves the states at zero."""
+        reversed_BSE = (embedded_BSE * mask_BS.unsqueeze(2)).flip(1)
+        size = unit.state_size + self.upper.state_size
+        first_BU, above_BU = embedded_BSE.new_zeros(len(embedded_BSE), size).tensor_split([unit.state_size], dim=1)
+        hidden_BSH, last_BU = run_layer(unit, self.inputs, reversed_BSE, first_BU)
+        top_BSH, others = self.upper.run_in_calls(hidden_BSH, above_BU)
+        return top_BSH.flip(1), [state_BU.unsqueeze(1) for state_BU in (last_BU, *others)]
 
     def shared(self, embedding: WordVectors, source: Padded) -> SharedStates:
         """The same, each state computed once for all sentences that have it; for inference on a CPU."""

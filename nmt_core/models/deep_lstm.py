@@ -35,6 +35,7 @@ from nmt_core.layers.luong_attention import LocationAttention, MonotonicWindow, 
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
 from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers.whole_lstm import in_one_call, run_layer
 from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
 from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
 from nmt_core.models.recurrent_config import SourceFactorsConfig
@@ -238,15 +239,24 @@ class DeepLSTM(TranslationModel):
     def decode(self, target: Padded, memory: SourceMemory) -> Decoded:
         """All steps of known targets."""
         words_BT = F.pad(target.words_BL[:, :-1], (1, 0), value=END_ID)
-        inputs_BTG = self.word_inputs(self.target_embedding.known(words_BT))
+        embedded_BTE = self.target_embedding.known(words_BT)
         if self.fed_inputs is not None:
-            return self._fed(inputs_BTG, memory)
-        lowest_BU, above_BU = self._split(memory.states_BU.to(inputs_BTG.dtype))
-        lowest_BTU = run_all(self.unit.recurrence(), inputs_BTG, lowest_BU)
-        top_BTH, _ = self.upper.run(self.unit.hidden_part(lowest_BTU), run_all, above_BU)
+            return self._fed(self.word_inputs(embedded_BTE), memory)
+        top_BTH = self._tops(embedded_BTE, memory.states_BU)
         if self.readout is None:
             return Decoded(top_BTH, None, top_BTH)
         return Decoded(*self.readout.over(memory).all_positions(top_BTH), top_BTH)
+
+    def _tops(self, embedded_BTE: Tensor, states_BU: Tensor) -> Tensor:
+        """What the top layer gives out at all positions, (B, T, H)."""
+        if in_one_call(self.unit, embedded_BTE):
+            lowest_BU, above_BU = self._split(states_BU)
+            hidden_BTH, _ = run_layer(self.unit, self.word_inputs, embedded_BTE, lowest_BU)
+            return self.upper.run_in_calls(hidden_BTH, above_BU)[0]
+        inputs_BTG = self.word_inputs(embedded_BTE)
+        lowest_BU, above_BU = self._split(states_BU.to(inputs_BTG.dtype))
+        lowest_BTU = run_all(self.unit.recurrence(), inputs_BTG, lowest_BU)
+        return self.upper.run(self.unit.hidden_part(lowest_BTU), run_all, above_BU)[0]
 
     def top_of(self, state: DeepState) -> Tensor:
         """What the top layer gives out in a state, (N, H)."""

@@ -19,8 +19,11 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.layers import recurrent
+from nmt_core.layers.cells import Cell
 from nmt_core.layers.initialisation import initialise
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder
+from nmt_core.models import deep_lstm
 from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.build import PRESETS, build_model, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -53,6 +56,33 @@ def alike(model: DeepLSTM, other: DeepLSTM) -> DeepLSTM:
             if name in given:
                 parameter.copy_(given[name])
     return other
+
+
+@pytest.mark.parametrize("attention", [None, "dot"])
+@pytest.mark.parametrize("feeding", [False, True])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_layers_in_one_call_are_the_steps(
+    attention: str | None, feeding: bool, reverse: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if feeding and attention is None:
+        pytest.skip("feeding needs attention")
+    model = made(attention=attention, feeding=feeding, reverse=reverse, depth=3)
+    batch = pad_pairs(PAIRS)
+    found, asked = [], []
+    for whole in (False, True):
+
+        def in_one_call(cell: Cell, inputs: Tensor, whole: bool = whole) -> bool:
+            asked.append(cell)
+            return whole
+
+        for module in (recurrent, deep_lstm):
+            monkeypatch.setattr(module, "in_one_call", in_one_call)
+        model.zero_grad()
+        loss = model(batch).sum()
+        loss.backward()
+        found.append([loss.detach(), *(one.grad for one in model.trained())])
+    assert asked or not reverse
+    torch.testing.assert_close(found[1], found[0], rtol=1e-12, atol=1e-12)
 
 
 def log_probs(model: DeepLSTM) -> torch.Tensor:
