@@ -86,7 +86,7 @@ def main() -> None:
         for lines in args.lines:
             text = Path(folder, f"{lines}.table")
             blocks = itertools.chain.from_iterable(read_line_blocks(args.table))
-            text.write_bytes(b"".join(itertools.islice(blocks, lines)))
+            text.write_bytes(b"".join(line + b"\n" for line in itertools.islice(blocks, lines)))
             written = set()
             for engine in ("local", "ray") * args.rounds:
                 seconds, gib, content = measure(args.model, text, engine, args.jobs)
