@@ -1,10 +1,15 @@
 """`rescore-table` by Ray's actors on this machine beside its own processes.
 
     python benchmarks/ray_jobs.py --model DIR [--lines 1000 842513] [--rounds 2] [--jobs 2] [--table PATH]
+    python benchmarks/ray_jobs.py --model DIR --lines 200000 --lose-machine 60
 
 The first lines of the table, bfloat16, one process or actor a core. Both ways take turns, since the speed of a machine
 changes. A few lines show what a cluster costs to start, many what it costs to keep busy. *GiB* is by how much the
 memory that the machine has left falls at most, so nothing else may run beside; the bytes of both must agree.
+
+``--lose-machine SECONDS`` runs a cluster of two machines (of Ray: both are on this one) with one CPU each, one of
+which is killed that long after the beginning. *at best*: what was left then, done by one machine at the speed that
+it has alone.
 """
 
 from __future__ import annotations
@@ -59,17 +64,47 @@ class MemoryWatch:
         return (self.before - self.least) / 2**30
 
 
-def measure(model: str, text: Path, engine: str, jobs: int) -> tuple[float, float, bytes]:
+def measure(model: str, text: Path, engine: str, jobs: int, *options: str) -> tuple[float, float, bytes]:
     """Seconds and GiB of the command, and what it wrote."""
     output = text.with_suffix(f".{engine}")
     command = [
         sys.executable, "-m", "smt_bridge", "rescore-table", str(text), "--scorer", model, "--dtype", "bfloat16",
-        "--engine", engine, "--jobs", str(jobs), "--quiet", "--restart", "--output", str(output),
+        "--engine", engine, "--jobs", str(jobs), "--quiet", "--restart", "--output", str(output), *options,
     ]  # fmt: skip
     begin = time.perf_counter()
     with MemoryWatch() as memory:
         subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"})
     return time.perf_counter() - begin, memory.gib, output.read_bytes()
+
+
+def measure_machines(model: str, text: Path, count: int, lose_after: float | None) -> tuple[float, bytes]:
+    """Seconds of a job on ``count`` machines with one CPU each, the last of which may be killed, and what it wrote."""
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    try:
+        nodes = [cluster.add_node(num_cpus=1) for _ in range(count)]
+        options = {} if lose_after is None else {"allow_graceful": False}
+        lose = threading.Timer(lose_after or 0.0, cluster.remove_node, [nodes[-1]], options)
+        if lose_after is not None:
+            lose.start()
+        seconds, _, content = measure(model, text, "ray", count, "--ray-address", cluster.address)
+        lose.cancel()
+        return seconds, content
+    finally:
+        cluster.shutdown()
+
+
+def lost_machine(model: str, text: Path, lines: int, after: float) -> list[list[Any]]:
+    """Rows of two machines, one, and two of which one is lost."""
+    two, expected = measure_machines(model, text, 2, None)
+    one, _ = measure_machines(model, text, 1, None)
+    lost, content = measure_machines(model, text, 2, after)
+    if content != expected:
+        raise SystemExit("the bytes differ where a machine was lost")
+    best = after + (1 - after / two) * one
+    machines = [("2", two, ""), ("1", one, ""), (f"2, one lost after {after:g} s", lost, best)]
+    return [[f"{lines:,}", name, seconds, best] for name, seconds, best in machines]
 
 
 def main() -> None:
@@ -80,6 +115,7 @@ def main() -> None:
     parser.add_argument("--lines", type=int, nargs="+", default=[1000, 842_513])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--lose-machine", type=float, metavar="SECONDS")
     args = parser.parse_args()
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -87,6 +123,9 @@ def main() -> None:
             text = Path(folder, f"{lines}.table")
             blocks = itertools.chain.from_iterable(read_line_blocks(args.table))
             text.write_bytes(b"".join(line + b"\n" for line in itertools.islice(blocks, lines)))
+            if args.lose_machine is not None:
+                rows += lost_machine(args.model, text, lines, args.lose_machine)
+                continue
             written = set()
             for engine in ("local", "ray") * args.rounds:
                 seconds, gib, content = measure(args.model, text, engine, args.jobs)
@@ -95,6 +134,9 @@ def main() -> None:
             if len(written) > 1:
                 raise SystemExit(f"the bytes of {lines:,} lines differ")
     print(machine())
+    if args.lose_machine is not None:
+        table("rescore-table, a machine lost", ("lines", "machines", "seconds", "at best"), rows)
+        return
     table(f"rescore-table, {args.jobs} jobs", ("lines", "engine", "seconds", "lines/s", "GiB"), rows)
 
 

@@ -7,6 +7,8 @@ import collections
 import os
 import signal
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -206,6 +208,21 @@ def shard_of_three(item: tuple[int, list[bytes]]) -> Shard:
     return shard_of(item[0], b"\n".join(item[1]))
 
 
+class Waiting(Shouting):
+    """Shouting, and with the first line "wait" it writes where it is and waits for the end of its machine."""
+
+    def __call__(self, item: tuple[int, list[bytes]]) -> Piece:
+        if b"wait" in item[1] and not (self.folder / "once").exists():
+            import ray
+
+            written = self.folder / "once.part"
+            written.write_text(ray.get_runtime_context().get_node_id())
+            written.rename(self.folder / "once")
+            while True:
+                time.sleep(60)
+        return super().__call__(item)
+
+
 def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
     source = Input(f"{folder}/in", partial(read_threes, f"{folder}/in"), shard_of_three)
     return Job(f"{folder}/out", {}, source, progress=lambda what, lines: None, record=f"{folder}/out.json")
@@ -213,6 +230,10 @@ def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
 
 def open_maker(folder: str, number: int) -> Any:
     return job_in(folder).part_maker(Shouting(folder))
+
+
+def open_waiting_maker(folder: str, number: int) -> Any:
+    return job_in(folder).part_maker(Waiting(folder))
 
 
 @pytest.mark.timeout(900)
@@ -234,3 +255,36 @@ def test_ray_makes_the_same_bytes_through_lost_actors(tmp_path: Path, monkeypatc
         with pytest.raises(NmtError, match="the shard that begins at line 19 has ended its worker 3 times"):
             run_job(job_in(str(tmp_path)), workers)
         assert len(list((tmp_path / "out.parts").glob("0*.json"))) >= 6
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.filterwarnings("ignore")
+def test_ray_makes_the_same_bytes_through_a_lost_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ray = pytest.importorskip("ray")
+    from ray.cluster_utils import Cluster
+
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    monkeypatch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+    lines = [b"line %d" % number for number in range(60)]
+    lines[13] = b"wait"
+    (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
+    machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    nodes = [machines.add_node(num_cpus=1) for _ in range(2)]
+    lost = []
+
+    def lose() -> None:
+        while not (tmp_path / "once").exists():
+            time.sleep(0.1)
+        lost.append((tmp_path / "once").read_text())
+        machines.remove_node(next(node for node in nodes if node.node_id == lost[0]), allow_graceful=False)
+
+    watching = threading.Thread(target=lose, daemon=True)
+    watching.start()
+    try:
+        cluster = RayCluster(partial(open_waiting_maker, str(tmp_path)), address=machines.address, jobs=2, gpus=0)
+        with RemoteWorkers[Any, int](cluster, jobs=2) as workers:
+            assert run_job(job_in(str(tmp_path)), workers) is not None
+    finally:
+        machines.shutdown()
+    assert len(lost) == 1
+    assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
