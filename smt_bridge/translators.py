@@ -13,6 +13,7 @@ from nmt_core.commands.nbest import nbest_line
 from nmt_core.errors import ConfigError, ServiceError
 from nmt_core.interfaces import PairScorer
 from nmt_core.text.processing import RawText
+from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_address
 
 FEATURE = "NMT0"
@@ -74,18 +75,30 @@ def surface_words(models: Sequence[Any]) -> SurfaceWords:
 
 
 class LocalDecoder:
-    """A model, or an ensemble, in this process; words are a Moses system's, whatever the model reads."""
+    """A model, or an ensemble, in this process; words are a Moses system's, whatever the model reads.
 
-    def __init__(self, translator: Any) -> None:
+    ``warn`` is told, once, where the model does not know many of the words.
+    """
+
+    def __init__(self, translator: Any, warn: Callable[[str], None]) -> None:
         self._translator, self._words = translator, surface_words(translator.models)
+        names = " + ".join(loaded.folder for loaded in translator.models)
+        serve = any(loaded.unknown_words_serve for loaded in translator.models)
+        self._unknown = UnknownShare(names, warn, hint="", serve=serve)
 
     def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
         """As ``nmt-core decode --nbest`` writes them; no list for a blank sentence."""
         found = self._translator.translate([self._words.read(sentence) for sentence in sentences])
+        words = [word for translations in found if translations for word in translations[0].source_words]
+        self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return [
             nbest_lines(number, translations, self._words.write) if sentence.strip() else []
             for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
         ]
+
+    def finish(self) -> None:
+        """Say what there is to be said of the words of a text that is not long."""
+        self._unknown.finish()
 
     def raw_text(self) -> RawText:
         """Moses' tokeniser and detokeniser for the model's languages."""
@@ -130,7 +143,7 @@ class RemoteGenerator:
 
 
 class RemoteDecoder:
-    """A model of a running server."""
+    """A model of a running server, whose log says where it does not know many of the words."""
 
     def __init__(self, client: Any, options: SearchOptions) -> None:
         self._client, self._options = client, options
@@ -145,9 +158,14 @@ class RemoteDecoder:
             for number, (sentence, answer) in enumerate(zip(sentences, found, strict=True))
         ]
 
+    def finish(self) -> None:
+        """Nothing is left to be said."""
 
-def open_decoder(spec: str, search: SearchOptions, options: ScorerOptions) -> LocalDecoder | RemoteDecoder:
-    """The decoder that ``spec`` names; raises as ``open_scorer``."""
+
+def open_decoder(
+    spec: str, search: SearchOptions, options: ScorerOptions, warn: Callable[[str], None]
+) -> LocalDecoder | RemoteDecoder:
+    """The decoder that ``spec`` names, which may ``warn``; raises as ``open_scorer``."""
     if spec.startswith(REMOTE):
         from nmt_core.serving.client import NmtClient
 
@@ -158,7 +176,7 @@ def open_decoder(spec: str, search: SearchOptions, options: ScorerOptions) -> Lo
 
     models = load_models(spec, options._replace(threads=None))  # nobody else is at work
     config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
-    return LocalDecoder(Translator(models, config=config))
+    return LocalDecoder(Translator(models, config=config), warn)
 
 
 def open_generator(

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 NAME = "translate"
 HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
+_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
+_IN_RECIPE = ("model", *_DEFAULTS, "allow_unk", "exact", "feature", "moses_options")
 _EXAMPLE = """example:
   # 1. lists of a development set, by the same path as later
   smt-bridge translate --moses-ini moses.ini --model runs/search --feature nmt:runs/search --feature wordcount \\
@@ -63,12 +65,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     made = parser.add_argument_group("how lists are made, where there is no recipe yet")
     add = made.add_argument
     add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
-    add("--lists", default="moses:100,nmt:12", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
-    add("--beam", type=int, default=12, metavar="N", help="the neural model's beam (12)")
-    add("--nbest-factor", type=int, default=100, metavar="N", help="Moses' -n-best-factor (100)")
+    add("--lists", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
+    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
+    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
     add_moses_options(made)
     add("--allow-unk", action="store_true", help="the neural model may write <unk>")
-    add("--fill", choices=["last", "mean", "zero", "drop"], default="last", help="as `smt-bridge merge` has it (last)")
+    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `smt-bridge merge` has it (last)")
     add(
         "--exact",
         type=NamedInput,
@@ -117,6 +119,7 @@ def run(args: argparse.Namespace) -> int:
             if args.output == "-":
                 output.flush()
             bar.update(len(window))
+        decoder.finish()
         counts.report(moses)
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
@@ -136,10 +139,11 @@ def _record_path(listing: str | None) -> str | None:
 def _recipe(args: argparse.Namespace) -> Recipe:
     from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
 
-    if args.window < 1 or args.beam < 1 or args.nbest_factor < 1 or args.moses_threads < 1 or args.moses_timeout <= 0:
+    numbers = (args.window, args.beam, args.nbest_factor, args.moses_threads, args.moses_timeout)
+    if any(number is not None and number <= 0 for number in numbers):
         raise ConfigError("--window, --beam, --nbest-factor, --moses-threads and --moses-timeout must be above 0")
+    given = [name for name in _IN_RECIPE if getattr(args, name) not in (None, False, "", [])]
     if args.recipe:
-        given = [name for name in ("model", "exact", "feature", "moses_options") if getattr(args, name)]
         if given:
             option = given[0].replace("_", "-")
             raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
@@ -149,16 +153,17 @@ def _recipe(args: argparse.Namespace) -> Recipe:
         return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
     if not (args.model and args.moses_ini and args.nbest_output):
         raise ConfigError("give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with")
-    moses, neural = _sizes(args.lists)
+    chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
+    moses, neural = _sizes(chosen["lists"])
     recipe = Recipe(
         moses_ini=args.moses_ini,
         moses_nbest=moses,
-        moses_factor=args.nbest_factor,
+        moses_factor=chosen["nbest_factor"],
         model=args.model,
-        beam=max(args.beam, neural),
+        beam=max(chosen["beam"], neural),
         nmt_nbest=neural,
         forbid_unknown=not args.allow_unk,
-        fill=args.fill,
+        fill=chosen["fill"],
         exact=tuple(args.exact),
         features=tuple(args.feature),
         moses_options=option_words(args.moses_options),
@@ -178,7 +183,7 @@ def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
     from smt_bridge.translators import SearchOptions, open_decoder
 
     search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
-    decoder = open_decoder(recipe.model, search, scorer_options(args, 0))
+    decoder = open_decoder(recipe.model, search, scorer_options(args, 0), _warn)
     if args.raw and not hasattr(decoder, "raw_text"):
         raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
     return decoder
@@ -195,7 +200,7 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
     except MosesFailed as error:
         if not args.degrade:
             raise
-        _say(f"warning: {error}; going on with the neural model alone")
+        _warn(f"{error}; going on with the neural model alone")
         return None
 
 
@@ -207,7 +212,7 @@ def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Se
     except MosesFailed as error:
         if not args.degrade:
             raise
-        _say(f"warning: {error}; going on with the neural model alone")
+        _warn(f"{error}; going on with the neural model alone")
         hybrid.without_moses()
         return hybrid.translate(sentences)
 
@@ -256,11 +261,9 @@ class _Counts:
         if self.escaped:
             _say(f"{self.escaped} sentences had characters that Moses takes for markup: these were escaped")
         for system, number in self.silent.items():
-            _say(f"warning: no list of {system} for {number} of {self.sentences} sentences")
+            _warn(f"no list of {system} for {number} of {self.sentences} sentences")
         if moses is not None and moses.restarts:
-            _say(
-                f"warning: Moses was restarted {moses.restarts} times; {moses.given_up} sentences were too much for it"
-            )
+            _warn(f"Moses was restarted {moses.restarts} times; {moses.given_up} sentences were too much for it")
 
 
 def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts: _Counts) -> None:
@@ -270,6 +273,10 @@ def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts:
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
     sidecar = Sidecar(args.input, columns, numbers, {"recipe": recipe.as_json()})
     write_sidecar(record, sidecar)
+
+
+def _warn(text: str) -> None:
+    _say(f"warning: {text}")
 
 
 def _say(text: str) -> None:

@@ -144,6 +144,18 @@ def test_markup_reaches_neither_system(folder: Path, either_moses: str, capsys: 
     assert "2 sentences had characters" in capsys.readouterr().err
 
 
+def test_a_text_of_words_that_the_model_does_not_know_is_warned_of(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    assert "unknown" not in capsys.readouterr().err
+    Path("text").write_text("Ab cd Ef\n" * 40)
+    assert translate(moses, "--recipe", "recipe.json", "--input", "text") == 0
+    said = capsys.readouterr().err
+    assert "translate: warning: model: 80 of the first 120 words (67 %) are unknown to the model" in said
+    assert said.count("unknown to the model") == 1
+
+
 def test_a_recipe_of_another_model_is_refused(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     recipe(moses)
     content = json.loads(Path("recipe.json").read_text())
@@ -199,6 +211,12 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
         ([*LISTS, "--nbest-output", "x", "--window", "0"], "must be above 0"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options '1: no closing quotation"),
         (["--recipe", "dev", "--moses-options=-tt"], "--moses-options and --recipe exclude one another"),
+        (["--recipe", "dev", "--lists", "moses:100,nmt:12"], "--lists and --recipe exclude one another"),
+        (["--recipe", "dev", "--beam", "12"], "--beam and --recipe exclude one another"),
+        (["--recipe", "dev", "--nbest-factor", "7"], "--nbest-factor and --recipe exclude one another"),
+        (["--recipe", "dev", "--fill", "mean"], "--fill and --recipe exclude one another"),
+        (["--recipe", "dev", "--allow-unk"], "--allow-unk and --recipe exclude one another"),
+        (["--recipe", "dev", "--beam", "0"], "must be above 0"),
     ],
 )
 def test_options_that_do_not_go_together(
