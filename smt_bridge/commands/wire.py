@@ -87,7 +87,8 @@ def run(args: argparse.Namespace) -> int:
     edited, remarks = _with_placed_paths(edited, feature if table is not None else None, place)
     if table is not None and not ini.has_weights(feature):
         remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
-    remarks += _remarks(table, feature, weights, rules=rules) if table is not None else [_TUNING]
+    remarks += _remarks(table, feature, weights, rules=rules) if table is not None else []
+    remarks.append(_TUNING + ("" if table is None or rules else _filtering(ini, feature.num_features + len(weights))))
     if second is not None and args.merge is None:
         edited, remark = with_second(
             edited, feature, second, args, _placed(args.second, place), _start_weights(second, None)
@@ -196,8 +197,17 @@ def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: b
         said.append("to binarise, give the number of scores, or the decoder crashes:")
         kinds = _BINARISED_RULES if rules else _BINARISED
         said += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
-    probing = f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
-    return [*said, _TUNING + ("" if rules else probing)]
+    return said
+
+
+def _filtering(ini: MosesIni, scores: int) -> str:
+    """What filter-model-given-input.pl is to be told; the program for the reordering table gets the same options."""
+    if any(feature.kind == "LexicalReordering" for feature in ini.features):
+        return (
+            "; and in filter-model-given-input.pl say -Binarizer processPhraseTableMin, which is told the number of"
+            " scores (not CreateProbingPT: processLexicalTableMin, for the reordering table, would refuse --num-scores)"
+        )
+    return f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
 
 
 _TUNING = "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights"

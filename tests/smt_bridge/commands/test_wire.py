@@ -45,6 +45,20 @@ def test_table_is_wired_in(folder: Path, capsys: pytest.CaptureFixture[str]) -> 
     assert "CreateProbingPT --input-pt new --output-dir new.probing --num-scores 4" in said
     assert "CreateOnDiskPt 2 1 4 20 2 new new.ondisk" in said
     assert "--working-dir" in said
+    assert 'in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores 4"' in said
+
+
+def test_a_reordering_table_is_made_binary_by_the_program_of_its_kind(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """To which filter-model-given-input.pl gives the options that it was given for the phrase table's."""
+    line = "LexicalReordering name=LR0 num-features=6 type=wbe-msd-bidirectional-fe-allff path=reordering\n"
+    ini = INI.format(kind="PhraseDictionaryMemory").replace("[feature]\n", f"[feature]\n{line}")
+    (folder / "moses.ini").write_text(ini)
+    wired("--added", "2")
+    said = capsys.readouterr().err
+    assert "in filter-model-given-input.pl say -Binarizer processPhraseTableMin" in said
+    assert '-Binarizer "CreateProbingPT' not in said
 
 
 def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
