@@ -26,10 +26,15 @@ def split_tokens(field: bytes) -> list[bytes]:
     return [token for token in field.replace(b"\t", b" ").split(b" ") if token]
 
 
+def has_wide_blanks(field: bytes) -> bool:
+    """Whether several blanks, or a tab, stand between two words."""
+    field = field.strip(BLANKS)
+    return b"  " in field or b"\t" in field
+
+
 def phrase_of(field: bytes) -> bytes:
     """A phrase as Moses compares it: words with single spaces between."""
-    field = field.strip(BLANKS)
-    return b" ".join(split_tokens(field)) if b"  " in field or b"\t" in field else field
+    return b" ".join(split_tokens(field)) if has_wide_blanks(field) else field.strip(BLANKS)
 
 
 def text_of(field: bytes) -> str:

@@ -9,18 +9,25 @@ from nmt_core.whole_numbers import whole_number
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.formats.feature_kinds import binary_scores, missing_parts
+from smt_bridge.formats.feature_kinds import binarised_kind, binary_scores, missing_parts
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
+from smt_bridge.formats.phrase_table import has_lines
 from smt_bridge.formats.weights import all_weights
 
 _DIGITS = 18  # of the number of a table, at most: more of them are no other mistake
 
 
-def text_tables(ini: MosesIni) -> list[str]:
-    """The phrase tables that can be read: text, with their lines as the decoder reads them."""
-    text = {feature.name for feature in ini.features if feature.facts.role == "text"}
-    return [option.found or option.path for option in ini.paths if option.name in text and option.key == "path"]
+def readable_tables(ini: MosesIni) -> list[str]:
+    """The phrase tables of which lines can be read: of text, and binarised ones that keep them."""
+    roles = {feature.name: feature.facts.role for feature in ini.features}
+    paths = [(option.found or option.path, roles.get(option.name)) for option in ini.paths if option.key == "path"]
+    return [path for path, role in paths if role == "text" or (role == "binary" and _is_whole(path))]
+
+
+def _is_whole(path: str) -> bool:
+    """Whether it is a binarised table with all its parts, whose lines can be read."""
+    return binarised_kind(path) is not None and has_lines(path)
 
 
 def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
@@ -35,7 +42,7 @@ def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:
 
 
 def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]:
-    """Every finding about the ini; ``tables`` are those of ``text_tables`` by their paths."""
+    """Every finding about the ini; ``tables`` are those of ``readable_tables`` by their paths."""
     if ini.is_before_2013:
         problem = "names its tables in [ttable-file], as before 2013: nothing of it was looked into"
         yield error(ini.path, problem, "give an ini with [feature] and [weight] sections")
@@ -74,7 +81,7 @@ def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | N
     missing = missing_parts(feature.facts, path)
     if missing:
         yield error(path, f"a {feature.kind} without {', '.join(missing)}", "make it again, or correct the path")
-    elif feature.facts.role in ("binary", "computed"):
+    elif table is None and feature.facts.role in ("binary", "computed"):
         problem = f"{feature.name} is a {feature.kind}: its phrase pairs are not looked into"
         yield note(path, problem, "give the text that it was made from with --table")
 

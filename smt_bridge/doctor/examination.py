@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from nmt_core.errors import InputError, NmtError
 from nmt_core.small_files import read_json
 from smt_bridge.doctor import language_model, lists, words
-from smt_bridge.doctor.configuration import examine_ini, language_models, text_tables
+from smt_bridge.doctor.configuration import examine_ini, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.formats.moses_ini import MosesIni, read_ini
@@ -53,7 +53,7 @@ def examine(files: Files) -> Iterator[Finding]:
 
 
 def _tables(files: Files, ini: MosesIni | None) -> list[str]:
-    named = text_tables(ini) if ini else []
+    named = readable_tables(ini) if ini else []
     return list(dict.fromkeys([*([files.table] if files.table else []), *named]))
 
 

@@ -11,9 +11,9 @@ import numpy as np
 from nmt_core.errors import InputError
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.words import Words
-from smt_bridge.fields import SEPARATOR, text_of
+from smt_bridge.fields import SEPARATOR, has_wide_blanks, phrase_of, text_of
 from smt_bridge.formats.feature_kinds import binarised_kind
-from smt_bridge.formats.phrase_table import Columns, Window, phrases_of, read_windows, split_window
+from smt_bridge.formats.phrase_table import Columns, Window, has_lines, phrases_of, read_windows, split_window
 from smt_bridge.formats.phrase_table_lines import OtherTable
 from smt_bridge.formats.rule_phrases import unlinked_rules
 
@@ -27,12 +27,11 @@ class Table:
         self.findings: list[Finding] = []
         self.source = Words(path, Counter())
         self.target = Words(path, Counter())
-        kind = binarised_kind(path)
         if not os.path.exists(path):
             self.findings.append(error(path, "there is no such table", "correct the path"))
             return
-        if kind is not None:
-            problem = f"is a table for {kind}: its phrase pairs are not looked into"
+        if not has_lines(path):
+            problem = f"is a table for {binarised_kind(path)}: its phrase pairs are not looked into"
             self.findings.append(note(path, problem, "give the text that it was made from"))
             return
         try:
@@ -45,13 +44,15 @@ class Table:
     def _read(self, most: int) -> None:
         seen = 0
         before = b""
-        unsorted = repeated = double = above = 0
+        unsorted = repeated = double = wide = above = 0
         for window in read_windows(self.path, rules=True):
             self.scores = window.scores
             double += sum(b"  " in line.split(b"|||", 3)[2] for line in window.lines if line.count(b"|||") > 2)
             columns = split_window(window)
             alignments = _alignments(window)
-            lines = list(zip(columns.sources, columns.targets, alignments, strict=True))
+            phrases = list(zip(columns.sources, columns.targets, strict=True))
+            wide += sum(has_wide_blanks(source) or has_wide_blanks(target) for source, target in phrases)
+            lines = [(*map(phrase_of, pair), points) for pair, points in zip(phrases, alignments, strict=True)]
             repeated += len(lines) - len(set(lines))
             for source in columns.sources:
                 key = source + b"|||"  # as LC_ALL=C sort compares whole lines
@@ -60,13 +61,15 @@ class Table:
             self._examine_links(window, columns, alignments)
             values = np.array(b" ".join(columns.scores).split(), dtype=np.float64)
             above += int((values > 1.0).sum())
-            words = zip((self.source.counts, self.target.counts), phrases_of(window, columns), strict=True)
-            for counts, phrases in words:
-                counts.update(word for phrase in phrases for word in text_of(phrase).split(" ") if word)
+            sides = zip((self.source.counts, self.target.counts), phrases_of(window, columns), strict=True)
+            for counts, texts in sides:
+                counts.update(word for text in texts for word in text_of(text).split(" ") if word)
             seen += len(lines)
             if most and seen >= most:
                 break
-        self.findings += self._problems(unsorted=unsorted, repeated=repeated, double=double, above=above, seen=seen)
+        self.findings += self._problems(
+            unsorted=unsorted, repeated=repeated, double=double, wide=wide, above=above, seen=seen
+        )
 
     def _examine_links(self, window: Window, columns: Columns, alignments: Sequence[bytes]) -> None:
         """Name the first rule whose non-terminals the alignment does not link; one is enough."""
@@ -79,7 +82,9 @@ class Table:
             remedy = "extract the rules again: the decoder cannot tell which gap is which"
             self.findings.append(error(f"{self.path}:{window.first + place}", problem, remedy))
 
-    def _problems(self, *, unsorted: int, repeated: int, double: int, above: int, seen: int) -> Iterator[Finding]:
+    def _problems(
+        self, *, unsorted: int, repeated: int, double: int, wide: int, above: int, seen: int
+    ) -> Iterator[Finding]:
         if unsorted:
             yield warning(
                 self.path,
@@ -92,6 +97,12 @@ class Table:
             yield warning(
                 self.path, f"{double} lines have two blanks between scores", "ProbingPT crashes: write it anew"
             )
+        if wide:
+            problem = f"{wide} lines have several blanks or a tab between words of a phrase"
+            remedy = (
+                "write single ones (tr -s ' \\t' ' '): Moses does not load such a ProbingPT, and CompactPT loses them"
+            )
+            yield warning(self.path, problem, remedy)
         if above > 1.5 * seen:
             problem = f"{above} scores are above 1"
             yield warning(self.path, problem, "are these counts, or logarithms with the sign turned?")

@@ -39,6 +39,7 @@ from smt_bridge.formats.phrase_table_lines import (
     SCORES,
     SOURCE,
     TARGET,
+    OtherTable,
     Row,
     check_beginning,
     mend_row,
@@ -53,6 +54,7 @@ _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
 FLOOR = 1e-43
 """The least probability we write: Moses' own floor of -100 for logarithms does not reach it (ln 1e-43 = -99.01)."""
+_WITH_LINES = "PhraseDictionaryOnDisk"
 _LACKS = {
     "ProbingPT": ", in which source phrases are hashes without their words",
     "PhraseDictionaryCompact": ", in which source phrases are fingerprints without their words",
@@ -120,7 +122,7 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
             if beginning.rules and not rules:
                 raise FormatError(path, _RULES, line=1)
             if beginning.rules and binarised_kind(path) is not None:
-                raise FormatError(path, "is a binarised table of rules; give the text that it was made from")
+                raise OtherTable(path, "is a binarised table of rules; give the text that it was made from")
             window = Window(path, 1, beginning.scores, content, beginning.rules)
         else:
             window = window._replace(first=window.first + window.size, content=content)
@@ -129,12 +131,17 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
 
+def has_lines(path: str) -> bool:
+    """Whether a table has lines that can be read: text, and of the binarised ones those of CreateOnDiskPt."""
+    return binarised_kind(path) in (None, _WITH_LINES)
+
+
 def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
     """The lines of a table of text, or of a binarised one that keeps them."""
     kind = binarised_kind(path)
     if kind is None:
         return read_blocks(path, as_it_is=True, share=share)
-    if kind == "PhraseDictionaryOnDisk":
+    if kind == _WITH_LINES:
         return ondisk_blocks(path)
     lacks = _LACKS.get(kind, "")
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
@@ -276,7 +283,7 @@ def _words_of_rules(window: Window, fields: Sequence[bytes]) -> list[bytes]:
 
 def is_grouped(sources: Iterable[bytes]) -> bool:
     """Whether equal sources stand side by side."""
-    runs = [source for source, _ in groupby(sources)]
+    runs = [source for source, _ in groupby(map(phrase_of, sources))]
     return len(runs) == len(set(runs))
 
 

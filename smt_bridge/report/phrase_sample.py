@@ -9,7 +9,7 @@ import hashlib
 import heapq
 from collections.abc import Iterator
 
-from smt_bridge.fields import text_of
+from smt_bridge.fields import phrase_of
 from smt_bridge.formats.phrase_table import read_windows, split_window
 
 _ORDERS = 250  # groups of phrases of the same words that are looked at
@@ -26,10 +26,10 @@ def long_sources(path: str, *, minimum_words: int) -> Iterator[str]:
     """The source phrases of so many words or more, each once, in the order of the table. Raises FormatError."""
     before = b""
     for window in read_windows(path):
-        for source in split_window(window).sources:
-            if source != before and source.strip().count(b" ") + 1 >= minimum_words:
-                yield text_of(source)
-            before = source
+        for phrase in map(phrase_of, split_window(window).sources):
+            if phrase != before and phrase.count(b" ") + 1 >= minimum_words:
+                yield phrase.decode("utf-8", "replace")
+            before = phrase
 
 
 class _Counts:

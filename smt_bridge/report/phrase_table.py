@@ -16,7 +16,7 @@ from nmt_core.errors import InputError
 from nmt_core.messages import counted
 from nmt_core.small_files import read_json
 from nmt_core.version import VERSION
-from smt_bridge.fields import text_of
+from smt_bridge.fields import phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
@@ -153,7 +153,7 @@ def _logarithms(columns: Columns, places: Sequence[int]) -> npt.NDArray[np.float
 
 
 def _sources(columns: Columns, logs: npt.NDArray[np.float64]) -> Iterator[Source]:
-    for phrase, rows in groupby(range(len(columns.sources)), key=columns.sources.__getitem__):
+    for phrase, rows in groupby(range(len(columns.sources)), key=lambda place: phrase_of(columns.sources[place])):
         places = list(rows)
         yield Source(len(places), text_of(phrase), *(_best(columns.targets, logs[:, axis], places) for axis in (0, 1)))
 

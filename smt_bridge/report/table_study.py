@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import SEPARATOR, text_of
+from smt_bridge.fields import SEPARATOR, phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
 from smt_bridge.formats.source_groups import source_starts
 from smt_bridge.report.phrase_sample import digest
@@ -134,7 +134,7 @@ def study(path: str, *, column: int, pool: Pool) -> Study:
         scores_NS = _scores(window, columns, column)
         counts_N2 = _pair_counts(window, columns)
         logs_N2 = np.log(np.maximum(scores_NS[:, [_PHI, column]], 1e-300))
-        words_G = np.array([columns.sources[start].strip().count(b" ") + 1 for start in starts.tolist()])
+        words_G = np.array([phrase_of(columns.sources[start]).count(b" ") + 1 for start in starts.tolist()])
         sizes_G = np.diff(np.append(starts, len(logs_N2)))
         long_N = np.repeat(words_G >= pool.minimum_words, sizes_G)
         _draw(found, logs_N2, counts_N2[:, 0], long_N)

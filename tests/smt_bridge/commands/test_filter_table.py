@@ -115,6 +115,18 @@ def test_sources_must_stand_together(folder: Path, capsys: pytest.CaptureFixture
     assert not (folder / "new").exists()
 
 
+def test_blanks_make_no_other_source(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Moses cuts phrases at any number of spaces and tabs: these lines are of one source for it."""
+    lines = ["a\tb ||| x ||| 0.5\n", "a  b ||| y ||| 0.7\n", " a b||| z ||| 0.1\n"]
+    (folder / "table").write_text("".join(lines))
+    assert main(["filter-table", "table", "--by", "1", "--keep", "1", "--output", "new"]) == 0
+    assert (folder / "new").read_text() == lines[1]
+    (folder / "table").write_text("".join([*lines, "c ||| x ||| 1\n", lines[0]]))
+    capsys.readouterr()
+    assert main(["filter-table", "table", "--by", "1", "--keep", "1", "--output", "new"]) == 2
+    assert "table:5: `a b` stands in several places" in capsys.readouterr().err
+
+
 _PAIRS = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9)), min_size=1, max_size=30)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,6 +79,12 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 score, but the first line has 2"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5  0.25")), "warning", "two blanks between scores"),
+        (edit("table", lambda t: t.replace("a house", "a  house")), "warning", "blanks or a tab between words"),
+        (
+            edit("table", lambda t: t.replace("a h", " a\th") + t.splitlines()[0] + "\n"),
+            "warning",
+            "1 phrase pairs come",
+        ),
         (edit("table", lambda t: "z ||| z ||| 1 1 |||\n" + t), "warning", "sort it (LC_ALL=C sort)"),
         (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pairs come twice"),
         (edit("table", lambda t: t.replace("0.5", "7").replace("0.2", "3")), "warning", "scores are above 1"),
@@ -169,7 +176,10 @@ TM0= 0.2 0.2 0.2 0.2
 """
 
 
-@pytest.mark.parametrize(("kind", "name"), [("ProbingPT", "probing"), ("PhraseDictionaryOnDisk", "ondisk")])
+KINDS = pytest.mark.parametrize(("kind", "name"), [("ProbingPT", "probing"), ("PhraseDictionaryOnDisk", "ondisk")])
+
+
+@KINDS
 def test_a_binarised_system_is_healthy_and_what_is_not_seen_is_said(
     shared: Path, tmp_path: Path, kind: str, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -177,7 +187,8 @@ def test_a_binarised_system_is_healthy_and_what_is_not_seen_is_said(
     table = shared / "moses" / "binarised" / name
     ini.write_text(BINARY.format(kind=kind, path=table))
     assert main(["doctor", str(ini)]) == 0
-    assert capsys.readouterr().out.startswith(f"note: {table}: TM0 is a {kind}: its phrase pairs are not looked into")
+    note = f"note: {table}: TM0 is a {kind}: its phrase pairs are not looked into"
+    assert capsys.readouterr().out.startswith(note) == (kind == "ProbingPT")
     assert main(["doctor", str(ini), "--table", str(shared / "moses" / "binarised" / "phrase-table.gz")]) == 0
     ini.write_text(BINARY.format(kind=kind, path=table).replace("=4", "=5").replace("TM0= ", "TM0= 0.2 "))
     capsys.readouterr()
@@ -251,18 +262,35 @@ def test_an_ini_of_before_2013_is_not_looked_into(tmp_path: Path) -> None:
     assert ["before 2013" in str(found) for found in examine(Files(str(tmp_path / "moses.ini")))] == [True]
 
 
-@pytest.mark.parametrize(("kind", "name"), [("ProbingPT", "probing"), ("PhraseDictionaryOnDisk", "ondisk")])
-def test_a_binarised_table_is_no_text(
-    shared: Path, tmp_path: Path, kind: str, name: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    table = str(shared / "moses" / "binarised" / name)
-    assert [str(found) for found in examine(Files(table=table))] == [
-        f"note: {table}: is a table for {kind}: its phrase pairs are not looked into; give the text that it was made from"
-    ]
-    if kind == "ProbingPT":
-        assert main(["rescore-table", table, "--scorer", "none", "--output", str(tmp_path / "new")]) == 2
-        assert f"{table}: is a binarised table ({kind}), in which" in capsys.readouterr().err
+def test_a_table_of_hashes_is_no_text(shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = str(shared / "moses" / "binarised" / "probing")
+    said = "is a table for ProbingPT: its phrase pairs are not looked into; give the text that it was made from"
+    assert [str(found) for found in examine(Files(table=table))] == [f"note: {table}: {said}"]
+    assert main(["rescore-table", table, "--scorer", "none", "--output", str(tmp_path / "new")]) == 2
+    assert f"{table}: is a binarised table (ProbingPT), in which" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
+
+
+def test_the_lines_of_a_table_on_disk_are_looked_at(
+    shared: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = tmp_path / "ondisk"
+    shutil.copytree(shared / "moses" / "binarised" / "ondisk", table)
+    (tmp_path / "list").write_text("0 ||| \u0436 \u0436 ||| TM0= -1 -1 -1 -1 ||| 0\n")
+    (tmp_path / "source").write_text("das haus\n")
+    files = Files(table=str(table), nbest=str(tmp_path / "list"), source=str(tmp_path / "source"))
+    assert [f"100% of its words are not in {table}" in str(found) for found in examine(files)] == [True]
+    for path in table.iterdir():
+        path.chmod(0o644)
+    table.chmod(0o755)
+    whole = (table / "TargetColl.dat").read_bytes()
+    (table / "TargetColl.dat").write_bytes(whole[: len(whole) // 2])
+    (finding,) = examine(Files(table=str(table)))
+    assert (finding.level, "is damaged here" in finding.place) == ("error", True)
+    (tmp_path / "moses.ini").write_text(BINARY.format(kind="PhraseDictionaryOnDisk", path=table))
+    (table / "Vocab.dat").unlink()
+    (finding,) = examine(Files(str(tmp_path / "moses.ini")))
+    assert "without Vocab.dat" in finding.problem
 
 
 RULES = """[X][X] house [X] ||| [X][X] maison [NP] ||| 0.5 0.5 ||| 0-0 1-1

@@ -75,6 +75,14 @@ def test_every_cell_of_a_table_of_twelve_lines(tmp_path: Path) -> None:
     assert seen.histograms[1][37, 39 - math.floor(-math.log(0.1) / 0.75)] == 1  # ln .5 and ln .1
 
 
+def test_blanks_make_no_other_source(tmp_path: Path) -> None:
+    """Moses cuts phrases at any number of spaces and tabs: these lines are of the same sources for it."""
+    blanks = [" ", "  ", "\t"]
+    lines = [(source.replace(" ", blanks[n % 3]), *rest) for n, (source, *rest) in enumerate(LINES)]
+    expected, seen = found(tmp_path), found(tmp_path, lines=lines)
+    assert (seen.sources, seen.long_sources, seen.chosen) == (expected.sources, expected.long_sources, expected.chosen)
+
+
 def test_the_furthest_pairs_of_either_side(tmp_path: Path) -> None:
     seen = found(tmp_path)
     worst = seen.table_likes[0]
