@@ -5,6 +5,7 @@ Ids are flat int32 arrays, four bytes a word and eight a sentence, in memory or 
 
 from __future__ import annotations
 
+import bisect
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -154,7 +155,8 @@ class BatchPlan:
     ``window`` minibatches are read at a time, sorted by length and cut (Bahdanau et al. 2015, appendix B.2);
     ``group`` neighbours make an update; the groups of a window come in random order. With ``tokens`` a
     minibatch holds as many pairs as have about that many padded target words, instead of ``sentences``
-    pairs. The corpus is shuffled anew every epoch, or ``once``, as in the paper.
+    pairs. With ``even`` the pairs of a group are divided anew, so that its minibatches take about equally long,
+    for processes that wait for one another. The corpus is shuffled anew every epoch, or ``once``, as in the paper.
     """
 
     sentences: int = 80
@@ -163,12 +165,14 @@ class BatchPlan:
     seed: int = 1
     group: int = 1
     once: bool = False
+    even: bool = False
 
     def epoch(self, corpus: ParallelCorpus, epoch: int) -> list[list[NDArray[np.int64]]]:
         """The groups of minibatches of one epoch, as indices; the same for the same seed and epoch."""
         generator = np.random.default_rng((self.seed, 0 if self.once else epoch))
         order = generator.permutation(len(corpus))
         source, target = corpus.source.lengths, corpus.target.lengths
+        words = source + target + 2  # with </s> on both sides
         size = self.sentences * self.window
         updates: list[list[NDArray[np.int64]]] = []
         for start in range(0, len(order), size):
@@ -176,6 +180,8 @@ class BatchPlan:
             window = window[np.lexsort((source[window], target[window]))]
             batches = self._cut(window, np.maximum(source[window], target[window]) + 1)
             groups = [batches[first : first + self.group] for first in range(0, len(batches), self.group)]
+            if self.even:
+                groups = [_divided_evenly(np.concatenate(group), words, self.group) for group in groups]
             updates += [groups[index] for index in generator.permutation(len(groups))]
         return updates
 
@@ -183,6 +189,18 @@ class BatchPlan:
         if self.tokens is None:
             return [window[start : start + self.sentences] for start in range(0, len(window), self.sentences)]
         return [window[group] for group in group_by_tokens(lengths.tolist(), limit=self.tokens)]
+
+
+def _divided_evenly(pairs: NDArray[np.int64], words: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
+    """The pairs in at most so many minibatches, the largest of which has as few words, with padding, as can be."""
+    pairs = pairs[np.argsort(words[pairs], kind="stable")]
+    lengths = words[pairs].tolist()
+
+    def cut(limit: int) -> list[list[int]]:
+        return list(group_by_tokens(lengths, limit=limit))
+
+    limit = bisect.bisect_left(range(lengths[-1] * len(lengths)), True, key=lambda limit: len(cut(limit)) <= parts)
+    return [pairs[part] for part in cut(limit)]
 
 
 def make_batch(

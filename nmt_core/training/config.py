@@ -106,6 +106,7 @@ class TrainingConfig(Config):
             self.seed,
             group=self.update_every * self.microbatches,
             once=self.shuffle == "once",
+            even=self.microbatches > 1 and self.batch_tokens is None,  # else they are even already
         )
 
     @model_validator(mode="after")

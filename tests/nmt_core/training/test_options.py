@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from nmt_core.data.batching import pad_pairs
-from nmt_core.data.corpus import BatchPlan, encode_corpus
+from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -210,6 +213,25 @@ def test_one_shuffle_gives_every_epoch_the_same_minibatches() -> None:
               for plan in (once, anew) for epoch in (0, 1)]  # fmt: skip
     assert orders[0] == orders[1] == orders[2] != orders[3]
     assert all(sorted(order) == list(range(50)) for order in orders)
+
+
+def longest(corpus: ParallelCorpus, updates: Sequence[Sequence[NDArray[np.int64]]]) -> int:
+    """Words, with padding, of the largest minibatch of every update."""
+    sides = (corpus.source.lengths + 1, corpus.target.lengths + 1)
+    return sum(max(len(part) * sum(int(side[part].max()) for side in sides) for part in parts) for parts in updates)
+
+
+@pytest.mark.parametrize(("processes", "least"), [(2, 1.04), (4, 1.12)])
+def test_minibatches_that_processes_share_are_divided_evenly(processes: int, least: float) -> None:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
+    lengths = np.random.default_rng(3).gamma(6.0, 2.0, (997, 2)).astype(int) + 1
+    corpus = encode_corpus((("a " * s, "a " * t) for s, t in lengths.tolist()), vocabulary.encode, vocabulary.encode)
+    plan = BatchPlan(16, 12, group=processes)
+    neighbours, evenly = plan.epoch(corpus, 0), dataclasses.replace(plan, even=True).epoch(corpus, 0)
+    for before, after in zip(neighbours, evenly, strict=True):
+        assert sorted(np.concatenate(before).tolist()) == sorted(np.concatenate(after).tolist())
+        assert 1 <= len(after) <= processes
+    assert longest(corpus, neighbours) > least * longest(corpus, evenly)
 
 
 def test_texts_are_drawn_by_their_weights(runs) -> None:
