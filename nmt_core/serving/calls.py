@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, NoReturn, TypeVar
@@ -23,7 +24,7 @@ from nmt_core.serving.call import SERVICE, Call, begin, charge_to
 from nmt_core.serving.clients import Client, address_of, check_token, identify
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
-from nmt_core.serving.refusal import Refusal, internal, invalid, trailers
+from nmt_core.serving.refusal import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.timers import Timers
@@ -98,16 +99,18 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         return grpc.stream_unary_rpc_method_handler(answer)
 
     def _stream(self, handler: Any, method: str) -> Any:
-        async def parsed(call: Call, contents: AsyncIterator[bytes], context: Any) -> AsyncIterator[StreamRequest]:
-            async for content in contents:
-                if self.watchers.tokens is not None:  # it may have been revoked since, or be for other models
-                    owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
-                    call.models = owner.models
-                yield StreamRequest(await self._parsed(handler, method, content), len(content))
+        async def next_request(call: Call, context: Any) -> StreamRequest | None:
+            content = await context.read()
+            if not isinstance(content, bytes):  # the library's EOF
+                return None
+            if self.watchers.tokens is not None:  # it may have been revoked since, or be for other models
+                owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
+                call.models = owner.models
+            return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
             async def handle(call: Call, held: contextlib.ExitStack) -> None:
-                await handler.stream_stream(parsed(call, contents, context), context)
+                await handler.stream_stream(functools.partial(next_request, call, context), context)
 
             await self._call(method, self._streams, context, handle)
 
@@ -211,7 +214,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 self._hold_until_sent(held.pop_all(), task)
                 return response
             except Refusal as error:
-                refusal = error
+                refusal = bare(error)
             except asyncio.CancelledError:
                 left = context.time_remaining()
                 call.code = "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"

@@ -25,7 +25,7 @@ from nmt_core.serving.lanes import Job, Key, deliver
 from nmt_core.serving.observer import Observer
 from nmt_core.serving.refusal import draining, internal, unavailable
 from nmt_core.serving.scheduler import Scheduler
-from nmt_core.serving.turns import Turns
+from nmt_core.serving.turns import Turns, give_up
 from nmt_core.serving.work import Work
 
 _Result = TypeVar("_Result")
@@ -113,7 +113,7 @@ class Engine(Generic[Key]):
         return answers
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
-        """Let go of the idle works of keys that nobody will use again."""
+        """Let go of the works of keys that nobody will use again, when they are idle."""
         with self._changed:
             self._scheduler.forget(unwanted)
 
@@ -179,11 +179,14 @@ class Engine(Generic[Key]):
         with self._changed:
             self._failures.append(now)
             self.down = len(self._failures) == _FAILURES and now - self._failures[0] < _WITHIN
-            failed = [job for job in self._scheduler.clear() if job.missing]
+            lines = self._scheduler.clear()
             self._turn_began = None
+        failed = {id(job): job for line in lines for job in line.jobs() if job.missing}.values()
         for job in failed:
             job.fail(internal())
         deliver(failed)
+        for line in lines:
+            give_up(line.work, list(line.running.values()))
 
     def _take_turns(self) -> None:
         """Do what is asked for until the engine is closed."""

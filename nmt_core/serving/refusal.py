@@ -79,6 +79,12 @@ def to_error(refusal: Refusal) -> pb.Error:
     return error
 
 
+def bare(refusal: Refusal) -> Refusal:
+    """The same without the frames that it came through, which would hold the request until garbage is searched for."""
+    refusal.__cause__ = refusal.__context__ = None
+    return refusal.with_traceback(None)
+
+
 def trailers(refusal: Refusal) -> tuple[tuple[str, bytes], ...]:
     """The form behind a status: metadata of the call's end."""
     details: list[Any] = [error_details_pb2.ErrorInfo(reason=refusal.reason, domain=DOMAIN)]

@@ -177,11 +177,11 @@ class RunningSearch:
     def cancel(self, keys: Sequence[int]) -> None:
         """Free the rows of sentences."""
         self._empty = [key for key in self._empty if key not in keys]
-        self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
         self._ended = {key: one for key, one in self._ended.items() if key not in keys}
         for one in [one for one in self._completing if one.keys.isdisjoint(self._ended)]:
             one.work.give_up()
             self._completing.remove(one)
+        self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
 
     def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
         """With the ids of the vocabulary in the order of the text."""

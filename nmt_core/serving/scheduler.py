@@ -22,6 +22,7 @@ SHORT_TURN = 0.02
 """Seconds of a turn while another lane has work, or had some recently."""
 
 _LONG_TURN = 0.5
+_KEPT = 32  # idle lines of a lane
 
 
 class Scheduler(Generic[Key]):
@@ -37,6 +38,7 @@ class Scheduler(Generic[Key]):
         self.closing = False
         self.lanes = _empty_lanes()
         self._filling: Line[Key] | None = None  # whose batch the thread waits to be fuller, having nothing else to do
+        self._unwanted: Callable[[Key], bool] = lambda key: False
         self._done, self._spent = 0.0, 0.0  # tokens answered and seconds used, of late
 
     @property
@@ -71,19 +73,26 @@ class Scheduler(Generic[Key]):
         if line is None or not line.waiting.remove(job.client, job):
             return 0
         lane.count(job.client, -job.waiting_tokens)
+        self._let_go(lane, line)
         return len(job.items) - job.taken
 
-    def clear(self) -> list[Job]:
-        """Forget everything; the jobs that there were."""
-        jobs = {id(job): job for lane in self.lanes.values() for line in lane.lines.values() for job in line.jobs()}
+    def clear(self) -> list[Line[Key]]:
+        """Forget everything; the lines that there were."""
+        lines = [line for lane in self.lanes.values() for line in lane.lines.values()]
         self.lanes, self._filling = _empty_lanes(), None
-        return list(jobs.values())
+        return lines
 
     def forget(self, unwanted: Callable[[Key], bool]) -> None:
-        """Let go of the idle works of keys that nobody will use again."""
+        """Let go of the works of keys that nobody will use again, of each as soon as it is idle."""
+        self._unwanted = unwanted
         for lane in self.lanes.values():
-            for key in [key for key, line in lane.lines.items() if line.idle and unwanted(key)]:
-                del lane.lines[key]
+            for line in list(lane.lines.values()):
+                self._let_go(lane, line)
+
+    def _let_go(self, lane: Lane[Key], line: Line[Key]) -> None:
+        """Forget a line that is idle and unwanted, or one of many: clients choose options, the latest are kept."""
+        if line.idle and (self._unwanted(line.key) or len(lane.lines) > _KEPT):
+            del lane.lines[line.key]
 
     def _check_capacity(self, lane: Lane[Key], client: str, cost: int) -> None:
         """Raises Refusal for a full queue."""
@@ -129,8 +138,7 @@ class Scheduler(Generic[Key]):
         lane.used, lane.last = lane.used + seconds / lane.share, begin + seconds
         if lane.lines.get(line.key) is line:
             lane.lines.move_to_end(line.key)  # behind those that came meanwhile
-            if line.idle and len(lane.lines) > 32:  # clients choose options: keep the works of the latest only
-                del lane.lines[line.key]
+            self._let_go(lane, line)
 
     @property
     def _used_by_now(self) -> float:

@@ -21,7 +21,7 @@ from nmt_core.serving.quota import ModelLimits
 from nmt_core.serving.refusal import draining
 from nmt_core.serving.score import rerank, score
 from nmt_core.serving.shares import Memory
-from nmt_core.serving.streams import Answer, Stream
+from nmt_core.serving.streams import Answer, Read, Stream
 from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.serving.translate import translate
 from nmt_core.v1 import nmt_pb2 as pb
@@ -65,7 +65,6 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def load(self, load: Load) -> None:
         """Take the models that ``load`` makes for each device. Raises what it raises."""
         await self.devices.load(load)
-        self._texts.forget()
         if self._answers is not None:
             self._answers.forget()
 
@@ -132,7 +131,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         if self._metrics is not None:
             self._metrics.refused.labels(reason).inc()
 
-    async def _stream(self, requests: Any, context: Any, method: Method, message: Callable[..., Any]) -> None:
+    async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
         deadline = _deadline(context)
         answer = Answer(lambda request: self._answer(method, request, deadline), message)
@@ -140,7 +139,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         self._streams.add(stream)
         try:
             if not self.devices.draining:
-                await stream.run(requests)
+                await stream.run(read)
         finally:
             self._streams.discard(stream)
         if self.devices.draining:

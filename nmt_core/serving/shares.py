@@ -45,13 +45,16 @@ class Shares:
 class Memory:
     """Bytes that requests may hold: ``most`` in all, and a client at most half of them.
 
-    A request is charged with what it may need before that is there.
+    A request is charged with what it may need before that is there. Requests of streams may have to wait for room
+    when they are there already: new ones leave it to them.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
         self._of: collections.Counter[str] = collections.Counter()
+        self._waiting = 0  # bytes of requests that wait
+        self._waiting_of: collections.Counter[str] = collections.Counter()
 
     @contextlib.contextmanager
     def account(self, client: str) -> Iterator[Account]:
@@ -62,14 +65,16 @@ class Memory:
         finally:
             account.release()
 
-    def take(self, client: str, amount: int, *, before: int) -> None:
+    def take(self, client: str, amount: int, *, before: int, new: bool = False) -> None:
         """More for a request that has ``before`` already. Raises Refusal, a final one if it is more than there is."""
         if before + amount > self.most:
             problem = f"the request needs about {_mib(before + amount)} MiB of memory; at most {_mib(self.most)}"
             raise invalid("", f"{problem}, send several requests or ask for less", reason="TOO_COSTLY")
-        others = self._of[client] - before
-        if self.held + amount > self.most or (others and others + before + amount > self.most // 2):
-            problem = f"requests hold {_mib(self.held)} MiB of memory, and this one needs about {_mib(amount)} more"
+        held, others = self.held, self._of[client] - before
+        if new:
+            held, others = held + self._waiting, others + self._waiting_of[client]
+        if held + amount > self.most or (others and others + before + amount > self.most // 2):
+            problem = f"requests hold {_mib(held)} MiB of memory, and this one needs about {_mib(amount)} more"
             raise busy(f"{problem}; at most {_mib(self.most)}, try again later", reason="MEMORY_FULL", retry_after=1.0)
         self.held += amount
         self._of[client] += amount
@@ -78,6 +83,11 @@ class Memory:
         """Take it back."""
         self.held -= amount
         subtract(self._of, client, amount)
+
+    def wait(self, client: str, amount: int) -> None:
+        """So many bytes more (or less) of requests that wait."""
+        self._waiting += amount
+        subtract(self._waiting_of, client, -amount)
 
 
 class Account:
@@ -89,22 +99,34 @@ class Account:
     def __init__(self, memory: Memory, client: str) -> None:
         self._memory, self._client, self.held = memory, client, 0
         self.messages = 0
+        self._waiting = 0
         self.failed = False
 
     def charge_message(self, size: int) -> None:
         """Hold a request of that size while it is handled. Raises Refusal."""
-        self.charge(REQUEST_COPIES * size)
+        self.charge(REQUEST_COPIES * size, new=not self._waiting)
+        self._wait(0)
         self.messages += size
 
-    def charge(self, amount: int) -> None:
+    def charge(self, amount: int, *, new: bool = False) -> None:
         """Hold so many bytes more. Raises Refusal."""
-        self._memory.take(self._client, amount, before=self.held)
+        self._memory.take(self._client, amount, before=self.held, new=new)
         self.held += amount
+
+    def wait(self, size: int) -> None:
+        """Hold nothing but a request of that size, which will be charged again."""
+        self.release()
+        self._wait(REQUEST_COPIES * size)
 
     def release(self) -> None:
         """Hold nothing."""
         self._memory.give(self._client, self.held)
         self.held = self.messages = 0
+        self._wait(0)
+
+    def _wait(self, amount: int) -> None:
+        self._memory.wait(self._client, amount - self._waiting)
+        self._waiting = amount
 
 
 def subtract(counts: collections.Counter[str], client: str, amount: int) -> None:

@@ -50,7 +50,7 @@ class Sliced(Generic[_Result]):
 
     def _work(self) -> None:
         try:
-            self._goes_on.acquire()
+            self._rest()
             with held_up_by(self._hold):
                 self._future.set_result(self._compute())
         except BaseException as error:  # raised again for whoever asks for the result
@@ -61,6 +61,9 @@ class Sliced(Generic[_Result]):
     def _hold(self) -> None:
         if time.monotonic() >= self._end:
             self._rests.release()
-            self._goes_on.acquire()
-            if self._given_up:
-                raise _GivenUp
+            self._rest()
+
+    def _rest(self) -> None:
+        self._goes_on.acquire()
+        if self._given_up:
+            raise _GivenUp

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
@@ -18,14 +19,19 @@ from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL", "MODEL_BUSY")
+_PAUSE = 1.0  # seconds at most until it is tried again
 _log = logging.getLogger(__name__)
 
 
 class StreamRequest(NamedTuple):
-    """A message of a stream, and its size in bytes."""
+    """A message of a stream, to be parsed, and its size in bytes."""
 
-    message: Any
+    parse: Callable[[], Awaitable[Any]]
     size: int
+
+
+Read = Callable[[], Awaitable[StreamRequest | None]]
+"""Reads the next message of a stream; None behind the last one."""
 
 
 class Answer(NamedTuple):
@@ -58,9 +64,9 @@ class Stream:
         if self._reader is not None:
             self._reader.cancel()
 
-    async def run(self, requests: AsyncIterator[StreamRequest]) -> None:
+    async def run(self, read: Read) -> None:
         """Answer until the client has no more requests. Raises Refusal."""
-        self._reader = asyncio.create_task(self._read(requests))
+        self._reader = asyncio.create_task(self._read(read))
         unused = asyncio.create_task(self._until_unused())
         try:
             await asyncio.wait([self._reader, unused], return_when=asyncio.FIRST_COMPLETED)
@@ -78,14 +84,36 @@ class Stream:
                 task.cancel()
             await asyncio.gather(*left, return_exceptions=True)
 
-    async def _read(self, requests: AsyncIterator[StreamRequest]) -> None:
-        await self._free.acquire()
-        async for request in requests:
-            self._used = time.monotonic()
-            task = asyncio.create_task(self._one(*request))
-            self._tasks.add(task)
-            task.add_done_callback(self._finished)
+    async def _read(self, read: Read) -> None:
+        more = True
+        while more:
             await self._free.acquire()
+            more = await self._begin_next(read)
+
+    async def _begin_next(self, read: Read) -> bool:
+        """Read a request, as soon as there is room for it begin it; False where there is none any more."""
+        request = await read()
+        if request is None:
+            return False
+        with contextlib.ExitStack() as held:
+            account = held.enter_context(self._memory.account(current_client()))
+            while not self._has_room(account, request.size):
+                await asyncio.sleep(_PAUSE)
+            task = asyncio.create_task(self._one(await request.parse(), request.size, account))
+            until_done = held.pop_all()
+        task.add_done_callback(lambda _: until_done.close())
+        self._tasks.add(task)
+        task.add_done_callback(self._finished)
+        return True
+
+    def _has_room(self, account: Account, size: int) -> bool:
+        """Charge for a request. One that is larger than all room there is will be refused."""
+        self._used = time.monotonic()
+        try:
+            account.charge_message(size)
+        except Refusal as refusal:
+            return refusal.reason not in _LATER
+        return True
 
     def _finished(self, task: asyncio.Task[None]) -> None:
         self._free.release()
@@ -95,15 +123,14 @@ class Stream:
         elif self._reader is not None:  # the stream cannot go on; the task stays, to say why
             self._reader.cancel()
 
-    async def _one(self, message: Any, size: int) -> None:
+    async def _one(self, message: Any, size: int, account: Account) -> None:
         """Answer one request. Raises Refusal when the answer is not taken."""
         name = message.id[:_LONGEST_ID]
         try:
             if len(message.id) > _LONGEST_ID:
                 raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
-            with self._memory.account(current_client()) as account:
-                response = await self._patiently(message.request, size, account)
-                await self._write(in_stream(name, response))
+            response = await self._patiently(message.request, size, account)
+            await self._write(in_stream(name, response))
         except _Unread:
             raise
         except Refusal as refusal:
@@ -121,13 +148,15 @@ class Stream:
         charge_to(account)
         while True:
             try:
-                account.charge_message(size)
+                if not account.held:
+                    account.charge_message(size)
                 return await self._answer.make(request)
             except Refusal as refusal:
                 if refusal.reason not in _LATER:
                     raise
-                account.release()
-                await asyncio.sleep(min(refusal.retry_after or 1.0, 1.0))
+                account.wait(size)
+                pause = min(refusal.retry_after or _PAUSE, _PAUSE)
+            await asyncio.sleep(pause)
 
     async def _write(self, response: bytes) -> None:
         """Write an answer, and wait until the network has taken it. Raises Refusal when that takes too long."""

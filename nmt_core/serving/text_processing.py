@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -26,7 +27,7 @@ class TextProcessing:
 
     def __init__(self, limits: Limits) -> None:
         self._limits, self._thread = limits, WorkerThread("text")
-        self._processors: dict[ServedModel, Any] = {}
+        self._processors: weakref.WeakKeyDictionary[ServedModel, Any] = weakref.WeakKeyDictionary()
 
     async def run(self, function: Callable[..., _Result], *arguments: Any) -> _Result:
         """Call a function; for a large request or answer beside the event loop."""
@@ -78,10 +79,6 @@ class TextProcessing:
             except ConfigError as error:
                 raise not_supported(str(error)) from error
         return self._processors[place.model]
-
-    def forget(self) -> None:
-        """Let go of the tokenisers: the models are others."""
-        self._processors = {}
 
     def close(self) -> None:
         """Take nothing more."""

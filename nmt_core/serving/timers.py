@@ -27,12 +27,14 @@ class Timers:
         self._running.pop(key, None)
 
     def _end(self, loop: asyncio.AbstractEventLoop) -> None:
-        """End those whose time has come, and wait for the first of the others."""
-        self._next = None
-        while self._running:
-            key, (end, expire) = next(iter(self._running.items()))
-            if end > loop.time():
-                self._next = self._next or loop.call_at(end, self._end, loop)
-                return
-            del self._running[key]
-            expire()
+        """End those whose time has come, and wait for the first of the others, whatever is raised meanwhile."""
+        try:
+            while self._running:
+                key, (end, expire) = next(iter(self._running.items()))
+                if end > loop.time():
+                    return
+                del self._running[key]
+                expire()
+        finally:
+            first = next(iter(self._running.values()), None)
+            self._next = None if first is None else loop.call_at(first[0], self._end, loop)

@@ -7,6 +7,7 @@ fault fails.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -92,7 +93,8 @@ class Turns(Generic[Key]):
     def _recover(self, lane: Lane[Key], line: Line[Key], error: Exception) -> list[Answer]:
         """After a failed turn: begin anew, with what was running one by one; what fails alone has failed."""
         with self._changed:
-            running, line.running, line.work = list(line.running.values()), {}, None
+            work, running = line.work, list(line.running.values())
+            line.running, line.work = {}, None
             alone = len(running) == 1
             if not running and line.waiting:  # the work could not even be opened
                 job = line.waiting.first()
@@ -100,10 +102,18 @@ class Turns(Generic[Key]):
                 lane.count(job.client, -job.waiting_tokens)
                 running = [Entry(job, index, None, 0) for index in range(job.taken, len(job.items))]
                 job.taken, job.waiting_tokens, alone = len(job.items), 0, True
+        give_up(work, running)
         if alone:
             return [Answer(entry, error) for entry in running]
         line.suspects.extend(running)
         return []
+
+
+def give_up(work: Work | None, entries: Sequence[Entry]) -> None:
+    """Let go of a work that has failed with these entries, and of what it has begun in threads of its own."""
+    if work is not None:
+        with contextlib.suppress(Exception):  # it may be broken
+            work.cancel(entries)
 
 
 def _deliver(answers: Sequence[Answer]) -> None:

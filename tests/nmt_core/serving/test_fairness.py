@@ -231,6 +231,34 @@ def test_works_that_nobody_will_use_again_are_forgotten() -> None:
     asyncio.run(scenario())
 
 
+def test_works_that_are_busy_when_nobody_will_use_them_again_are_forgotten_when_they_are_done() -> None:
+    release = threading.Event()
+
+    def run(key, items):
+        assert release.wait(60)
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(run))
+        lines = [lane.lines for lane in engine._scheduler.lanes.values()]
+        running = asyncio.create_task(engine.submit("old", [1], tokens=[1]))
+        await until(lambda: engine.running_items == 1)
+        waiting = asyncio.create_task(engine.submit("older", [1], tokens=[1]))
+        await until(lambda: engine.waiting_tokens == 1)
+        engine.forget(lambda key: key != "new")
+        assert sum(map(len, lines)) == 2
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        release.set()
+        await running
+        await engine.submit("old", [2], tokens=[1])  # of a call that has the old model
+        await engine.submit("new", [2], tokens=[1])
+        assert [key for some in lines for key in some] == ["new"]
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
 def test_requests_for_metrics_that_stop_half_way_cost_no_threads(server) -> None:
     host, _, port = server.metrics.removeprefix("http://").removesuffix("/metrics").rpartition(":")
 

@@ -19,7 +19,9 @@ from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.models import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.quota import ModelLimits, Quota
-from nmt_core.serving.work import LARGE, BatchWork
+from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.slices import Sliced
+from nmt_core.serving.work import LARGE, BatchWork, StepWork
 from tests.nmt_core.serving.test_engine import batches, until
 
 
@@ -174,3 +176,94 @@ def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
     assert len(pauses) > words
     may_pause()
     assert len(pauses) < 10 * words
+
+
+def never_ends() -> tuple[Callable[[Sequence[str]], Sequence[str]], threading.Event, threading.Event]:
+    """A computation of a large item that goes on until it is given up; when it has begun, and when it has ended."""
+    begun, ended = threading.Event(), threading.Event()
+
+    def run(items: Sequence[str]) -> Sequence[str]:
+        begun.set()
+        try:
+            runs_until(lambda: False)
+        finally:
+            ended.set()
+        return items
+
+    return run, begun, ended
+
+
+def test_what_is_done_in_slices_ends_when_an_engine_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    run, begun, ended = never_ends()
+
+    async def scenario() -> None:
+        engine = Engine(lambda key: BatchWork("test", run if key == "large" else list))
+        large = asyncio.create_task(engine.submit("large", ["a"], tokens=[LARGE + 1]))
+        await until(begun.is_set)
+
+        def fail() -> None:
+            monkeypatch.undo()
+            raise SystemExit
+
+        monkeypatch.setattr(engine._scheduler, "choose", fail)
+        assert [type(found) for found in await large] == [Refusal]
+        assert await asyncio.to_thread(ended.wait, 30)
+        assert await engine.submit("small", ["b"], tokens=[1]) == ["b"]
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_what_is_done_in_slices_ends_when_its_work_fails() -> None:
+    """Of two sentences that are completed in slices one breaks the step."""
+    run, begun, ended = never_ends()
+
+    class Breaking:
+        """A decoder that completes its items in slices; one that is called ``bad`` breaks the step."""
+
+        waits = tokens = 0.0
+
+        def __init__(self) -> None:
+            self.sliced: dict[int, Sliced] = {}
+            self.bad = False
+
+        def admit(self, requests) -> None:
+            for key, item in requests:
+                if item == "bad":
+                    self.bad = True
+                else:
+                    self.sliced[key] = Sliced(lambda: run(["x"]))
+
+        def step(self):
+            if self.bad:
+                raise ValueError("broken")
+            for one in self.sliced.values():
+                one.advance(0.0)
+            return []
+
+        def cancel(self, keys) -> None:
+            for key in keys:
+                if key in self.sliced:
+                    self.sliced.pop(key).give_up()
+
+    async def scenario() -> None:
+        engine = Engine(lambda key: StepWork("test", Breaking(), most=100))
+        good = asyncio.create_task(engine.submit("x", ["good"], tokens=[1]))
+        await until(begun.is_set)
+        bad = asyncio.create_task(engine.submit("x", ["bad"], tokens=[1]))
+        assert await asyncio.to_thread(ended.wait, 30)
+        good.cancel()
+        (found,) = await bad
+        assert isinstance(found, ValueError)
+        await engine.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_computation_that_is_given_up_before_its_first_slice_never_begins() -> None:
+    run, begun, _ = never_ends()
+    sliced = Sliced(lambda: run(["x"]))
+    sliced.give_up()
+    sliced._thread.join(30)
+    assert not sliced._thread.is_alive()
+    assert not begun.is_set()

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+
+import pytest
 
 from nmt_core.serving.timers import Timers
 
@@ -37,3 +40,25 @@ def test_the_event_loop_has_one_timer_for_all() -> None:
         return len(loop._scheduled) - before
 
     assert asyncio.run(scenario()) == 1
+
+
+def test_a_timer_that_fails_or_starts_another_delays_none() -> None:
+    """The event loop is asked for the first of those that are left, not for the one that was started last."""
+    asked: list[float] = []
+
+    async def scenario() -> None:
+        timers = Timers(60.0)
+
+        def fail() -> None:
+            timers.start(2, lambda: None)
+            raise ValueError("broken")
+
+        timers.start(0, fail)
+        timers.start(1, lambda: None)
+        clock = SimpleNamespace(time=lambda: first, call_at=lambda end, *rest: asked.append(end))
+        first, second = (timers._running[key][0] for key in (0, 1))
+        with pytest.raises(ValueError, match="broken"):
+            timers._end(clock)  # type: ignore[arg-type]  # what it needs of an event loop
+        assert asked == [second]
+
+    asyncio.run(scenario())

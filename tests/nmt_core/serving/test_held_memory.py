@@ -1,0 +1,162 @@
+"""What requests hold while they wait, and that they hold nothing after their end, before garbage is searched for."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from nmt_core.serving import streams
+from nmt_core.serving.calls import Calls
+from nmt_core.serving.limits import Limits
+from nmt_core.serving.models import ServedModel
+from nmt_core.serving.refusal import Refusal, invalid
+from nmt_core.serving.server import Address, NmtServer
+from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.shares import REQUEST_COPIES, Memory
+from nmt_core.serving.text_processing import TextProcessing
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def without_garbage_collection() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+class Thing:
+    """Anything that can be seen to go."""
+
+
+def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() -> None:
+    memory = Memory(100 * REQUEST_COPIES)
+    with memory.account("a") as first, memory.account("a") as second, memory.account("a") as new:
+        for one in (first, second):
+            one.charge_message(20)
+            one.wait(20)
+        assert memory.held == 0
+        with pytest.raises(Refusal) as caught:
+            new.charge_message(20)  # with those that wait more than the half that one client has
+        assert caught.value.reason == "MEMORY_FULL"
+        with memory.account("b") as other:
+            other.charge_message(50)
+        first.charge_message(20)
+        first.charge(30 * REQUEST_COPIES)
+        with pytest.raises(Refusal):
+            second.charge_message(20)
+        first.release()
+        second.charge_message(20)
+        assert memory.held == 20 * REQUEST_COPIES
+    with memory.account("a") as new:
+        new.charge_message(90)
+    assert memory.held == 0
+
+
+def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else as many requests as it may have under way would be parsed, and held beside all that is accounted for."""
+    count, refused, parsed = 8, [], []
+    monkeypatch.setattr(streams, "_PAUSE", 0.01)
+    take, parse = Memory.take, Calls._parse
+
+    def counted_take(self: Memory, *arguments: Any, **options: Any) -> None:
+        try:
+            take(self, *arguments, **options)
+        except Refusal:
+            refused.append(1)
+            raise
+
+    def counted_parse(self: Calls, *arguments: Any) -> Any:
+        parsed.append(1)
+        return parse(self, *arguments)
+
+    monkeypatch.setattr(Memory, "take", counted_take)
+    monkeypatch.setattr(Calls, "_parse", counted_parse)
+
+    async def scenario() -> list[str]:
+        gate = Gate()
+        gate.open.set()
+        server = NmtServer(NmtServicer(limits=Limits(memory_bytes=8 * MIB)), Address(port=0))
+        await server.start()
+        await server.load(gated(gate))
+        gate.open.clear()
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stream = nmt_pb2_grpc.NmtServiceStub(channel).ScoreStream()
+            pairs = [pb.Pair(source="a" * 10_000, target="ab")] * 100
+
+            async def send() -> None:
+                for number in range(count):
+                    await stream.write(pb.ScoreStreamRequest(id=str(number), request=pb.ScoreRequest(pairs=pairs)))
+                await stream.done_writing()
+
+            sending = asyncio.create_task(send())
+            await until(lambda: len(refused) > 20)
+            assert len(parsed) == 1
+            gate.open.set()
+            names = sorted([answer.id async for answer in stream])
+            await sending
+        assert server.servicer.memory.held == 0
+        await server.stop(1.0)
+        return names
+
+    assert asyncio.run(scenario()) == [str(number) for number in range(count)]
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
+    held: list[weakref.ref[Thing]] = []
+
+    class Context(SimpleNamespace):
+        """As the library's: it keeps what ``abort`` raises."""
+
+        async def abort(self, *status: object) -> None:
+            self.aborted = grpc.aio.AbortError()
+            raise self.aborted
+
+    async def handle(call: object, stack: object) -> None:
+        request = Thing()
+        held.append(weakref.ref(request))
+        try:
+            raise ValueError(request)
+        except ValueError as error:
+            raise invalid("", "refused") from error
+
+    async def scenario() -> None:
+        calls = Calls(Limits(), Memory(100))
+        context = Context(invocation_metadata=tuple, peer=lambda: "ipv4:127.0.0.1:1")
+        with pytest.raises(grpc.aio.AbortError):
+            await calls._call("Score", calls._calls, context, handle)  # type: ignore[arg-type]
+        assert context.aborted is not None
+
+    asyncio.run(scenario())
+    assert [one() for one in held] == [None]
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_a_tokeniser_goes_with_its_model() -> None:
+    """Also where a call that began with the old model needs it after the models were exchanged."""
+
+    def processor() -> Any:
+        return SimpleNamespace(tokenize=str.upper)
+
+    async def scenario() -> None:
+        model = ServedModel(None, decoder=None, processor=processor)  # type: ignore[arg-type]
+        place: Any = SimpleNamespace(name="m", model=model)
+        texts, gone = TextProcessing(Limits()), weakref.ref(model)
+        assert await texts.tokenized(place, ["a"], raw=True) == ["A"]
+        del model, place
+        assert gone() is None
+        texts.close()
+
+    asyncio.run(scenario())
