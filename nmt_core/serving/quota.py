@@ -28,7 +28,7 @@ class Quota:
     """What is under way of a model, on all devices."""
 
     def __init__(self, model: str, limits: ModelLimits) -> None:
-        self._model, self._limits = model, limits
+        self._model, self.limits = model, limits
         self.requests = self.tokens = 0
 
     @contextlib.asynccontextmanager
@@ -38,12 +38,12 @@ class Quota:
         self.requests += 1
         self.tokens += tokens
         try:
-            async with asyncio.timeout(self._limits.seconds) as limit:
+            async with asyncio.timeout(self.limits.seconds) as limit:
                 yield
         except TimeoutError:
             if not limit.expired():
                 raise
-            problem = f"requests of the model {self._model!r} have {self._limits.seconds:g} s; ask for less at once"
+            problem = f"requests of the model {self._model!r} have {self.limits.seconds:g} s; ask for less at once"
             raise Refusal(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="MODEL_TIMEOUT") from None
         finally:
             self.requests -= 1
@@ -51,7 +51,7 @@ class Quota:
 
     def _check(self, tokens: int) -> None:
         """Raises Refusal where too much is under way. One alone may have any size: nothing is refused for ever."""
-        limits = self._limits
+        limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
             raise self._busy(f"{self.requests} requests of the model {self._model!r} are under way already")
         if limits.tokens is not None and self.requests and self.tokens + tokens > limits.tokens:

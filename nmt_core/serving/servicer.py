@@ -114,7 +114,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     def _describe(self, name: str) -> pb.Model:
         place = self.devices.find(name)
-        return convert.describe(place.name, place.model, self.limits, place.engine.device)
+        return convert.describe(place.name, place.model, self.limits, place.quota.limits, place.engine.device)
 
     async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
         """The response, one that is kept if there is one. A hybrid's depends on more than the request."""

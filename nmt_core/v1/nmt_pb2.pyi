@@ -1,4 +1,4 @@
-# nmt.proto sha256 5a6ac1ebfca05e61d61e9f0a165ef8f9ee985e0fd0dee957f8c8096d4659cd8c
+# nmt.proto sha256 8c2418fa3a36d911908625921770aa3103e74cdbcd19f8b0fc85ddba5fe9cf13
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -379,7 +379,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ..., kind: _Optional[_Union[ModelKind, str]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams")
+    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams", "model_requests", "model_tokens", "model_seconds")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     CHARACTERS_FIELD_NUMBER: _ClassVar[int]
     BEAM_FIELD_NUMBER: _ClassVar[int]
@@ -393,6 +393,9 @@ class Limits(_message.Message):
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
     LENGTH_NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
     CLIENT_STREAMS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_REQUESTS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_TOKENS_FIELD_NUMBER: _ClassVar[int]
+    MODEL_SECONDS_FIELD_NUMBER: _ClassVar[int]
     items: int
     characters: int
     beam: int
@@ -406,4 +409,7 @@ class Limits(_message.Message):
     memory_bytes: int
     length_normalization: float
     client_streams: int
-    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ...) -> None: ...
+    model_requests: int
+    model_tokens: int
+    model_seconds: float
+    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ..., model_requests: _Optional[int] = ..., model_tokens: _Optional[int] = ..., model_seconds: _Optional[float] = ...) -> None: ...

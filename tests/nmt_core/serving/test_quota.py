@@ -64,6 +64,21 @@ def test_requests_above_the_limit_of_a_model_are_refused_and_other_models_go_on(
     serve(ModelLimits(requests=2), scenario)
 
 
+def test_clients_are_told_the_limits_of_a_model() -> None:
+    async def scenario(stub, gate, server) -> None:
+        models = {model.name: model.limits for model in (await stub.ListModels(pb.ListModelsRequest())).models}
+        one = (await stub.GetModel(pb.GetModelRequest(name="gate"))).model.limits
+        assert one == models["gate"]
+        assert (one.model_requests, one.model_seconds, one.HasField("model_tokens")) == (2, 1.5, False)
+        names = ("model_requests", "model_tokens", "model_seconds")
+        assert not any(models["other"].HasField(name) for name in names)
+        for name in names:
+            one.ClearField(name)
+        assert one == models["other"]
+
+    serve(ModelLimits(requests=2, seconds=1.5), scenario)
+
+
 def test_a_request_that_takes_too_long_makes_room() -> None:
     async def scenario(stub, gate, server) -> None:
         gate.open.clear()
