@@ -27,7 +27,14 @@ from math import fsum
 from typing import Literal, NamedTuple
 
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest import SEPARATOR, NbestEntry, NbestList, check_new_names, format_number
+from smt_bridge.formats.nbest import (
+    SEPARATOR,
+    NbestEntry,
+    NbestList,
+    check_new_names,
+    format_entry,
+    format_number,
+)
 from smt_bridge.formats.nbest_entry import is_usable, why_unusable
 
 Fill = Literal["last", "mean", "zero", "drop"]
@@ -130,11 +137,16 @@ class Merger:
 
     def merge(self, sentence: int, groups: Mapping[str, NbestList]) -> list[bytes]:
         """The lines of one sentence: the first system's hypotheses, then what is new in the next."""
+        return [format_entry(entry) + b"\n" for entry in self.entries(sentence, groups)]
+
+    def entries(self, sentence: int, groups: Mapping[str, NbestList]) -> list[NbestEntry]:
+        """The same lines as they are understood, without the work of reading them."""
         rows = {part.system: self._rows(part, groups.get(part.system)) for part in self._columns}
         hypotheses = dict.fromkeys(text for part in self._columns for text in rows[part.system])
         tables = [self._table(part, rows[part.system], list(hypotheses)) for part in self._columns]
         return [
-            _line(sentence, text, itertools.chain.from_iterable(table[text] for table in tables)) for text in hypotheses
+            _entry(sentence, text, itertools.chain.from_iterable(table[text] for table in tables))
+            for text in hypotheses
         ]
 
     def missing(self, system: str, groups: Mapping[str, NbestList]) -> list[bytes]:
@@ -261,6 +273,8 @@ def _less(values: Mapping[str, Values], first: Mapping[str, Values]) -> dict[str
     }
 
 
-def _line(sentence: int, text: bytes, columns: Iterable[tuple[str, Values]]) -> bytes:
-    shown = " ".join(f"{name}= {' '.join(map(format_number, values))}" for name, values in columns)
-    return b"%d %s %s %s %s\n" % (sentence, SEPARATOR, text, SEPARATOR, shown.encode())
+def _entry(sentence: int, text: bytes, columns: Iterable[tuple[str, Values]]) -> NbestEntry:
+    shown = [(name, tuple(map(format_number, values))) for name, values in columns]
+    fields = (b"%d " % sentence, b" %b " % text, b"".join(f" {name}= {' '.join(v)}".encode() for name, v in shown))
+    features = {name: tuple(map(float, values)) for name, values in shown}
+    return NbestEntry(sentence, text, features, None, sentence + 1, fields, feature_place=2, total_place=-1)

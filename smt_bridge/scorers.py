@@ -18,8 +18,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.factors import factors_read
@@ -44,15 +44,26 @@ class ScorerOptions(NamedTuple):
     unknown_backoff: str | None = None
 
 
-def open_scorer(spec: str, options: ScorerOptions | None = None) -> PairScorer:
-    """Make the scorer that ``spec`` names.
+Load = Callable[..., Any]
+"""``nmt_core.models.checkpoint.load_model``, or what gives the same."""
+
+
+def load_folder(folder: str, **how: Any) -> Any:
+    """``load_model``, which brings PyTorch."""
+    from nmt_core.models.checkpoint import load_model
+
+    return load_model(folder, **how)
+
+
+def open_scorer(spec: str, options: ScorerOptions | None = None, *, load: Load = load_folder) -> PairScorer:
+    """Make the scorer that ``spec`` names; of a folder by ``load``.
 
     Raises ConfigError for a malformed spec or a folder that is not there, ModelError for a folder
     without a usable model, Unavailable when nobody answers.
     """
     options = options or ScorerOptions()
     if not spec.startswith(REMOTE):
-        return _open_local(spec, options)
+        return _open_local(spec, options, load)
     if options.unknown_backoff is not None:
         raise ConfigError(f"{spec}: a server does not say which words its model knows; back off with a model's folder")
     return _open_remote(spec)
@@ -100,7 +111,7 @@ def source_factors(scorer: str | PairScorer) -> int:
     return factors_of(read_settings(folder).model)
 
 
-def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
+def _open_local(spec: str, options: ScorerOptions, load: Load) -> PairScorer:
     folders = model_folders(spec)
     import torch
 
@@ -118,6 +129,7 @@ def _open_local(spec: str, options: ScorerOptions) -> PairScorer:
         dtype=choose_dtype(options.dtype, device),
         softmax=choose_softmax(options.softmax),
         unknown_backoff=options.unknown_backoff,
+        load=load,
     )
 
 

@@ -14,7 +14,7 @@ from nmt_core.errors import ConfigError, ServiceError
 from nmt_core.interfaces import PairScorer
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare
-from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_address
+from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
 
 FEATURE = "NMT0"
 _ITEMS = 4000  # targets of one request
@@ -163,9 +163,14 @@ class RemoteDecoder:
 
 
 def open_decoder(
-    spec: str, search: SearchOptions, options: ScorerOptions, warn: Callable[[str], None]
+    spec: str,
+    search: SearchOptions,
+    options: ScorerOptions,
+    warn: Callable[[str], None],
+    *,
+    load: Load = load_folder,
 ) -> LocalDecoder | RemoteDecoder:
-    """The decoder that ``spec`` names, which may ``warn``; raises as ``open_scorer``."""
+    """The decoder that ``spec`` names, which may ``warn``; ``load`` loads folders. Raises as ``open_scorer``."""
     if spec.startswith(REMOTE):
         from nmt_core.serving.client import NmtClient
 
@@ -174,7 +179,7 @@ def open_decoder(
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import Translator
 
-    models = load_models(spec, options._replace(threads=None))  # nobody else is at work
+    models = load_models(spec, options._replace(threads=None), load=load)  # nobody else is at work
     config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
     return LocalDecoder(Translator(models, config=config), warn)
 
@@ -208,19 +213,18 @@ def open_generator(
     return LocalGenerator(Translator(models, config=config)), scorer_of_form(models, local, "surface")
 
 
-def load_models(spec: str, options: ScorerOptions) -> list[Any]:
+def load_models(spec: str, options: ScorerOptions, *, load: Load = load_folder) -> list[Any]:
     """The models of a local spec."""
     folders = model_folders(spec)
     import torch
 
     from nmt_core.device import choose_device, choose_dtype
-    from nmt_core.models.checkpoint import load_model
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
     device = choose_device(options.device)
     dtype = choose_dtype(options.dtype, device)
-    return [load_model(folder, device=device, dtype=dtype) for folder in folders]
+    return [load(folder, device=device, dtype=dtype) for folder in folders]
 
 
 def nbest_lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:

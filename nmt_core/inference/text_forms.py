@@ -150,14 +150,15 @@ def open_scorer_of_form(
     dtype: torch.dtype = torch.float32,
     softmax: Softmax = "full",
     unknown_backoff: str | None = None,
+    load: Callable[..., LoadedModel] = load_model,
 ) -> PairScorer:
-    """Load the models of ``folders`` and make their scorer.
+    """Load the models of ``folders`` and make their scorer; ``load`` is ``load_model``, or has what it loads already.
 
     With ``unknown_backoff``, an ARPA file, unknown target words get their shares of ``<unk>``. Raises ModelError,
     ConfigError, or InputError.
     """
     unigrams = None if unknown_backoff is None else read_unigrams(unknown_backoff)
-    models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
+    models = [load(folder, device=device, dtype=dtype) for folder in folders]
     scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
     if unigrams is not None:
         scorer = BackedOffScorer(models, scorer, unigrams)

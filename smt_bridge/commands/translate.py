@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.decoder.recipe import Recipe
+    from smt_bridge.scorers import Load
 
 NAME = "translate"
 HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
@@ -90,17 +92,18 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.processes import orderly_end
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
-    from smt_bridge.scorers import open_scorer, source_factors
+    from smt_bridge.scorers import load_folder, open_scorer, source_factors
 
     recipe = _recipe(args)
     record = _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
-        features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0)))
+        load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
+        features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0), load=load))
         factors = source_factors(recipe.model)
         if factors and args.raw:
             raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
-        decoder = _decoder(args, recipe)
+        decoder = _decoder(args, recipe, load)
         moses = _moses(args, recipe, stack)
         chooser = open_chooser(recipe, features)
         hybrid = HybridTranslator(moses, decoder, chooser)
@@ -179,11 +182,11 @@ def _sizes(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def _decoder(args: argparse.Namespace, recipe: Recipe) -> Any:
+def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
     from smt_bridge.translators import SearchOptions, open_decoder
 
     search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
-    decoder = open_decoder(recipe.model, search, scorer_options(args, 0), _warn)
+    decoder = open_decoder(recipe.model, search, scorer_options(args, 0), _warn, load=load)
     if args.raw and not hasattr(decoder, "raw_text"):
         raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
     return decoder

@@ -64,11 +64,7 @@ class Chooser:
     def choose(self, sentences: Sequence[str], groups: Sequence[Lists]) -> list[Choice]:
         """One choice per sentence, given its lists. Raises WiringError."""
         merger = self._merger or self._new_merger(_layout(groups))
-        entries = [
-            parse_entry(line.rstrip(b"\n"), path="the merged list", number=sentence + 1)
-            for sentence, found in enumerate(groups)
-            for line in merger.merge(sentence, found)
-        ]
+        entries = [entry for sentence, found in enumerate(groups) for entry in merger.entries(sentence, found)]
         merged: list[list[NbestEntry]] = [[] for _ in sentences]
         for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
             merged[entry.sentence].append(entry)

@@ -38,8 +38,13 @@ def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object
         systems.append(system)
     columns = layout(list(firsts.items()))
     merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
-    lines = [line for sentence, groups in side_by_side(systems) for line in merger.merge(sentence, groups)]
-    return [parse_entry(line.removesuffix(b"\n"), path="merged", number=n) for n, line in enumerate(lines, start=1)]
+    rows = []
+    for sentence, groups in side_by_side(systems):
+        lines = merger.merge(sentence, groups)
+        read = [parse_entry(line.removesuffix(b"\n"), path="merged", number=sentence + 1) for line in lines]
+        assert merger.entries(sentence, groups) == read
+        rows += read
+    return rows
 
 
 def test_the_union_in_order_each_text_once() -> None:

@@ -20,6 +20,7 @@ from nmt_core.commands.main import main as nmt_core
 from nmt_core.errors import ConfigError
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
+from nmt_core.models import checkpoint
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig
@@ -82,6 +83,19 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
     assert main(["rerank", "--nbest", "rich", *reranking]) == 0
     assert Path("out").read_bytes() == Path("expected").read_bytes()
     assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
+
+
+def test_a_model_that_searches_and_scores_is_loaded_once(
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded: list[str] = []
+    load_model = checkpoint.load_model
+    monkeypatch.setattr(
+        checkpoint, "load_model", lambda folder, **how: loaded.append(folder) or load_model(folder, **how)
+    )
+    recipe(moses)
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "out") == 0
+    assert loaded == ["model", "model"]  # for the lists to tune with, and for the translations
 
 
 def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
