@@ -139,6 +139,12 @@ class DeepFusion(RNNsearch):
         for part in parts:
             yield from part.parameters()
 
+    def initial_zeros(self) -> Iterator[nn.Parameter]:
+        """The matrices of a controller that is as ``fuse`` makes it: U^LM, v and w, all of them 0."""
+        matrices = [parameter for parameter in self.controller.parameters() if parameter.dim() == 2]
+        if not any(bool(matrix.any()) for matrix in matrices):
+            yield from matrices
+
 
 @torch.no_grad()
 def fuse(
@@ -160,10 +166,10 @@ def fuse(
     for parameter in fused.controller.parameters():
         parameter.zero_()
     fused.controller.state.bias.fill_(-1.0)
-    given: dict[str, Tensor] = dict(translation.named_parameters())
-    given |= {f"language.{name}": value for name, value in language.named_parameters()}
-    given["language.target_embedding.weight"] = language.target_embedding.weight[torch.tensor(language_ids)]
-    for name, parameter in fused.named_parameters():
-        if not name.startswith("controller."):
-            parameter.copy_(given[name])
+    made, read = dict(fused.named_parameters()), dict(language.named_parameters())
+    for name, parameter in translation.named_parameters():
+        made[name].copy_(parameter)
+    for name, parameter in fused.language.named_parameters():
+        given = read[name]
+        parameter.copy_(given[torch.tensor(language_ids)] if given is language.target_embedding.weight else given)
     return fused

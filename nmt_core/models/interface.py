@@ -187,6 +187,10 @@ class TranslationModel(nn.Module, abc.ABC):
         """The parameters that training changes: all, unless a model says otherwise."""
         return self.parameters()
 
+    def initial_zeros(self) -> Iterator[nn.Parameter]:
+        """The matrices that are 0 because training begins with 0, not because they were pruned; usually none."""
+        return iter(())
+
     def word_tables(self) -> list[WordTable]:
         """All parameters with a row per word, each once: what a large vocabulary makes large.
 

@@ -25,6 +25,7 @@ from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.luong_attention import LocationAttention, Window
 from nmt_core.layers.readout import Readout
+from nmt_core.layers.recurrent import UpperLayers
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
 SCHEMES: tuple[Scheme, ...] = ("class-blind", "class-uniform", "class-distribution")
@@ -66,28 +67,22 @@ def weight_classes(model: nn.Module) -> dict[str, list[nn.Parameter]]:
 
 
 def _class_of(name: str, modules: Mapping[str, nn.Module]) -> str:
+    """The class of a parameter; that of layers is named for what they are part of, such as ``encoder 1``."""
     path = name.split(".")[:-1]
     for length in range(1, len(path) + 1):
-        owner = ".".join(path[:length])
+        owner, parent = ".".join(path[:length]), ".".join(path[: length - 1])
         match modules[owner]:
             case Readout():
                 return "readout"
+            case UpperLayers():  # lists of cells and of inputs, in which the second layer has place 0
+                return f"{parent or 'decoder'} {int(path[length + 1]) + 2}"
             case Cell() | GateInputs():
-                return _layer(path[:length])
+                return f"{parent or 'decoder'} 1"
             case Attention() | LocationAttention() | Window():
                 return "attention"
             case Generator() | WordEmbedding():
                 return owner
     return path[0]
-
-
-def _layer(path: Sequence[str]) -> str:
-    """Of the cell at ``path``, or of one of its inputs: ``encoder 1`` for ``encoder.unit``."""
-    if "upper" in path:
-        owner, number = path[: path.index("upper")], int(path[-1]) + 2
-    else:
-        owner, number = path[:-1], 1
-    return f"{'.'.join(owner) or 'decoder'} {number}"
 
 
 def _prune_together(weights: Sequence[tuple[Tensor, float]], fraction: float) -> None:

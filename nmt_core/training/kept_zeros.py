@@ -12,9 +12,13 @@ from nmt_core.models.checkpoint import LoadedModel
 
 
 def zeros_of(loaded: LoadedModel, *, key: str) -> dict[str, Tensor]:
-    """Which weights of its matrices are 0, by name. Raises ConfigError where none is; ``key`` is what asked for it."""
+    """Which weights of its matrices are 0 and not only because training begins with 0, by name.
+
+    Raises ConfigError where none is; ``key`` is what asked for it.
+    """
+    initial = {id(parameter) for parameter in loaded.model.initial_zeros()}
     matrices = {name: parameter for name, parameter in loaded.model.named_parameters() if parameter.dim() == 2}
-    zeros = {name: matrix.detach() == 0 for name, matrix in matrices.items()}
+    zeros = {name: matrix.detach() == 0 for name, matrix in matrices.items() if id(matrix) not in initial}
     found = {name: mask for name, mask in zeros.items() if bool(mask.any())}
     if not found:
         raise ConfigError(f"{key}: {loaded.folder} has no weights that are 0; make some with nmt-core prune")

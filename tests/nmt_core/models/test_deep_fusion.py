@@ -180,6 +180,34 @@ def test_fuse_then_train_changes_the_readout_alone(tmp_path: Path, capsys: pytes
     assert changed == {"readout", "output", "controller"}
 
 
+@pytest.mark.parametrize("first", ["prune", "fuse"])
+def test_a_controller_that_begins_at_zero_is_trained_where_zeros_are_kept(tmp_path: Path, first: str) -> None:
+    translation, language = folders(tmp_path)
+    start, between = str(tmp_path / "start"), str(tmp_path / "between")
+    prune = ["prune", "--fraction", "0.4", "--model"]
+    fuse_all = ["fuse", "--trained", "all", "--lm", language, "--model"]
+    steps = [prune, fuse_all] if first == "prune" else [fuse_all, prune]
+    assert main([*steps[0], translation, "--output", between]) == 0
+    assert main([*steps[1], between, "--output", start]) == 0
+    (tmp_path / "s").write_text("a b c\nd d\nb\n" * 20)
+    (tmp_path / "t").write_text("u w y\nx\nv v\n" * 20)
+    settings = {
+        "folder": str(tmp_path / "trained"),
+        "data": {"source": str(tmp_path / "s"), "target": str(tmp_path / "t"), "hold_out": 5},
+        "training": {"start_from": start, "keep_zeros": True, "max_updates": 6, "batch_sentences": 5}
+        | {"optimizer": "adam", "learning_rate": 0.01, "validate_every": 6, "select_by": "nll"},
+    }
+    (tmp_path / "run.yaml").write_text(yaml.safe_dump(settings))
+    assert main(["train", str(tmp_path / "run.yaml"), "--quiet", "--device", "cpu"]) == 0
+    before, after = (dict(load_model(str(path)).model.named_parameters()) for path in (start, tmp_path / "trained"))
+    matrices = {name for name, value in before.items() if value.dim() == 2}
+    controller = {name for name in matrices if name.startswith("controller.")}
+    assert len(controller) == 3
+    assert all(bool(after[name].any()) for name in controller)
+    assert any(bool((before[name] == 0).any()) for name in matrices - controller)
+    assert all(not after[name][before[name] == 0].any() for name in matrices - controller)
+
+
 @pytest.mark.parametrize(
     ("translation", "language", "problem"),
     [
