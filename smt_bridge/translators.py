@@ -64,8 +64,8 @@ class SurfaceWords(NamedTuple):
 
 def surface_words(models: Sequence[Any]) -> SurfaceWords:
     """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
-    from nmt_core.inference.predictor import joint_vocabulary
     from nmt_core.models.raw_text import shared_preparation
+    from nmt_core.text.vocabulary import joint_vocabulary
 
     preparation = shared_preparation(models)
     if preparation is None:

@@ -41,14 +41,13 @@ def run(args: argparse.Namespace) -> int:
     import os
 
     from nmt_core.errors import ConfigError
-    from nmt_core.inference.predictor import ids_in
     from nmt_core.models.checkpoint import load_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
     from nmt_core.models.ensembles import check_same_order
     from nmt_core.models.folder_config import SETTINGS, FolderConfig
     from nmt_core.models.rnnlm import RNNLM
     from nmt_core.models.rnnsearch import RNNsearch
-    from nmt_core.text.vocabulary import UNKNOWN_ID
+    from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID
 
     if os.path.exists(os.path.join(args.output, SETTINGS)):
         raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
@@ -58,7 +57,8 @@ def run(args: argparse.Namespace) -> int:
     if not isinstance(language.model, RNNLM):
         raise ConfigError(f"{args.lm}: is no recurrent language model (type rnnlm); 'nmt-core train-lm' makes one")
     check_same_order(translation, language)
-    ids = ids_in(language.target, translation.target) or list(range(len(translation.target)))
+    words = translation.target.words[len(SPECIAL_WORDS) :]
+    ids = [END_ID, UNKNOWN_ID, *language.target.encode_words(words)]
     unknown = sum(number == UNKNOWN_ID for number in ids) - 1
     fused = fuse(translation.model, language.model, ids, trained=args.trained)
     origin = {"fused": {"translation": translation.fingerprint, "language": language.fingerprint}}

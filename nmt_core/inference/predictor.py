@@ -25,7 +25,6 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rows import Rows
 from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
-from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 
 _IN_CACHE = 1 << 18  # scores: 1 MiB in float32
 _SAFE = 40.0  # scores of which exp, and sums of it, are far from the ends of float32
@@ -250,23 +249,6 @@ def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
         return torch.cat([part_NV.to(precise).exp().sum(dim=1) for part_NV, _ in parts]).log_()
     sums = [(part_NV - shift_R1).exp_().sum(dim=1) for part_NV, shift_R1 in parts]
     return torch.cat(sums).log_().add_(shift_N1.squeeze(1))
-
-
-def joint_vocabulary(vocabularies: Sequence[Vocabulary]) -> Vocabulary:
-    """The words of all the vocabularies; the first itself when they are alike."""
-    first = vocabularies[0]
-    if all(vocabulary.words == first.words for vocabulary in vocabularies):
-        return first
-    ordinary = (word for vocabulary in vocabularies for word in vocabulary.words[len(SPECIAL_WORDS) :])
-    return Vocabulary([*SPECIAL_WORDS, *dict.fromkeys(ordinary)])
-
-
-def ids_in(vocabulary: Vocabulary, joint: Vocabulary) -> list[int] | None:
-    """For every word of ``joint`` its id in ``vocabulary`` (or ``<unk>``'s); None when both are alike."""
-    if vocabulary.words == joint.words:
-        return None
-    known = {word: number for number, word in enumerate(vocabulary.words)}
-    return [known.get(word, UNKNOWN_ID) for word in joint.words]
 
 
 def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:

@@ -21,7 +21,7 @@ from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.line_requests import LineRequests
-from nmt_core.inference.predictor import Predictor, joint_vocabulary, make_predictor
+from nmt_core.inference.predictor import Predictor, make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.sampling import number_of_text, sample_all
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
@@ -36,6 +36,7 @@ from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
+from nmt_core.text.vocabulary import joint_vocabulary
 from nmt_core.version import VERSION
 
 

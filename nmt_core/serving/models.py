@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.factors import SEPARATOR
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.predictor import joint_vocabulary, make_predictor
+from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm, scorer_of_form
 from nmt_core.inference.translation import Translation
@@ -31,7 +31,7 @@ from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare
-from nmt_core.text.vocabulary import UNKNOWN_ID
+from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
 
 if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel

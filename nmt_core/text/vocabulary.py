@@ -139,3 +139,12 @@ def build_vocabulary(lines: Iterable[str], *, size: int | None = None, minimum_c
         [*SPECIAL_WORDS, *(word for word, _ in kept)],
         [sentences, unknown, *(count for _, count in kept)],
     )
+
+
+def joint_vocabulary(vocabularies: Sequence[Vocabulary]) -> Vocabulary:
+    """The words of all the vocabularies; the first itself when they are alike."""
+    first = vocabularies[0]
+    if all(vocabulary.words == first.words for vocabulary in vocabularies):
+        return first
+    ordinary = (word for vocabulary in vocabularies for word in vocabulary.words[len(SPECIAL_WORDS) :])
+    return Vocabulary([*SPECIAL_WORDS, *dict.fromkeys(ordinary)])

@@ -11,7 +11,7 @@ import torch
 from nmt_core.data.batching import Padded, pad, pad_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import beam_search
-from nmt_core.inference.predictor import Ensemble, ModelPredictor, ids_in, joint_vocabulary
+from nmt_core.inference.predictor import Ensemble, ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
@@ -70,15 +70,6 @@ def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None
     for loaded, ids in zip(models, ([2, 3, 1, 4, 5], [4, 5, 3, 1, 2]), strict=True):
         through = ModelPredictor(loaded.model, loaded.encode_text).collate([source])
         assert through.words_BL.tolist() == [[*ids, 0]]
-
-
-def test_vocabularies_are_joined_and_compared() -> None:
-    first, second = Vocabulary([*SPECIAL_WORDS, "a", "b"]), Vocabulary([*SPECIAL_WORDS, "x", "b"])
-    joint = joint_vocabulary([first, second])
-    assert joint.words == (*SPECIAL_WORDS, "a", "b", "x")
-    assert ids_in(second, joint) == [0, 1, 1, 3, 2]
-    assert joint_vocabulary([first, Vocabulary(first.words)]) is first
-    assert ids_in(first, first) is None
 
 
 def test_unknown_ways_of_averaging_are_refused(tiny: MakeModel) -> None:

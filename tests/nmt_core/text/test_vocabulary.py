@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt_core.commands.main import main
 from nmt_core.errors import ModelError
-from nmt_core.text.vocabulary import Vocabulary, build_vocabulary, split_words
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary, build_vocabulary, joint_vocabulary, split_words
 
 
 def test_the_most_frequent_words_are_kept_and_the_rest_counted() -> None:
@@ -84,3 +84,9 @@ def test_an_empty_corpus_is_refused(tmp_path: Path, capsys: pytest.CaptureFixtur
     corpus.write_text("\n")
     assert main(["vocab", str(corpus)]) == 2
     assert "has no words" in capsys.readouterr().err
+
+
+def test_vocabularies_are_joined() -> None:
+    first, second = Vocabulary([*SPECIAL_WORDS, "a", "b"]), Vocabulary([*SPECIAL_WORDS, "x", "b"])
+    assert joint_vocabulary([first, second]).words == (*SPECIAL_WORDS, "a", "b", "x")
+    assert joint_vocabulary([first, Vocabulary(first.words)]) is first
