@@ -53,8 +53,8 @@ def model_loader(args: argparse.Namespace, further: FurtherModels) -> Load:
 
     from nmt_core.errors import ConfigError
     from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.serving.model_opening import open_served_model
     from nmt_core.serving.model_options import named_candidates, named_lexicons
-    from nmt_core.serving.models import open_served_model
 
     folders = served_folders(args, further)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)

@@ -392,7 +392,7 @@ def _service(folder: str) -> tuple[Any, Any]:
 
     from nmt_core.inference.beam_search import DecodingConfig
     from nmt_core.serving.limits import Limits
-    from nmt_core.serving.models import open_served_model
+    from nmt_core.serving.model_opening import open_served_model
     from nmt_core.serving.servicer import NmtServicer
 
     async def begin() -> NmtServicer:

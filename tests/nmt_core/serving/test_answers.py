@@ -11,8 +11,8 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translation import Translation
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
-from nmt_core.serving.array_scorer import ArrayPairScorer
-from nmt_core.serving.models import Scoring, open_served_model
+from nmt_core.serving.model_opening import ArrayPairScorer, open_served_model
+from nmt_core.serving.models import Scoring
 from nmt_core.serving.refusal import invalid, to_error
 from nmt_core.serving.work import Entry
 from nmt_core.text.target_order import TargetOrder

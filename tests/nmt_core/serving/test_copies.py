@@ -15,7 +15,7 @@ from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.cost import translation_cost
-from nmt_core.serving.models import open_served_model
+from nmt_core.serving.model_opening import open_served_model
 from tests.annotated_models import make_annotated
 
 SOURCES = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]

@@ -17,7 +17,7 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.serving import running_search
 from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.models import open_served_model
+from nmt_core.serving.model_opening import open_served_model
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from smt_bridge.commands.main import main as bridge
 from tests.spelling_models import TARGET, spelling_model

@@ -1,0 +1,154 @@
+"""A model folder, or an ensemble of them, as a server uses it: its scorer, its search, its vectors, its costs."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from nmt_core.data.batching import group_by_tokens
+from nmt_core.device import choose_device, choose_dtype
+from nmt_core.errors import ConfigError
+from nmt_core.inference.candidate_lists import CandidateLists
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.predictor import make_predictor
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.text_forms import scorer_of_form
+from nmt_core.inference.translator import Translator
+from nmt_core.inference.tree_walk import Weights
+from nmt_core.inference.unknowns import UnknownReplacement
+from nmt_core.interfaces import Aligns
+from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.raw_text import open_raw_text
+from nmt_core.models.rnnencdec import RNNencdec
+from nmt_core.serving.cost import Proportions
+from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
+from nmt_core.serving.models import ServedModel, Vector
+from nmt_core.serving.running_search import CandidateSearch, RunningSearch
+from nmt_core.serving.work import StepDecoder
+from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
+from nmt_core.text.lexicon_fit import fit_lexicon
+from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
+
+
+class ArrayPairScorer(ModelPairScorer):
+    """The same numbers; ``attention`` of a score is an array, used as rows of numbers, of an eighth of the size."""
+
+    def attention_of(self, weights_LS: Weights, aligns: Aligns) -> Any:
+        """In the order of the text, apart from what the others of the batch have."""
+        rows: Any = weights_LS  # an array is a sequence of them
+        return np.array(self.order.attention(rows, aligns), dtype=np.float32)
+
+
+def open_served_model(
+    folders: Sequence[str],
+    defaults: DecodingConfig,
+    *,
+    device: str,
+    dtype: str,
+    decode_tokens: int = Proportions().together,
+    lexicon: LexiconChoice | None = None,
+    candidates: CandidateChoice | None = None,
+) -> ServedModel:
+    """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
+    place = choose_device(device)
+    loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
+    has_attention, copies = make_predictor(loaded).aligns is not None, loaded[0].copying is not None
+    if lexicon is not None and not (has_attention or copies) and candidates is None:
+        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
+    if lexicon is not None and loaded[0].model.spells and candidates is None:
+        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which spells unknown words")
+    read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
+    rule = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
+    only = loaded[0].model if len(loaded) == 1 else None
+    encoder = only if isinstance(only, RNNencdec) else None
+
+    scorer = ModelPairScorer(loaded)
+    return ServedModel(
+        scorer=ArrayPairScorer(loaded),
+        scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
+        decoder=_searches(loaded, candidates, read, rule),
+        sampler=lambda config, attention: (
+            Translator(loaded, config=config, attention=attention, unknowns=rule if copies else None).translate
+        ),
+        encode=None if encoder is None else lambda phrases: _vectors(loaded[0], phrases),
+        processor=lambda: open_raw_text(loaded),
+        defaults=defaults,
+        proportions=_proportions(loaded, attends=has_attention, together=decode_tokens),
+        version="+".join(one.fingerprint for one in loaded),
+        source_language=loaded[0].text.source_language,
+        target_language=loaded[0].text.target_language,
+        source_words=len(loaded[0].source),
+        source_factors=len(loaded[0].factors),
+        target_words=len(loaded[0].target),
+        attends=has_attention,
+        spells=loaded[0].model.spells,
+        copies=copies,
+        unknowns=UnknownReplacement() if rule is None else rule,
+        vector_size=0 if encoder is None else encoder.config.hidden,
+        loaded=loaded,
+    )
+
+
+def _proportions(models: Sequence[LoadedModel], *, attends: bool, together: int) -> Proportions:
+    words = models[0].target.words
+    mean = sum(len(word.encode("utf-8", "surrogatepass")) for word in words) / len(words)
+    configs = [loaded.config.model for loaded in models]
+    units = max(getattr(config, "alignment", getattr(config, "hidden", 0)) for config in configs)
+    copying = models[0].copying
+    tokens = 1 if copying is None else copying.scheme.tokens_of_a_word
+    return Proportions(mean, units if attends else 0, together, tokens)
+
+
+def _searches(
+    models: Sequence[LoadedModel],
+    candidates: CandidateChoice | None,
+    lexicon: Lexicon | None,
+    rule: UnknownReplacement | None,
+) -> Callable[[bool], StepDecoder]:
+    """What starts a search, given whether attention is wanted."""
+    name = " + ".join(loaded.folder for loaded in models)
+    unknown = UnknownShare(
+        name,
+        logging.getLogger(__name__).warning,
+        hint="Raw text needs 'raw' in the request",
+        serve=any(loaded.unknown_words_serve for loaded in models),
+    )
+    if candidates is None:
+        return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)
+    lists = CandidateLists(
+        models[0].target,
+        frequent=candidates.frequent,
+        lexicon=lexicon,
+        per_word=candidates.per_word,
+        copying=models[0].config.copying,
+    )
+    return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown, rule=rule)
+
+
+def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:
+    source, target = joint_vocabulary([one.source for one in models]), models[0].target
+    fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, target, path=path)
+    if fitted.remark:
+        logging.getLogger(__name__).warning("%s", fitted.remark)
+    return fitted.lexicon
+
+
+def _vectors(loaded: LoadedModel, phrases: Sequence[str]) -> list[Vector]:
+    """The summaries of phrases, batched by length."""
+    model: Any = loaded.model
+    sentences = [loaded.encode_text(phrase) for phrase in phrases]
+    by_length = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
+    vectors: list[Vector] = [((), 0)] * len(sentences)
+    with torch.inference_mode():
+        for group in group_by_tokens([len(sentences[number]) + 1 for number in by_length], limit=10_000):
+            numbers = [by_length[place] for place in group]
+            source = model.collate([sentences[number] for number in numbers]).to(model.device)
+            for number, values in zip(numbers, model.encode(source).summary_BH.float().cpu().tolist(), strict=True):
+                vectors[number] = tuple(values), sentences[number].count(UNKNOWN_ID)
+    return vectors
