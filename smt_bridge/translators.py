@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from nmt_core.commands.nbest import nbest_line
+from nmt_core.commands.decoded_lines import nbest_line
 from nmt_core.errors import ConfigError, ServiceError
 from nmt_core.interfaces import PairScorer
 from nmt_core.text.processing import RawText

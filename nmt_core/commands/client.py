@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.nbest import check_feature_name, nbest_line
+from nmt_core.commands.decoded_lines import check_feature_name, nbest_line
 from nmt_core.files import InputFile
 from nmt_core.messages import say
 

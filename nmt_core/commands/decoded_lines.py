@@ -1,4 +1,4 @@
-"""What ``nmt-core decode`` writes: the lines of its files."""
+"""The lines that ``nmt-core decode`` writes, and those of n-best lists, as Moses has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from nmt_core.commands.nbest import check_feature_name, nbest_line
+from nmt_core.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt_core.inference.translation import Translation
@@ -40,9 +40,19 @@ def encoded_lines(lines: Iterable[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
 
 
-def _writer(args: argparse.Namespace) -> Writer:
-    from nmt_core.errors import ConfigError
+def nbest_line(number: int, text: str, features: str, score: float) -> str:
+    """``number ||| text ||| features ||| score``; three bars inside the text, which would cut it, are escaped."""
+    escaped = text.replace("|||", "&#124;&#124;&#124;")
+    return f"{number} ||| {escaped} ||| {features} ||| {score:.6f}"
 
+
+def check_feature_name(name: str) -> None:
+    """Raises ConfigError for what cannot be a label in a list."""
+    if not name or any(letter in name for letter in " \t|="):
+        raise ConfigError(f"--feature-name {name!r}: expected a name without spaces, '|' or '='")
+
+
+def _writer(args: argparse.Namespace) -> Writer:
     many = args.nbest > 1 or (args.sample or 1) > 1
     if args.sample and args.nbest > 1:
         raise ConfigError("--sample and --nbest exclude one another; --sample N writes N translations a line")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import functools
 import os
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
 from nmt_core.files import is_written_through
 from nmt_core.messages import say
@@ -78,15 +78,6 @@ def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any],
 def may_be_done_in_parts(source: str, output: str) -> bool:
     """Whether ``source`` is a file, and ``output`` is one or will be."""
     return os.path.isfile(source) and output != "-" and not is_written_through(output)
-
-
-def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
-    """A bar on stderr; a log file needs no line every half second."""
-    from tqdm import tqdm
-
-    seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
-    seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
-    return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=not seen)
 
 
 def _shown_by(bar: Any) -> Progress:

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 from nmt_core.serving.call import charge
 from nmt_core.serving.checks import check_cost
-from nmt_core.serving.cost import Cost
+from nmt_core.serving.cost import Cost, count_words
 from nmt_core.serving.devices import Devices
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.texts import count_words
 
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from nmt_core.factors import factors_problem
 from nmt_core.inference.search_config import SamplingConfig
+from nmt_core.serving.cost import count_words
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid
-from nmt_core.serving.texts import count_words
 
 MOST_DRAWN = 100_000
 """Words, and ends, that the samples of one text may have."""

@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 from nmt_core.inference.text_forms import FormReader
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.serving.checks import source_problem, text_problem
-from nmt_core.serving.cost import Cost, score_cost
+from nmt_core.serving.cost import Cost, count_words, score_cost
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal
-from nmt_core.serving.texts import count_words
 
 
 class ReadText(NamedTuple):

@@ -6,19 +6,25 @@ import functools
 import itertools
 from collections.abc import Sequence
 
+from nmt_core.errors import ConfigError
+from nmt_core.inference.text_forms import FormReader, TextForm
 from nmt_core.interfaces import PairScore
 from nmt_core.serving import answers, convert
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.checks import check_items
 from nmt_core.serving.devices import Place
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.models import Scoring
+from nmt_core.serving.models import Scoring, ServedModel
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
-from nmt_core.serving.refusal import Refusal
-from nmt_core.serving.scoring_options import form_reader
+from nmt_core.serving.refusal import Refusal, invalid, not_supported
 from nmt_core.v1 import nmt_pb2 as pb
 
+_TEXT_FORMS: dict[int, TextForm] = {
+    pb.TEXT_FORM_UNSPECIFIED: "prepared",
+    pb.TEXT_FORM_SURFACE: "surface",
+    pb.TEXT_FORM_RAW: "raw",
+}
 _Pairs = Sequence[ReadPair | Refusal]
 _Scores = list[PairScore | Refusal]
 
@@ -28,7 +34,7 @@ async def score(request: pb.ScoreRequest, deadline: float | None, backend: Backe
     place, limits = backend.devices.find(request.model), backend.limits
     count = len(request.pairs) + sum(len(group.targets) for group in request.groups)
     check_items(limits, max(count, len(request.groups)), "pairs")
-    reader = form_reader(place.model, request.form)
+    reader = _form_reader(place.model, request.form)
     read = read_pairs(convert.groups_of(request), "pairs", limits, reader, place.model.source_factors)
     pairs = await backend.texts.listed(read, small=reader is None)
     key = Scoring(place.model, request.per_word, request.with_attention and place.model.attends)
@@ -44,12 +50,22 @@ async def rerank(request: pb.RerankRequest, deadline: float | None, backend: Bac
     count = sum(len(one.hypotheses) for one in request.lists)
     check_items(limits, max(count, len(request.lists)), "lists")
     await backend.texts.run(check_columns, request, limits)
-    reader = form_reader(place.model, request.form)
+    reader = _form_reader(place.model, request.form)
     groups = ((one.source, (each.target for each in one.hypotheses)) for one in request.lists)
     read = read_pairs(groups, "lists", limits, reader, place.model.source_factors)
     pairs = await backend.texts.listed(read, small=reader is None)
     scores = await _scores(backend, place, Scoring(place.model), pairs, priority=request.priority, deadline=deadline)
     return backend.checked(await backend.texts.run(_rerank_answer, request, scores))
+
+
+def _form_reader(model: ServedModel, number: int) -> FormReader | None:
+    """What reads the texts of a request, None for words as they are. Raises Refusal where the model cannot."""
+    if number not in _TEXT_FORMS:
+        raise invalid("form", f"there is no form of text {number}")
+    try:
+        return model.reader_of(_TEXT_FORMS[number])
+    except ConfigError as error:
+        raise not_supported(str(error)) from error
 
 
 async def _scores(

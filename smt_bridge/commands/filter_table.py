@@ -79,7 +79,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
-    from nmt_core.commands.parts import progress_bar
+    from nmt_core.commands.progress import progress_bar
     from nmt_core.files import ShareRead, open_output
     from smt_bridge.signature import check_record
     from smt_bridge.table_filter import Counts

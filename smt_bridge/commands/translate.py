@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from nmt_core.commands.parts import progress_bar
+from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say

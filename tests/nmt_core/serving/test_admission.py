@@ -18,10 +18,9 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.serving.checks import sample_problem
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import OPTIONS, Access
-from nmt_core.serving.cost import Proportions, score_cost, translation_cost
+from nmt_core.serving.cost import Proportions, count_words, score_cost, translation_cost
 from nmt_core.serving.refusal import Refusal, from_trailers
 from nmt_core.serving.shares import Memory, Shares
-from nmt_core.serving.texts import count_words
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.text.vocabulary import split_words
 from nmt_core.v1 import nmt_pb2 as pb
