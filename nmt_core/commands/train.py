@@ -75,7 +75,7 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     config = RunConfig.from_mapping(settings, origin=args.config)
     given = ranks_of_torchrun()
     ranks = given or Ranks(size=args.processes or 1)
-    _check_processes(config, args, started=given is not None)
+    _check_processes(args, started=given is not None)
     check_divisible(config.training.microbatches, ranks.size)
     with contextlib.ExitStack() as stack:
         if ranks.first:
@@ -92,7 +92,7 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
         return _train(config, args.device, args.quiet, ranks)
 
 
-def _check_processes(config: RunConfig, args: argparse.Namespace, *, started: bool) -> None:
+def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
     """Raise ConfigError for options that contradict one another."""
     from nmt_core.errors import ConfigError
 

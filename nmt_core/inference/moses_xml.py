@@ -25,13 +25,12 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.text.vocabulary import split_words
 
 XmlMode = Literal["exclusive", "inclusive", "ignore", "pass-through"]
-XML_MODES: tuple[XmlMode, ...] = get_args(XmlMode)
 
 _SEPARATOR = "||"
 _TAG = re.compile(r"<(?P<close>/?)(?P<name>[A-Za-z][\w.-]*+)(?P<attributes>(?:[^<>\"]|\"[^\"]*\")*?)(?P<empty>/?)>")

@@ -124,7 +124,7 @@ def build_model(
         case RNNsearchConfig():
             return RNNsearch(config, source_words, target_words, factor_words)
         case RNNLMConfig():
-            return RNNLM(config, source_words, target_words)
+            return RNNLM(config, target_words)
         case CSLMConfig():
             return CSLM(config, target_words)
         case DeepFusionConfig():

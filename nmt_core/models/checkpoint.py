@@ -19,17 +19,16 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 import yaml
-from torch import Tensor, nn
 
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.factors import split_factors
-from nmt_core.models.build import AnyConfig, build_model, settings_beside_parameters, source_factors
+from nmt_core.models.build import settings_beside_parameters, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.folder_config import (
@@ -47,8 +46,9 @@ from nmt_core.models.folder_config import (
 )
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import TranslationModel
-from nmt_core.models.sparse import described, packed, unpacked
-from nmt_core.models.tensors import check_finite, open_tensors, write_tensors
+from nmt_core.models.parameters import restored_model, stored_tensors
+from nmt_core.models.sparse import packed
+from nmt_core.models.tensors import open_tensors, write_tensors
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular
 from nmt_core.text.copying import Copying, no_weight, weight_of
@@ -186,23 +186,6 @@ def _load_carried(load: Callable[[str, Hashes], Carried], path: str, hashes: Has
         raise ModelError(f"{error}; copy the model folder again, the whole of it") from error
 
 
-def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
-    """Parameters (float32, each tied one once) and buffers of a model, by name, on the CPU."""
-    parameters = {name: tensor.detach().float().cpu() for name, tensor in model.named_parameters()}
-    return parameters | {name: tensor.detach().cpu() for name, tensor in buffers(model).items()}
-
-
-def _all_tensors(model: nn.Module) -> dict[str, Tensor]:
-    parameters: dict[str, Tensor] = dict(model.named_parameters())
-    return parameters | buffers(model)
-
-
-def buffers(model: nn.Module) -> dict[str, Tensor]:
-    """The buffers that belong to the model's state."""
-    kept = model.state_dict().keys()
-    return {name: buffer for name, buffer in model.named_buffers() if name in kept}
-
-
 def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.dtype = torch.float32) -> LoadedModel:
     """Read a model folder for inference. Raises ModelError when it cannot be used.
 
@@ -233,11 +216,7 @@ def _load(folder: str) -> LoadedModel:
     names = (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)])
     vocabularies = [_read_vocabulary(os.path.join(folder, name), most=rows) for name in names]
     (source, target, *factors), sizes = vocabularies, tuple(map(len, vocabularies))
-    tensors = _read_tensors(path, _described(config.model, sizes, path=os.path.join(folder, SETTINGS)))
-    model = build_model(config.model, sizes[0], sizes[1], sizes[2:])
-    with torch.no_grad():
-        for name, tensor in _all_tensors(model).items():
-            tensor.copy_(tensors[name])
+    model = restored_model(folder, config.model, sizes)
     fingerprint = _fingerprint(current(path), vocabularies, config)
     loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
     if loaded.copying is not None:
@@ -246,37 +225,6 @@ def _load(folder: str) -> LoadedModel:
         except ConfigError as error:
             raise ModelError(f"{folder}: {error}") from error
     return loaded
-
-
-def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
-    """The parameters that a model folder has for ``model``. Raises ModelError where it is of another model."""
-    return _read_tensors(os.path.join(folder, PARAMETERS), _all_tensors(model))
-
-
-def _read_tensors(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    with open_tensors(path) as found:
-        found.check(described(found, expected), hint=SETTINGS)
-        _check_memory(path, expected)
-        tensors = unpacked(found, expected)
-    check_finite(path, tensors)
-    return tensors
-
-
-def _described(config: AnyConfig, sizes: Sequence[int], *, path: str) -> dict[str, Tensor]:
-    """Names, shapes and types of a model's tensors, which take no memory. Raises ModelError for absurd sizes."""
-    try:
-        with torch.device("meta"):
-            model = build_model(config, sizes[0], sizes[1], sizes[2:])
-    except (RuntimeError, OverflowError, TypeError) as error:
-        raise ModelError(f"{path}: describes a model of a size that is none") from error
-    return _all_tensors(model)
-
-
-def _check_memory(path: str, tensors: Mapping[str, Tensor]) -> None:
-    size = sum(tensor.numel() * tensor.element_size() for tensor in tensors.values())
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if size > memory:
-        raise ModelError(f"{path}: has {size / 1e9:,.1f} GB; this machine has a memory of {memory / 1e9:,.1f} GB")
 
 
 def _read_vocabulary(path: str, *, most: int) -> Vocabulary:

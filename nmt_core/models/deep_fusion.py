@@ -124,7 +124,7 @@ class DeepFusion(RNNsearch):
         self.fusion = config
         translation = self.target_decoder
         del self.target_decoder  # the names of language and controller come first
-        self.language = RNNLM(config.language, 0, target_words, predicts=False)
+        self.language = RNNLM(config.language, target_words, predicts=False)
         self.controller = Controller(config.translation.hidden, config.language.hidden, config.translation.maxout)
         self.assemble(self.source_encoder, FusedDecoder(translation, self.language, self.controller), self.output)
 

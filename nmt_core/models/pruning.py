@@ -28,7 +28,6 @@ from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
-SCHEMES: tuple[Scheme, ...] = ("class-blind", "class-uniform", "class-distribution")
 _LEAST = 1e-30
 
 

@@ -36,7 +36,7 @@ class RNNLMConfig(RecurrentConfig):
 class RNNLM(EncoderDecoder):
     """A decoder that reads the words before; ``predicts``: it has a generator of the next."""
 
-    def __init__(self, config: RNNLMConfig, source_words: int, target_words: int, *, predicts: bool = True) -> None:
+    def __init__(self, config: RNNLMConfig, target_words: int, *, predicts: bool = True) -> None:
         super().__init__()
         self.config = config
         self.target_embedding = config.new_embedding(target_words)

@@ -125,12 +125,6 @@ def _utf8_name(stream: BinaryIO) -> str:
     return stream.name
 
 
-def load_tensors(path: str) -> dict[str, Tensor]:
-    """All tensors of a safetensors file. Raises ModelError for one that is missing, damaged or something else."""
-    with open_tensors(path) as found:
-        return found.tensors()
-
-
 def check_finite(path: str, tensors: Mapping[str, Tensor]) -> None:
     """Raise ModelError where a number is not a number, or infinite: no score would be one."""
     for name, tensor in tensors.items():

@@ -86,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.signature import new_sidecar, write_sidecar
 
     named, constraints = args.lists, dict(args.write_constraints)
-    _check(args, named, constraints)
+    _check(named, constraints)
     record = new_sidecar(args.output)
     with contextlib.ExitStack() as stack:
         systems = []
@@ -136,7 +136,7 @@ def _name_and_file(text: str) -> tuple[str, str]:
     return name, path
 
 
-def _check(args: argparse.Namespace, named: Sequence[tuple[str, str]], constraints: Mapping[str, str]) -> None:
+def _check(named: Sequence[tuple[str, str]], constraints: Mapping[str, str]) -> None:
     names = {name for name, _ in named}
     if len({name.lower() for name in names}) < len(names):
         raise ConfigError("names of lists must differ in more than capital letters")

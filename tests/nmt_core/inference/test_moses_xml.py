@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import math
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.inference.moses_xml import XML_MODES, parse_xml_line
+from nmt_core.inference.moses_xml import XmlMode, parse_xml_line
 from nmt_core.inference.source_line import SourceLine
 
 # The examples of Moses' user guide, "Advanced Features", section "Plugging in translations".
@@ -74,7 +75,7 @@ def test_what_is_wrong_is_told(text: str, problem: str) -> None:
     | st.lists(st.sampled_from(["a", " ", '<np translation="x||y">', "</np>", "<n>", "</n>", "<"]), max_size=12).map(
         "".join
     ),
-    mode=st.sampled_from(XML_MODES),
+    mode=st.sampled_from(get_args(XmlMode)),
 )
 def test_any_text_is_a_line_or_an_error(text: str, mode: str) -> None:
     try:

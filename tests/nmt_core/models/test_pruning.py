@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.nematus import NematusConfig
-from nmt_core.models.pruning import SCHEMES, Scheme, prune, weight_classes
+from nmt_core.models.pruning import Scheme, prune, weight_classes
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -86,7 +87,7 @@ def test_every_output_and_readout_is_a_class() -> None:
     }
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("scheme", get_args(Scheme))
 @pytest.mark.parametrize("fraction", [0.0, 0.1, 0.37, 0.8, 1.0])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_so_many_weights_are_zero_and_the_others_as_before(name: str, scheme: Scheme, fraction: float) -> None:

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
-from nmt_core.models.tensors import load_tensors
 
 WORDS = [f"w{number}" for number in range(12)]
 
@@ -66,14 +66,14 @@ class Runs:
         return main(["train", self.file(f"{folder}.yaml"), "--quiet", "--device", "cpu", "--resume", *settings])
 
     def state(self, folder: str) -> dict[str, torch.Tensor]:
-        return load_tensors(self.file(f"{folder}/training.safetensors"))
+        return load_file(self.file(f"{folder}/training.safetensors"))
 
     def progress(self, folder: str) -> dict[str, Any]:
         counters: dict[str, Any] = json.loads(Path(self.file(f"{folder}/training.json")).read_text())
         return counters
 
     def model(self, folder: str) -> dict[str, torch.Tensor]:
-        return load_tensors(self.file(f"{folder}/model.safetensors"))
+        return load_file(self.file(f"{folder}/model.safetensors"))
 
     def assert_resumes_exactly(self, *, updates: int = 31, **settings: Any) -> dict[str, torch.Tensor]:
         """A run that stops twice ends with the state of one that does not; the state."""

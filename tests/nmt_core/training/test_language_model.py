@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
-from nmt_core.models.tensors import load_tensors
 from nmt_core.text.vocabulary import SPECIAL_WORDS
 
 WORDS = [f"w{number}" for number in range(8)]
@@ -116,7 +116,7 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path, model: dict[
     assert main(["train-lm", whole, *RUN, "--set", "training.max_updates=40"]) == 0
     assert main(["train-lm", parts, *RUN, "--set", "training.max_updates=15"]) == 0
     assert main(["train-lm", parts, *RUN, "--resume", "--set", "training.max_updates=40"]) == 0
-    first, second = (load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "parts"))
+    first, second = (load_file(str(corpus / name / "training.safetensors")) for name in ("whole", "parts"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 
@@ -128,7 +128,7 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
     message = capsys.readouterr().err
     assert f"{corpus / 'dirty'}:1: 2 lines are no UTF-8 text and left out" in message
     assert main(["train-lm", write_config(corpus, "pure"), *options]) == 0
-    first, second = (load_tensors(str(corpus / name / "model.safetensors")) for name in ("junk", "pure"))
+    first, second = (load_file(str(corpus / name / "model.safetensors")) for name in ("junk", "pure"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
 

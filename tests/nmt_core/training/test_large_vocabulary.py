@@ -10,6 +10,7 @@ import torch
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
 from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
@@ -19,7 +20,6 @@ from nmt_core.models.build import new_model, preset
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.models.tensors import load_tensors
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
@@ -160,7 +160,7 @@ def trained(text: Path, folder: str, *runs: list[str], **training: object) -> di
     path.write_text(yaml.safe_dump(settings))
     for more in runs or ([],):
         assert main(["train", str(path), "--quiet", "--device", "cpu", *more]) == 0
-    return load_tensors(str(text / folder / "training.safetensors"))
+    return load_file(str(text / folder / "training.safetensors"))
 
 
 @pytest.mark.parametrize("optimizer", ["adadelta", "adam"])

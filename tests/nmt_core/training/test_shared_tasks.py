@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model
-from nmt_core.models.tensors import load_tensors
 from nmt_core.training.config import RunConfig
 from nmt_core.training.prepare import prepare
 from nmt_core.training.report import Reporter
@@ -80,7 +80,7 @@ def test_a_run_of_tasks_resumes_exactly(runs, training: dict[str, Any]) -> None:
     assert whole.keys() == parts.keys()
     assert all(torch.equal(tensor, parts[name]) for name, tensor in whole.items())
     for name in ("", "tasks/fr/", "tasks/copy-y/", "tasks/halves/"):
-        one, other = (load_tensors(runs.file(f"{folder}/{name}model.safetensors")) for folder in ("whole", "parts"))
+        one, other = (load_file(runs.file(f"{folder}/{name}model.safetensors")) for folder in ("whole", "parts"))
         assert all(torch.equal(tensor, other[key]) for key, tensor in one.items())
     history = json.loads(Path(runs.file("whole/training.json")).read_text())["history"]
     assert [one["name"] for one in history[0]["others"]] == ["fr", "halves"]

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import yaml
+from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
@@ -20,7 +21,6 @@ from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.models.tensors import load_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
@@ -66,7 +66,7 @@ def test_a_resumed_run_ends_with_the_weights_of_an_uninterrupted_one(corpus: Pat
     assert main(["train", parts, *options, "--set", "training.max_updates=10"]) == 0
     assert main(["train", parts, *options, "--resume", "--set", "training.max_updates=26"]) == 0
     assert main(["train", parts, *options, "--resume"]) == 0
-    states = [load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "parts")]
+    states = [load_file(str(corpus / name / "training.safetensors")) for name in ("whole", "parts")]
     assert states[0].keys() == states[1].keys()
     for name, tensor in states[0].items():
         assert torch.equal(tensor, states[1][name]), name
@@ -85,12 +85,12 @@ def test_a_killed_run_goes_on_as_if_it_had_not_been(corpus: Path, signal_number:
         process.send_signal(signal_number)
         assert process.wait(60) == (-9 if signal_number == signal.SIGKILL else 130)
     assert main(["train", killed, "--quiet", "--device", "cpu", "--resume"]) == 0
-    states = [load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "killed")]
+    states = [load_file(str(corpus / name / "training.safetensors")) for name in ("whole", "killed")]
     for name, tensor in states[0].items():
         assert torch.equal(tensor, states[1][name]), name
-    before = load_tensors(str(corpus / "killed" / "training.safetensors"))
+    before = load_file(str(corpus / "killed" / "training.safetensors"))
     assert main(["train", killed, "--quiet", "--device", "cpu", "--resume"]) == 0  # nothing is left to do
-    after = load_tensors(str(corpus / "killed" / "training.safetensors"))
+    after = load_file(str(corpus / "killed" / "training.safetensors"))
     assert all(torch.equal(tensor, after[name]) for name, tensor in before.items())
 
 
@@ -112,7 +112,7 @@ def test_a_run_stopped_before_its_first_validation_goes_on_too(corpus: Path) -> 
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     assert subprocess.run([sys.executable, "-c", code], env=environment, check=False).returncode == 130
     assert main(["train", stopped, "--quiet", "--device", "cpu", "--resume"]) == 0
-    states = [load_tensors(str(corpus / name / "training.safetensors")) for name in ("whole", "stopped")]
+    states = [load_file(str(corpus / name / "training.safetensors")) for name in ("whole", "stopped")]
     assert all(torch.equal(tensor, states[1][name]) for name, tensor in states[0].items())
 
 
