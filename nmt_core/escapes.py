@@ -29,6 +29,8 @@ _READ = {entity: character for character, entity in _WRITTEN.items()} | {
     "&ket;": "]",
 }
 _SPECIAL = re.compile("[&|<>'\"\\[\\]]")
+_MARKUP = re.compile(r"[<>|\[\]]")  # what Moses itself takes for markup, factors and non-terminals
+_MARKUP_AMONG_FACTORS = re.compile(r"[<>\[\]]")
 _ENTITY = re.compile("|".join(map(re.escape, _READ)))
 
 
@@ -40,6 +42,11 @@ def escape(text: str) -> str:
 def unescape(text: str) -> str:
     """Undo the escapes."""
     return _ENTITY.sub(lambda found: _READ[found.group()], text) if "&" in text else text
+
+
+def without_markup(text: str, *, factored: bool = False) -> str:
+    """The characters that mean something to Moses' decoder escaped; ``factored`` words keep their bars."""
+    return (_MARKUP_AMONG_FACTORS if factored else _MARKUP).sub(lambda found: _WRITTEN[found.group()], text)
 
 
 def is_escaped(text: str) -> bool:

@@ -158,7 +158,7 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
 
     from smt_bridge.fields import split_tokens
     from smt_bridge.formats.nbest import words_as_text
-    from smt_bridge.graphs.beside_lines import beside_lines
+    from smt_bridge.formats.search_graph import beside_lines
     from smt_bridge.graphs.oracle import oracle_string
     from smt_bridge.graphs.word_graph import word_graph
     from smt_bridge.metrics.bleu import COLUMNS, References, bleu
@@ -202,7 +202,7 @@ def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
     from smt_bridge.errors import FormatError
     from smt_bridge.fields import split_tokens
     from smt_bridge.formats.nbest_order import ordered_lists
-    from smt_bridge.graphs.list_posteriors import list_posteriors
+    from smt_bridge.graphs.ngram_posteriors import list_posteriors
 
     with ordered_lists(args.graphs) as lists:
         for found in lists.lists:

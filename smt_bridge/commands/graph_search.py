@@ -54,7 +54,7 @@ def search_graphs(
     args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]
 ) -> Iterator[SearchedGraph]:
     """The graphs in their order; without lines where Moses found no translation."""
-    from smt_bridge.graphs.beside_lines import beside_lines
+    from smt_bridge.formats.search_graph import beside_lines
 
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)

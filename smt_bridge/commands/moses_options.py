@@ -1,4 +1,4 @@
-"""Options for Moses itself, which commands that run it pass on."""
+"""The options of commands that run Moses: its program, its threads, its time, and what is passed on to it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,20 @@ import argparse
 import shlex
 
 from nmt_core.errors import ConfigError
+
+
+def add_moses_arguments(group: argparse._ActionsContainer) -> None:
+    """Declare ``--moses``, ``--moses-threads`` and ``--moses-timeout``."""
+    add = group.add_argument
+    add("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
+    add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
+    add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
+
+
+def check_moses_arguments(args: argparse.Namespace) -> None:
+    """Raise ConfigError for numbers that cannot be."""
+    if args.moses_threads < 1 or not 0.0 < args.moses_timeout < 1e9:
+        raise ConfigError("--moses-threads must be above 0, --moses-timeout a number of seconds above 0")
 
 
 def add_moses_options(group: argparse._ActionsContainer) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from nmt_core.commands import serve as neural
 from nmt_core.errors import ConfigError, NmtError
+from smt_bridge.commands.moses_options import add_moses_arguments, check_moses_arguments
 
 NAME = "serve"
 HELP = "serve hybrids of Moses and a neural model over gRPC, beside neural models"
@@ -24,11 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--hybrid", action="append", default=[], metavar="NAME=RECIPE", help="a recipe and its name; repeatable"
     )
-    group.add_argument("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
-    group.add_argument("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
-    group.add_argument(
-        "--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)"
-    )
+    add_moses_arguments(group)
     group.add_argument(
         "--degrade",
         action="store_true",
@@ -52,8 +49,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _recipes(args: argparse.Namespace) -> dict[str, str]:
     """The path of each recipe, by name. Raises ConfigError."""
-    if args.moses_threads < 1 or args.moses_timeout <= 0:
-        raise ConfigError("--moses-threads and --moses-timeout must be above 0")
+    check_moses_arguments(args)
     recipes: dict[str, str] = {}
     for text in args.hybrid:
         name, _, path = text.partition("=")

@@ -17,7 +17,12 @@ from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.moses_options import add_moses_options, option_words
+from smt_bridge.commands.moses_options import (
+    add_moses_arguments,
+    add_moses_options,
+    check_moses_arguments,
+    option_words,
+)
 from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
 
 if TYPE_CHECKING:
@@ -53,10 +58,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add = parser.add_argument
     add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
-    add("--moses", default="moses", metavar="PROGRAM", help="the decoder (moses)")
+    add_moses_arguments(parser)
     add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
-    add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
-    add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
     add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
     add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
@@ -142,9 +145,9 @@ def _record_path(listing: str | None) -> str | None:
 def _recipe(args: argparse.Namespace) -> Recipe:
     from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
 
-    numbers = (args.window, args.beam, args.nbest_factor, args.moses_threads, args.moses_timeout)
-    if any(number is not None and number <= 0 for number in numbers):
-        raise ConfigError("--window, --beam, --nbest-factor, --moses-threads and --moses-timeout must be above 0")
+    if any(number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor)):
+        raise ConfigError("--window, --beam and --nbest-factor must be above 0")
+    check_moses_arguments(args)
     given = [name for name in _IN_RECIPE if getattr(args, name) not in (None, False, "", [])]
     if args.recipe:
         if given:
@@ -247,7 +250,7 @@ class _Counts:
 
     def safe(self, line: str, *, factored: bool) -> str:
         """The sentence without characters that mean something to Moses, but for the bars between factors."""
-        from smt_bridge.decoder.markup import without_markup
+        from nmt_core.escapes import without_markup
 
         safe = without_markup(line, factored=factored)
         self.escaped += safe != line

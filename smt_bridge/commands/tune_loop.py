@@ -11,7 +11,12 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.small_files import check_regular
-from smt_bridge.commands.moses_options import add_moses_options, option_words
+from smt_bridge.commands.moses_options import (
+    add_moses_arguments,
+    add_moses_options,
+    check_moses_arguments,
+    option_words,
+)
 from smt_bridge.commands.tuner_options import METRIC_NAMES, add_tuner_arguments, check_tuner_options, show_score
 
 if TYPE_CHECKING:
@@ -54,9 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--quiet", action="store_true", help="tell the result alone")
     moses = parser.add_argument_group("the decoder")
     add = moses.add_argument
-    add("--moses", default="moses", metavar="PROGRAM", help="the program (moses)")
-    add("--moses-threads", type=int, default=1, metavar="N", help="its threads (1)")
-    add("--moses-timeout", type=float, default=60.0, metavar="S", help="seconds it may take for a sentence (60)")
+    add_moses_arguments(moses)
     add_moses_options(moses)
     add("--nbest", type=int, default=100, metavar="N", help="hypotheses a sentence and round (100)")
     add("--nbest-factor", type=int, default=100, metavar="N", help="its -n-best-factor (100)")
@@ -87,10 +90,11 @@ def _check(args: argparse.Namespace) -> None:
         check_regular(path)
     if args.max_rounds < 1 or args.runs < 1:
         raise ConfigError("--max-rounds and --runs must be at least 1")
-    if args.nbest < 2 or args.nbest_factor < 1 or args.moses_threads < 1:
-        raise ConfigError("--nbest must be at least 2, --nbest-factor and --moses-threads at least 1")
-    if not 0.0 <= args.settled < 1.0 or not 0.0 < args.moses_timeout < 1e9:
-        raise ConfigError("--settled must be from 0 to below 1, --moses-timeout a number of seconds above 0")
+    if args.nbest < 2 or args.nbest_factor < 1:
+        raise ConfigError("--nbest must be at least 2, --nbest-factor at least 1")
+    if not 0.0 <= args.settled < 1.0:
+        raise ConfigError("--settled must be from 0 to below 1")
+    check_moses_arguments(args)
     check_tuner_options(args)
 
 

@@ -1,4 +1,4 @@
-r"""How likely n-grams are to be in a translation, as a decoder's graph has it.
+r"""How likely n-grams are to be in a translation, as a decoder's graph or n-best list has it.
 
 p(u) is the share of derivations that hold the n-gram u at least once, a derivation weighing exp(scale · total)
 (Tromble et al. 2008, section 3; Blackwood, de Gispert and Byrne 2010). Places of the graph are split by the words
@@ -9,7 +9,7 @@ the posteriors of the steps that end it; for the others, 1 - Z_u / Z with Z_u th
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import exp, inf
+from math import exp, fsum, inf
 from typing import NamedTuple
 
 import numpy as np
@@ -64,6 +64,20 @@ def ngram_posteriors(graph: WordGraph, *, scale: float = 1.0, order: int = ORDER
         part = {ngram: steps[ngram] for ngram in repeated[begin : begin + _AT_ONCE]}
         found.update(_at_least_once(split, states, chances, part))
     return found
+
+
+def list_posteriors(
+    hypotheses: Sequence[tuple[Words, float]], *, scale: float = 1.0, order: int = ORDER
+) -> dict[Words, float]:
+    """p(u) of all n-grams up to ``order`` words: the share of the hypotheses that hold u, each exp(scale · total)."""
+    best = max((total for _, total in hypotheses), default=0.0)
+    weights = [exp(scale * (total - best)) for _, total in hypotheses]
+    shares: dict[Words, list[float]] = {}
+    for (words, _), weight in zip(hypotheses, weights, strict=True):
+        for ngram in _ngrams((BEGIN, *words, END), order):
+            shares.setdefault(ngram, []).append(weight)
+    whole = fsum(weights)
+    return {ngram: min(1.0, fsum(own) / whole) for ngram, own in shares.items()}
 
 
 def _split(graph: WordGraph, scale: float, order: int) -> _Split:
@@ -149,3 +163,8 @@ def _at_least_once(
             mass_U[blocked[step]] = 0.0
         masses_SU[end] += mass_U
     return {ngram: min(1.0, max(0.0, 1.0 - mass)) for ngram, mass in zip(steps, masses_SU[1].tolist(), strict=True)}
+
+
+def _ngrams(words: Words, order: int) -> set[Words]:
+    """Those of a whole sentence, but for its beginning alone."""
+    return {words[max(0, end - size) : end] for end in range(2, len(words) + 1) for size in range(1, order + 1)}

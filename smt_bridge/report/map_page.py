@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from smt_bridge.report.maps import Map, Shares
-from smt_bridge.report.page import listed, section, table, text
+from smt_bridge.report.page import listed, section, table, text, tsv
 from smt_bridge.report.scatter import scatter
-from smt_bridge.report.tsv import tsv
 
 ZOOMED = 40  # points of a part of a map
 

@@ -1,4 +1,7 @@
-"""HTML pages that need nothing but themselves: no network, no scripts, readable in light and dark, and on paper."""
+"""HTML pages that need nothing but themselves: no network, no scripts, readable in light and dark, and on paper.
+
+Their tables are also made as text with tabs, for papers.
+"""
 
 from __future__ import annotations
 
@@ -73,6 +76,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
         "<tr>" + "".join(f"<td{_kind(cell)}>{_shown(cell)}</td>" for cell in row) + "</tr>\n" for row in rows
     )
     return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}</tbody></table></div>'
+
+
+def tsv(rows: Sequence[Sequence[str]]) -> str:
+    """A line for each row, with tabs between its cells; a tab within a cell becomes a blank."""
+    return "".join("\t".join(cell.replace("\t", " ") for cell in row) + "\n" for row in rows)
 
 
 def listed(items: Iterable[str]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from smt_bridge.report import charts
-from smt_bridge.report.page import listed, page, pairs, section, table, text
+from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
 from smt_bridge.report.table_study import (
     CELLS,
     CLASSES,
@@ -19,7 +19,6 @@ from smt_bridge.report.table_study import (
     differences,
     spearman_of_cells,
 )
-from smt_bridge.report.tsv import tsv
 
 _TIE, _KNOWN = "\u00a0=", "\u00a0*"  # no line begins with a mark
 _KINDS = ("frequent", "rare")

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from nmt_core.escapes import without_markup
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translation import Translation
 from nmt_core.interfaces import PairScorer, SentencePair
@@ -20,7 +21,6 @@ from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.work import StepDecoder
 from nmt_core.text.vocabulary import split_words
 from smt_bridge.decoder.chooser import MOSES, Choice, Chooser, lists_of
-from smt_bridge.decoder.markup import without_markup
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 from smt_bridge.translators import SurfaceWords, nbest_lines
 
