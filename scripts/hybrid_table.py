@@ -27,8 +27,9 @@ from nmt_core.errors import NmtError
 from nmt_core.files import read_text_lines
 from smt_bridge.formats.nbest_order import ordered_lists
 from smt_bridge.metrics.detokenize import detokenizer
+from smt_bridge.metrics.references import list_statistics
 from smt_bridge.metrics.significance import compare
-from smt_bridge.tuning.pool import Floats, NbestPool, list_statistics, pool_from_lists
+from smt_bridge.tuning.pool import Floats, NbestPool, pool_from_lists
 from smt_bridge.tuning.select import select_features
 from smt_bridge.tuning.tune import TuningOptions, start_weights, tune
 

@@ -32,9 +32,10 @@ from smt_bridge.formats.nbest_order import join_lists, ordered_lists
 from smt_bridge.formats.weights import check_weights
 from smt_bridge.metrics.bleu import TOKENIZERS
 from smt_bridge.metrics.metric import METRICS
+from smt_bridge.metrics.references import statistics_against
 from smt_bridge.reranking import Reranker
 from smt_bridge.scorers import one_thread, opened
-from smt_bridge.tuning.pool import pool_from_lists, statistics_against
+from smt_bridge.tuning.pool import pool_from_lists
 from smt_bridge.tuning.tune import TUNERS, TuningOptions, TuningReport
 from smt_bridge.tuning.tune import tune as tune_pool
 

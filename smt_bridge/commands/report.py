@@ -80,10 +80,10 @@ def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.metrics.by_length import LENGTH_BOUNDS
     from smt_bridge.metrics.detokenize import detokenizer
+    from smt_bridge.metrics.references import read_references, statistics_against
     from smt_bridge.report.reranking import reranking_page
     from smt_bridge.report.sentences import collect
     from smt_bridge.reranking import Choices, Reranker
-    from smt_bridge.tuning.pool import read_references, statistics_against
 
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)

@@ -177,7 +177,7 @@ def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: in
     """Read the references and say what looks wrong with them."""
     from smt_bridge.commands.rerank_judgement import Setting
     from smt_bridge.formats.nbest import words_as_text
-    from smt_bridge.tuning.pool import read_references
+    from smt_bridge.metrics.references import read_references
 
     references = [read_references(path, lines, path=args.source or args.nbest) for path in args.reference]
     for path, text in zip(args.reference, references, strict=True):

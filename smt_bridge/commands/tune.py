@@ -113,8 +113,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
     """The weights of a tuner of Moses, with their names and what they reach."""
+    from smt_bridge.tuning.pool import normalised
     from smt_bridge.tuning.tune import report_of
-    from smt_bridge.tuning.tuned import normalised
     from smt_bridge.tuning.tuner_output import read_tuner_weights
 
     weights = normalised(read_tuner_weights(args.from_tuner, pool))
@@ -186,8 +186,9 @@ def _write_dat(paths: Sequence[str], pool: NbestPool, start: Mapping[str, Sequen
 def _load_pool(args: argparse.Namespace) -> NbestPool:
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.metrics.metric import METRICS
+    from smt_bridge.metrics.references import read_references, statistics_against
     from smt_bridge.tuning.moses_dat import pool_from_moses
-    from smt_bridge.tuning.pool import pool_from_lists, read_references, statistics_against
+    from smt_bridge.tuning.pool import pool_from_lists
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)

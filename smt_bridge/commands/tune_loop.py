@@ -105,7 +105,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.metrics.metric import METRICS
-    from smt_bridge.tuning.pool import read_references, statistics_against
+    from smt_bridge.metrics.references import read_references, statistics_against
     from smt_bridge.tuning.tune import TuningOptions
 
     ini, metric = read_ini(args.ini), METRICS[args.metric]

@@ -23,8 +23,7 @@ from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.tuning.envelope import Integers, concatenated, cut_all, ends_of, first_cut
 from smt_bridge.tuning.expected_bleu import ExpectedBleu
-from smt_bridge.tuning.pool import MAXIMAL_COLUMNS, Floats, NbestPool
-from smt_bridge.tuning.tuned import Tuned, normalised
+from smt_bridge.tuning.pool import MAXIMAL_COLUMNS, Floats, NbestPool, Tuned, normalised
 
 _NEAR = 0.05  # standard deviation of new starting points around the best one
 _TOGETHER = 5  # restarts that begin near the best point at the same time

@@ -23,9 +23,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
 from smt_bridge.tuning.sparse_rows import bincount
-from smt_bridge.tuning.tuned import Tuned, normalised
 
 _MOST_INFLUENCE = 5.0  # of the model on the hope, as a multiple of the gain's, with safe hope
 _NOTHING = 1e-8

@@ -1,4 +1,4 @@
-"""N-best lists as arrays, which tuners work on.
+"""N-best lists as arrays, which tuners work on, and the weights that these give back.
 
 Shapes: D dense feature columns, K sparse ones, S sentences, L entries of the longest list. Shorter lists are
 padded; padding has a feature score of minus infinity (``padding``) and can never win.
@@ -7,6 +7,7 @@ padded; padding has a feature score of minus infinity (``padding``) and can neve
 from __future__ import annotations
 
 import itertools
+import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -14,18 +15,30 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.errors import InputError
-from nmt_core.files import read_text_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
-from smt_bridge.metrics.detokenize import detokenizer
-from smt_bridge.metrics.metric import BLEU, Metric, counter
+from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
 
 Floats = npt.NDArray[np.float64]
 MAXIMAL_COLUMNS = 500  # of dense ones
+
+
+class Tuned(NamedTuple):
+    """Weights of all columns, L1 norm 1, and the metric's score that they reach on the pool."""
+
+    weights: Floats
+    score: float
+
+
+def normalised(weights: Floats) -> Floats:
+    """Weights with L1 norm 1, rounded to the six digits with which they are written."""
+    norm = math.fsum(np.abs(weights).tolist())
+    if norm == 0.0:
+        return weights.copy()
+    return np.array([float(f"{weight / norm:.6g}") for weight in weights.tolist()])
 
 
 class Column(NamedTuple):
@@ -258,44 +271,3 @@ class _Layout:
             raise FormatError(self._path, f"feature {name} stands here but not in earlier lines", line=entry.line)
         self._starts[name], self._arity[name] = len(self._builder.columns), arity
         self._builder.columns.extend(Column(name, index) for index in range(arity))
-
-
-def list_statistics(
-    references: Sequence[str],
-    sentences: int,
-    *,
-    path: str,
-    tokenize: str | None,
-    language: str | None,
-    metric: Metric = BLEU,
-) -> Callable[[NbestList], Counts]:
-    """Return a function that counts for ``metric`` a list's hypotheses against its lines of ``references`` (paths).
-
-    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` is for BLEU and defaults
-    to "13a" for plain text and to "none" for tokenised text. Raises InputError for a reference file with
-    fewer lines than ``sentences``.
-    """
-    texts = [read_references(reference, sentences, path=path) for reference in references]
-    return statistics_against(texts, tokenize=tokenize, language=language, metric=metric)
-
-
-def statistics_against(
-    texts: Sequence[Sequence[str]], *, tokenize: str | None, language: str | None, metric: Metric = BLEU
-) -> Callable[[NbestList], Counts]:
-    """As ``list_statistics``, against references (lists of lines) that were read."""
-    count_all = counter(metric, tokenize or ("13a" if language else "none"))
-    prepare = detokenizer(language) if language else None
-
-    def count(group: NbestList) -> Counts:
-        return count_all([text[group.sentence] for text in texts], [entry.text for entry in group.entries], prepare)
-
-    return count
-
-
-def read_references(reference: str, sentences: int, *, path: str) -> list[str]:
-    """Lines of a reference file; raises InputError when they are fewer than the ids of the list ``path``."""
-    lines = list(read_text_lines(reference, errors="replace"))
-    if len(lines) < sentences:
-        problem = f"has {len(lines)} lines but the ids of {path} go up to {sentences - 1}: {sentences} lines are needed"
-        raise InputError(reference, problem)
-    return lines

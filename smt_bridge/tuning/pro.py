@@ -23,9 +23,8 @@ import numpy.typing as npt
 from smt_bridge.metrics import bleu as bleu_counts
 from smt_bridge.metrics.metric import BLEU, Metric
 from smt_bridge.ordered_sum import ordered_sum
-from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
 from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
-from smt_bridge.tuning.tuned import Tuned, normalised
 
 SAMPLED = 5000
 KEPT = 50

@@ -14,9 +14,8 @@ from smt_bridge.errors import WiringError
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.mira import MiraOptions, tune_mira
-from smt_bridge.tuning.pool import Floats, NbestPool
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
 from smt_bridge.tuning.pro import tune_pro
-from smt_bridge.tuning.tuned import Tuned, normalised
 
 Weights = dict[str, tuple[float, ...]]
 _Mask = npt.NDArray[np.bool_]

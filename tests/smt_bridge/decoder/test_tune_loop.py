@@ -16,8 +16,8 @@ from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.nbest import NbestList
 from smt_bridge.formats.tuned_ini import with_weights
 from smt_bridge.formats.weights import read_weights
-from smt_bridge.tuning import pool
-from smt_bridge.tuning.pool import statistics_against
+from smt_bridge.metrics import references
+from smt_bridge.metrics.references import statistics_against
 from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state
 
 
@@ -61,7 +61,7 @@ def test_hypotheses_are_counted_once(weighted_moses: str, monkeypatch: pytest.Mo
 
         return count_and_note
 
-    monkeypatch.setattr(pool, "statistics_against", watched)
+    monkeypatch.setattr(references, "statistics_against", watched)
     assert main(arguments(weighted_moses, "--quiet")) == 0
     rounds = state()["rounds"]
     sentences = sum(bool(line) for line in SOURCE)

@@ -1,0 +1,53 @@
+"""Reference translations, and the counts of n-best lists against them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from nmt_core.errors import InputError
+from nmt_core.files import read_text_lines
+from smt_bridge.formats.nbest import NbestList
+from smt_bridge.metrics.bleu import Counts
+from smt_bridge.metrics.detokenize import detokenizer
+from smt_bridge.metrics.metric import BLEU, Metric, counter
+
+
+def list_statistics(
+    references: Sequence[str],
+    sentences: int,
+    *,
+    path: str,
+    tokenize: str | None,
+    language: str | None,
+    metric: Metric = BLEU,
+) -> Callable[[NbestList], Counts]:
+    """Return a function that counts for ``metric`` a list's hypotheses against its lines of ``references`` (paths).
+
+    ``language`` asks for plain text: hypotheses are detokenised first. ``tokenize`` is for BLEU and defaults
+    to "13a" for plain text and to "none" for tokenised text. Raises InputError for a reference file with
+    fewer lines than ``sentences``.
+    """
+    texts = [read_references(reference, sentences, path=path) for reference in references]
+    return statistics_against(texts, tokenize=tokenize, language=language, metric=metric)
+
+
+def statistics_against(
+    texts: Sequence[Sequence[str]], *, tokenize: str | None, language: str | None, metric: Metric = BLEU
+) -> Callable[[NbestList], Counts]:
+    """As ``list_statistics``, against references (lists of lines) that were read."""
+    count_all = counter(metric, tokenize or ("13a" if language else "none"))
+    prepare = detokenizer(language) if language else None
+
+    def count(group: NbestList) -> Counts:
+        return count_all([text[group.sentence] for text in texts], [entry.text for entry in group.entries], prepare)
+
+    return count
+
+
+def read_references(reference: str, sentences: int, *, path: str) -> list[str]:
+    """Lines of a reference file; raises InputError when they are fewer than the ids of the list ``path``."""
+    lines = list(read_text_lines(reference, errors="replace"))
+    if len(lines) < sentences:
+        problem = f"has {len(lines)} lines but the ids of {path} go up to {sentences - 1}: {sentences} lines are needed"
+        raise InputError(reference, problem)
+    return lines
