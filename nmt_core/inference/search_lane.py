@@ -40,17 +40,14 @@ from nmt_core.inference.constrained_choice import RuledSentence
 from nmt_core.inference.guided_choice import GuidedSentence
 from nmt_core.inference.hypothesis import NO_EXTRA, Extra, Matrix
 from nmt_core.inference.predictor import Advance, Predictor
-from nmt_core.inference.rules import covered
-from nmt_core.inference.search_config import USUAL_ROWS
 from nmt_core.inference.search_requests import Encoded, Finished, Key
-from nmt_core.inference.search_tables import Flags, Floats, Integers, RowTable, SentenceTable
+from nmt_core.inference.search_tables import Flags, Integers, RowTable, SentenceTable
 from nmt_core.inference.searched_sentence import SearchedSentence, extra_of, guided_among, ruled_among, table_of
 from nmt_core.inference.slots import Slots
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rows import Rows
 from nmt_core.text.vocabulary import END_ID
 
-_MARGIN = 1e-4  # of a score: more than rounding may be wrong
 MOST_PADDING = 4  # times the source positions of the sentences
 LEAST_POSITIONS = 2000  # that no memory is saved for
 
@@ -88,12 +85,8 @@ class SearchLane(Generic[Key]):
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, each counted by the part of its beam that still has places.
-
-        One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
-        """
-        table = self._sentences
-        return float((table.widths_A * table.places_A / np.minimum(table.beams_A, USUAL_ROWS)).sum())
+        """Source positions of all sentences, as ``SentenceTable`` counts them."""
+        return self._sentences.tokens
 
     @property
     def positions(self) -> int:
@@ -162,7 +155,7 @@ class SearchLane(Generic[Key]):
             found.totals_AC[live_AC],
             entries_AC[live_AC],
         )
-        done_A = self._done(live_AC, found.totals_AC)
+        done_A = table.decided(live_AC, found.totals_AC)
         self._find_nan(advance, slots_N, table.slots_A[done_A])
         return self._report(done_A)
 
@@ -184,12 +177,7 @@ class SearchLane(Generic[Key]):
         lasts = np.searchsorted(self._rows.slots_N, table.slots_A, side="right")
         places = zip(table.slots_A.tolist(), table.widths_A.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
         for slot, width, first, last in places:
-            sentence, rows_KS = self._known[slot], attention_NS[first:last, :width]
-            if self.attention:
-                sentence.attention.append((first, rows_KS.copy()))
-            if sentence.rules.coverage:
-                rows = zip(sentence.progress, rows_KS, strict=True)
-                sentence.progress[:] = [covered(progress, row_S[:-1]) for progress, row_S in rows]
+            self._known[slot].note_attention(first, attention_NS[first:last, :width], keep=self.attention)
 
     def _extend(self, live_AC: Flags, found: Chosen, ruled: Sequence[RuledSentence]) -> None:
         """The progress of the hypotheses that live on."""
@@ -255,19 +243,6 @@ class SearchLane(Generic[Key]):
             if len(sentence.scores) >= config.nbest:
                 table.prune_thresholds_A[place] = sorted(sentence.scores, reverse=True)[config.nbest - 1]
         table.places_A[:] -= ended_AC.sum(axis=1)
-
-    def _done(self, live_AC: Flags, totals_AC: Floats) -> Flags:
-        """Whether sentences have no live hypothesis, or none that could still come among the n best.
-
-        Log-probabilities only fall and coverage only costs, so that no live hypothesis will have a better score
-        than its present total at the greatest length.
-        """
-        table = self._sentences
-        best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
-        longest_A = (table.limits_A + 1.0 + table.offsets_A) / (table.offsets_A + 1.0)
-        bound_A = best_A / longest_A**table.exponents_A
-        done_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < table.prune_thresholds_A)
-        return done_A
 
     def _find_nan(self, advance: Advance, slots_N: Integers, slots_D: Integers) -> None:
         """Note, of the sentences that are done, which found nothing because the model gave no numbers."""

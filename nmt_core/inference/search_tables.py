@@ -1,7 +1,7 @@
 """The numbers of a running search that are kept on the host: of its sentences, and of its rows.
 
 Columns stand side by side and are changed for all sentences, or rows, at once.
-Shapes: A sentences, N rows.
+Shapes: A sentences, N rows, C candidates of a sentence.
 """
 
 from __future__ import annotations
@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.inference.search_config import USUAL_ROWS
+
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+_MARGIN = 1e-4  # of a score: more than rounding may be wrong
 
 
 class SentenceTable(NamedTuple):
@@ -50,6 +53,27 @@ class SentenceTable(NamedTuple):
         return SentenceTable._make(
             np.array(column, dtype=types.get(name, np.int64)) for name, column in zip(cls._fields, columns, strict=True)
         )
+
+    @property
+    def tokens(self) -> float:
+        """Source positions of all sentences, each counted by the part of its beam that still has places.
+
+        One whose beam is wider than ``USUAL_ROWS`` counts as many times as it is wider: rows of logits take memory.
+        """
+        return float((self.widths_A * self.places_A / np.minimum(self.beams_A, USUAL_ROWS)).sum())
+
+    def decided(self, live_AC: Flags, totals_AC: Floats) -> Flags:
+        """Whether sentences have no live hypothesis, or none that could still come among the n best.
+
+        ``live_AC`` are the hypotheses among the candidates of each, with their totals. Log-probabilities only fall and
+        coverage only costs, so that no live hypothesis will have a better score than its present total at the
+        greatest length.
+        """
+        best_A = np.where(live_AC, totals_AC, -np.inf).max(axis=1)
+        longest_A = (self.limits_A + 1.0 + self.offsets_A) / (self.offsets_A + 1.0)
+        bound_A = best_A / longest_A**self.exponents_A
+        decided_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < self.prune_thresholds_A)
+        return decided_A
 
     def take(self, chosen: Integers | Flags) -> SentenceTable:
         """Some of the sentences."""

@@ -12,7 +12,7 @@ from nmt_core.inference.backtrace import End, Path
 from nmt_core.inference.constrained_choice import RuledSentence
 from nmt_core.inference.guided_choice import GuidedChoice, GuidedSentence, Prefix
 from nmt_core.inference.hypothesis import Extra, Hypothesis, Matrix, make_hypothesis
-from nmt_core.inference.rules import Progress, Rules, coverage_term
+from nmt_core.inference.rules import Progress, Rules, coverage_term, covered
 from nmt_core.inference.search_requests import Finished, Key, Request
 from nmt_core.inference.search_tables import Integers, SentenceTable
 from nmt_core.text.vocabulary import END_ID
@@ -51,6 +51,14 @@ class SearchedSentence(Generic[Key]):
         """Go on with those of a choice that stand in these columns."""
         self.prefixes = [choice.prefixes[column] for column in columns]
         self.lost = max(self.lost, choice.lost)
+
+    def note_attention(self, first: int, rows_KS: Matrix, *, keep: bool) -> None:
+        """Take what is asked for of the weights of a step, whose rows for this sentence begin with ``first``."""
+        if keep:
+            self.attention.append((first, rows_KS.copy()))
+        if self.rules.coverage:
+            rows = zip(self.progress, rows_KS, strict=True)
+            self.progress[:] = [covered(progress, row_S[:-1]) for progress, row_S in rows]
 
     def attention_of(self, path: Path) -> Matrix | None:
         """The attention weights of one hypothesis at each of its steps."""
