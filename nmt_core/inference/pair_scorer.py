@@ -75,8 +75,8 @@ class ModelPairScorer:
         precision, arithmetic = name_precision(parameter), name_arithmetic(parameter)
         exact = precision == "float32" and self.softmax == "full"
         softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
-        said = "" if exact else "exact:no|"
-        exactness = f"{softmax}{said}dtype:{precision}"
+        inexact = "" if exact else "exact:no|"
+        exactness = f"{softmax}{inexact}dtype:{precision}"
         order = "" if self.order is TargetOrder.LEFT_TO_RIGHT else f"|order:{self.order}"
         if self.models[0].factors:
             order += f"|factors:{len(self.models[0].factors)}"

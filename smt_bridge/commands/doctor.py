@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     parser.add_argument("ini", nargs="?", default="", metavar="MOSES.INI", help="configuration; the files it names too")
-    for option, said in (
+    for option, help_text in (
         ("--table", "a phrase table"),
         ("--nbest", "an n-best list"),
         ("--weights", "weights for the list"),
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--reference", "its reference"),
         ("--lm", "a KenLM language model"),
     ):
-        parser.add_argument(option, default="", metavar="FILE", help=said)
+        parser.add_argument(option, default="", metavar="FILE", help=help_text)
     parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder")
     parser.add_argument("--lines", type=int, default=200_000, metavar="N", help="of each file, 0 for all (200000)")
     parser.add_argument("--json", action="store_true", help="findings as JSON, one a line")

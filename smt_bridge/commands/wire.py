@@ -189,15 +189,15 @@ def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: b
     scores = feature.num_features + len(weights)
     shown = " ".join(f"{weight:g}" for weight in weights)
     made_of = f"{feature.num_features} and {len(weights)} new, weights {shown}"
-    said = [f"{feature.name} now has {counted(scores, 'score')} ({made_of})"]
+    remarks = [f"{feature.name} now has {counted(scores, 'score')} ({made_of})"]
     if feature.facts.role == "binary":
         command = _binariser(feature.kind, table, feature, scores)
-        said.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
+        remarks.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
     else:
-        said.append("to binarise, give the number of scores, or the decoder crashes:")
+        remarks.append("to binarise, give the number of scores, or the decoder crashes:")
         kinds = _BINARISED_RULES if rules else _BINARISED
-        said += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
-    return said
+        remarks += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
+    return remarks
 
 
 def _filtering(ini: MosesIni, scores: int) -> str:

@@ -68,12 +68,12 @@ def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) ->
     _remove(unfinished + ending)
     command = binarising_command(kind, table, scores=scores, factors=factors, stem=unfinished)
     try:
-        with tempfile.TemporaryFile() as said:
+        with tempfile.TemporaryFile() as output:
             code = subprocess.run(
-                shlex.split(command), stdin=subprocess.DEVNULL, stdout=said, stderr=said, check=False
+                shlex.split(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
             ).returncode
-            said.seek(max(0, said.tell() - _LAST))
-            words = " ".join(said.read().decode("utf-8", "replace").split())
+            output.seek(max(0, output.tell() - _LAST))
+            words = " ".join(output.read().decode("utf-8", "replace").split())
         if code or not os.path.exists(unfinished + ending):
             by_hand = binarising_command(kind, table, scores=scores, factors=factors)
             raise NmtError(

@@ -86,10 +86,10 @@ class MosesProcess:
             raise MosesFailed(f"{self.options.program} was stopped")
         self._failures = 0 if progress or self._child.answered else self._failures + 1
         loaded = self._child.has_read()
-        said = self._child.close(kill=True) or "it said nothing"
+        last_words = self._child.close(kill=True) or "it said nothing"
         if not loaded or self._failures >= len(_WAITS):
             when = "before it translated anything" if loaded else "while it loaded"
-            raise MosesFailed(f"{self.options.program} ended {when}: {said}")
+            raise MosesFailed(f"{self.options.program} ended {when}: {last_words}")
         self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
         self.restarts += 1
         self._child = MosesChild(self.options)

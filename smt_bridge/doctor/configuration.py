@@ -123,10 +123,10 @@ def _examine_mapping(ini: MosesIni) -> Iterator[Finding]:
 
 def _examine_factors(ini: MosesIni) -> Iterator[Finding]:
     """Whether the input is said to have the factors that tables ask for (0 alone where nothing is said)."""
-    said = {code.decode("utf-8", "surrogateescape") for _, code in section_lines(ini.lines, "input-factors")} or {"0"}
+    given = {code.decode("utf-8", "surrogateescape") for _, code in section_lines(ini.lines, "input-factors")} or {"0"}
     for feature in ini.features:
         wanted = feature.options.get("input-factor", "") if feature.facts.is_table else ""
-        missing = [factor for factor in wanted.split(",") if factor and factor not in said]
+        missing = [factor for factor in wanted.split(",") if factor and factor not in given]
         if missing:
             problem = f"{feature.name} asks for input factor {', '.join(missing)}, which [input-factors] does not have"
             yield warning(f"{ini.path}:{feature.line}", problem, "add a line, or correct input-factor=")

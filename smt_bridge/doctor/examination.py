@@ -127,13 +127,13 @@ def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
 def _examine_fingerprint(record: str, content: dict[str, Any], scorer: str) -> Iterator[Finding]:
     from smt_bridge.scorers import open_scorer
 
-    said = json.dumps(content)
+    recorded = json.dumps(content)
     try:
         signature = open_scorer(scorer).signature
     except NmtError:
         return
     prints = [part.removeprefix("model:") for part in signature.split("|") if part.startswith("model:")]
-    if "model:" in said and prints and prints[0] not in said:
+    if "model:" in recorded and prints and prints[0] not in recorded:
         yield warning(
             record, f"names another model than {scorer} ({prints[0]})", "score again, or give the model it names"
         )

@@ -105,7 +105,7 @@ def examine_coverage(words: Words, vocabulary: frozenset[str], *, model: str) ->
     unknown = words.unknown(vocabulary)
     if unknown < _POOR or not words.total:
         return
-    said = f"{unknown:.0%} of the words are unknown to {model}"
+    problem = f"{unknown:.0%} of the words are unknown to {model}"
     changes = {
         "is it cased while the model was trained on lower-cased text? lower-case it": str.lower,
         "is it escaped while the model's corpus was not? use `--unescape`, or unescape it": unescape,
@@ -113,6 +113,6 @@ def examine_coverage(words: Words, vocabulary: frozenset[str], *, model: str) ->
     for remedy, change in changes.items():
         changed = words_of(words.place, (change(word) for word in words.counts.elements()))
         if changed.unknown(vocabulary) < 0.6 * unknown:
-            yield warning(words.place, said, remedy)
+            yield warning(words.place, problem, remedy)
             return
-    yield warning(words.place, said, "is it tokenised like the model's corpus, and of the model's language?")
+    yield warning(words.place, problem, "is it tokenised like the model's corpus, and of the model's language?")

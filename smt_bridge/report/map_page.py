@@ -96,5 +96,5 @@ def _shares_table(measured: Measured) -> str:
     found = table(heads, rows)
     if measured.told_apart is None:
         return found
-    said = f"Of {measured.reordered:,} pairs of phrases of the same words in another order {measured.told_apart:.0%}"
-    return f"{found}<p>{text(said)} are not among each other's nearest; as sums of words none would be.</p>"
+    remark = f"Of {measured.reordered:,} pairs of phrases of the same words in another order {measured.told_apart:.0%}"
+    return f"{found}<p>{text(remark)} are not among each other's nearest; as sums of words none would be.</p>"

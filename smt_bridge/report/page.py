@@ -65,8 +65,8 @@ def text(value: object) -> str:
 
 def section(title: str, *parts: str, remark: str = "") -> str:
     """A heading, a sentence that says what is to be seen, and the parts (HTML)."""
-    said = f'<p class="faint">{text(remark)}</p>\n' if remark else ""
-    return f"<section>\n<h2>{text(title)}</h2>\n{said}" + "\n".join(parts) + "\n</section>"
+    paragraph = f'<p class="faint">{text(remark)}</p>\n' if remark else ""
+    return f"<section>\n<h2>{text(title)}</h2>\n{paragraph}" + "\n".join(parts) + "\n</section>"
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:

@@ -99,22 +99,22 @@ def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[st
             label = f"{name}{f'.{place}' if len(values) > 1 else ''}  {value:.3g}"
             seen = [run[name][place] * spread for run in runs if name in run and place < len(run[name])]
             entries.append(charts.Bar(label, value * spread, statistics.stdev(seen) if len(seen) > 1 else 0.0))
-    said = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
+    remark = "Each weight, and as a bar the weight times how far its feature moved where the choice changed."
     if len(entries) > _MOST_BARS:
-        said += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
+        remark += f" Of {len(entries)} weights the {_MOST_BARS} with the longest bars."
         kept = sorted(range(len(entries)), key=lambda place: -abs(entries[place].value))[:_MOST_BARS]
         entries = [entries[place] for place in sorted(kept)]
     if tuning:
         metric, held = tuning["metric"], tuning.get("cross_validation")
-        said += (
+        remark += (
             f" {tuning['tuner'].upper()} on {metric.upper()}, {len(runs)} runs: mean"
             f" {as_reported(tuning['mean'], metric):.2f}, standard deviation {tuning['deviation']:.2f} on the tuning"
             " set. Whiskers are the deviation between runs."
         )
         if held:
             inside, outside = (as_reported(held[name], metric) for name in ("tuned", "held_out"))
-            said += f" Cross-validation: {inside:.2f} where it was tuned, {outside:.2f} where it was not."
-    return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=said)
+            remark += f" Cross-validation: {inside:.2f} where it was tuned, {outside:.2f} where it was not."
+    return section("Weights", charts.bars(entries, title="weight times spread of every feature"), remark=remark)
 
 
 def _spreads(sentences: Sequence[Sentence]) -> dict[tuple[str, int], float]:
@@ -132,16 +132,18 @@ def _ablation(tuning: Mapping[str, Any] | None) -> str:
     ablation = (tuning or {}).get("ablation")
     if not tuning or not ablation:
         return ""
-    said = "How much of the tuning set's score is lost when a feature is left out and the others are tuned again."
+    remark = "How much of the tuning set's score is lost when a feature is left out and the others are tuned again."
     losses = tuning.get("ablation_loss")
     if losses:
         entries = [charts.Bar(name, loss["mean"], loss["deviation"]) for name, loss in losses.items()]
-        said += f" The mean of {len(tuning['runs'])} runs, compared seed by seed; whiskers are the standard deviation."
+        remark += (
+            f" The mean of {len(tuning['runs'])} runs, compared seed by seed; whiskers are the standard deviation."
+        )
     else:  # of a report that was written before there was one
         entries = [charts.Bar(name, tuning["score"] - score) for name, score in ablation.items()]
     entries.sort(key=lambda bar: -bar.value)
     chart = charts.bars(entries, title="loss without the feature", signed_colours=True)
-    return section("What each feature is worth", chart, remark=said)
+    return section("What each feature is worth", chart, remark=remark)
 
 
 def _by_length(sentences: Sequence[Sentence]) -> str:
