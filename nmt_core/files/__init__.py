@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files, input_files
 from nmt_core.files.compression import pack, suffix_of
-from nmt_core.files.digest import file_digest
 from nmt_core.files.lines import (
     read_blocks,
     read_line_blocks,
@@ -19,7 +18,7 @@ from nmt_core.files.lines import (
     readable_again,
     write_lines,
 )
-from nmt_core.files.reading import ShareRead, open_input
+from nmt_core.files.reading import ShareRead, file_digest, open_input
 from nmt_core.files.writing import (
     DISK_FULL,
     is_written_through,

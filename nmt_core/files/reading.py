@@ -1,10 +1,11 @@
-"""Opening what is read, and leaving out the byte order mark that some editors put before UTF-8 text."""
+"""Opening what is read, leaving out the byte order mark that some editors put before UTF-8 text, and file digests."""
 
 from __future__ import annotations
 
 import codecs
 import contextlib
 import functools
+import hashlib
 import os
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,15 @@ def _standard_input() -> Iterator[BinaryIO]:
         return
     with open(descriptor, "rb") as stream:
         yield stream
+
+
+def file_digest(path: str, *, shown: str | None = None) -> str:
+    """SHA-256 of a file, as it lies there. Raises InputError, which calls it ``shown``."""
+    try:
+        with open(path, "rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise InputError(shown or path, f"cannot be read ({error.strerror})") from error
 
 
 def without_mark(blocks: Iterator[bytes], shown: str) -> Iterator[bytes]:
