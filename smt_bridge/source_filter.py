@@ -17,10 +17,10 @@ from typing import NamedTuple
 from nmt_core.files import ShareRead, read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, SEPARATOR, split_tokens
-from smt_bridge.formats.factors import factors_of, look_factored, pick_factors
+from smt_bridge.formats.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
 from smt_bridge.formats.phrase_table import table_blocks
 from smt_bridge.formats.phrase_table_lines import LOOKED_AT, are_rules
-from smt_bridge.formats.rule_phrases import SENTENCE_ENDS, rule_symbols
+from smt_bridge.formats.rule_phrases import SENTENCE_ENDS, rule_symbols, rule_words
 
 _LONGEST = 10  # words of phrases that are looked up; for longer ones, and rules with gaps, lines are searched
 _EXPECTED = "expected a table of Moses, `source ||| ...`"
@@ -131,14 +131,15 @@ class SourceFilter:
 
         Raises FormatError where they have not.
         """
-        if are_rules(path, beginning):
-            self._has = self._has_rule
-            return
+        rules = are_rules(path, beginning)
         sources = [line.partition(SEPARATOR)[0] for line in beginning]
-        numbers = [_factors(texts) for texts in (sources, self._text.lines[:LOOKED_AT])]
-        if numbers[0] != numbers[1]:
+        if rules:
+            self._has = self._has_rule
+            sources = [_words_of_rule(path, number, source) for number, source in enumerate(sources, start=1)]
+        of_sources, of_text = _factors(sources), _factors(self._text.lines[:LOOKED_AT])
+        if None not in (of_sources, of_text) and of_sources != of_text:
             problem = (
-                f"the words of the sources have {numbers[0]} factors and those of the text {numbers[1]};"
+                f"the words of the sources have {of_sources} factors and those of the text {of_text};"
                 " choose with --input-factor those of the text that moses.ini has as input-factor of this table"
             )
             raise FormatError(path, problem, line=1)
@@ -191,8 +192,17 @@ def _with_beginning(blocks: Iterator[bytes]) -> Iterator[bytes]:
     yield from blocks
 
 
-def _factors(texts: Sequence[bytes]) -> int:
-    """How many factors the words have; 1 where they do not agree."""
+def _words_of_rule(path: str, number: int, source: bytes) -> bytes:
+    try:
+        return rule_words(source)
+    except ValueError as error:
+        raise FormatError(path, str(error), line=number) from error
+
+
+def _factors(texts: Sequence[bytes]) -> int | None:
+    """How many factors the words have; 1 where they do not agree, None where there are too few to tell."""
+    if sum(len(split_tokens(text)) for text in texts) < FEWEST_WORDS:
+        return None
     return factors_of(next(text for text in texts if split_tokens(text))) if look_factored(texts) else 1
 
 

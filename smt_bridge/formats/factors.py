@@ -15,7 +15,7 @@ from nmt_core.errors import ConfigError
 from smt_bridge.fields import split_tokens
 
 _BAR = b"|"
-_FEWEST_WORDS = 3  # before the check for factors counts
+FEWEST_WORDS = 3  # before the check for factors counts
 
 
 class Factors(NamedTuple):
@@ -75,4 +75,4 @@ def look_factored(texts: Iterable[bytes]) -> bool:
         if tokens and factors_of(text) < 2:
             return False
         words += len(tokens)
-    return words >= _FEWEST_WORDS
+    return words >= FEWEST_WORDS

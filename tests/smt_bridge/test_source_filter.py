@@ -93,6 +93,8 @@ def test_lines_stay_as_they_are(tmp_path: Path, table: bytes, kept: list[int]) -
         (b"[X] ||| a [X,1] ||| b [X,1] ||| p=1\n", "Hiero grammar"),
         (b"[NP [DT a] [NN]] ||| x [X][NN] [X] ||| 1\n", "tree fragments"),
         (b"a|A b|B ||| x ||| 1\nc|C ||| x ||| 1\n", "2 factors and those of the text 1"),
+        (b"<s> [X] ||| <s> [S] ||| 1\na|A b|B c|C [X] ||| x [X] ||| 1\n", "2 factors and those of the text 1"),
+        (b"a [X] ||| x [X] ||| 1\n[the] [X] ||| x [X] ||| 1\n", r"table:2: `\[the\]` has one label"),
     ],
 )
 def test_what_is_no_table_is_refused(tmp_path: Path, table: bytes, problem: str) -> None:
@@ -110,6 +112,11 @@ def test_how_the_table_comes_makes_no_difference(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(source_filter, "table_blocks", line_by_line)
     assert filtered(table, tmp_path / "table", [b"a"]) == whole
     assert whole.count(b"\n") == 125
+
+
+@pytest.mark.parametrize("table", [b"a|A ||| x ||| 1\n", b"<s> [X] ||| <s> [S] ||| 1\n"])
+def test_tables_of_few_words_are_taken_with_any_text(tmp_path: Path, table: bytes) -> None:
+    assert filtered(table, tmp_path / "table", [b"a|A b|B c|C"]) == table
 
 
 def test_chosen_factors_of_a_text(tmp_path: Path) -> None:
