@@ -6,7 +6,6 @@ they are: processes of the same machine read the same pages, and open them while
 
 from __future__ import annotations
 
-import contextlib
 import io
 import itertools
 import mmap
@@ -19,9 +18,10 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from nmt_core.errors import NmtError
+from nmt_core.files.temporary import room_for_temporary
 
 _ERRORS = "surrogateescape"
+_KEPT = "the text that is trained on"
 _BLOCK = 1 << 13  # numbers, or texts, that are written or read at a time
 
 
@@ -64,7 +64,7 @@ class _Growing:
 
     def write(self, content: bytes | memoryview) -> None:
         """Put something behind the rest. Raises NmtError where there is no space for it."""
-        with _writing():
+        with room_for_temporary(_KEPT):
             self._file.write(content)
             self._file.flush()
 
@@ -76,7 +76,7 @@ class _Growing:
 
 
 def _temporary_file() -> BinaryIO:
-    with _writing():
+    with room_for_temporary(_KEPT):
         return cast(BinaryIO, tempfile.TemporaryFile(prefix="hybridmt-"))
 
 
@@ -149,13 +149,3 @@ class GrowingTexts:
     def _write(self) -> None:
         self._content.write(b"".join(self._waiting))
         self._waiting.clear()
-
-
-@contextlib.contextmanager
-def _writing() -> Iterator[None]:
-    """Raise NmtError where the folder of temporary files takes no more."""
-    try:
-        yield
-    except OSError as error:
-        problem = f"{tempfile.gettempdir()}: the text that is trained on cannot be kept there ({error.strerror})"
-        raise NmtError(f"{problem}; make space, or name a folder on another disk in TMPDIR") from error

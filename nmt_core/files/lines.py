@@ -8,12 +8,13 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files.compression import DAMAGED
 from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
+from nmt_core.files.temporary import room_for_temporary
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -93,15 +94,26 @@ def readable_again(path: str) -> Iterator[str]:
 
     An ordinary file is its own. Standard input, a FIFO or a process substitution is copied into a temporary
     file, as it is; that has no name in any folder, so that nothing is left of it whatever happens. Raises InputError
-    as ``read_lines``, so that what never ends a line (``/dev/zero``) does not fill the disk.
+    as ``read_lines``, so that what never ends a line (``/dev/zero``) does not fill the disk, and NmtError where the
+    folder of temporary files has no space for it.
     """
     if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
         yield path
         return
-    with tempfile.TemporaryFile(prefix="hybridmt-") as copy:
+    with room_for_temporary("standard input" if path == "-" else path):
+        copy = _copied(path)
+    with copy:
+        yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
+
+
+def _copied(path: str) -> IO[bytes]:
+    """A temporary file with the content of ``path``."""
+    with ExitStack() as unfinished:
+        copy = unfinished.enter_context(tempfile.TemporaryFile(prefix="hybridmt-"))
         copy.writelines(_named_blocks(open_as_it_is(path), path))
         copy.flush()
-        yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
+        unfinished.pop_all()
+    return copy
 
 
 def line_limit() -> int:

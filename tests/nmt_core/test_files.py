@@ -14,6 +14,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -418,10 +419,23 @@ def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
         assert path == str(tmp_path / "absent")
 
 
+def test_standard_input_that_does_not_fit_into_tmpdir_is_said_of_tmpdir(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of standard output, which takes what it is given."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=lambda: fifo.write_bytes(b"a\nb\n"))
+    writer.start()
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.BufferedRandom(io.FileIO("/dev/full", "r+")))
+    problem = rf"{tempfile.gettempdir()}: {fifo} cannot be kept there \(No space left on device\).*TMPDIR"
+    with pytest.raises(NmtError, match=problem), readable_again(str(fifo)):
+        pass
+    writer.join()
+
+
 @given(st.lists(st.binary().map(lambda line: line.replace(b"\n", b"")), max_size=5))
 def test_compressed_lines_come_back(lines: list[bytes]) -> None:
-    import tempfile
-
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder) / "f.gz")
         with open_output(path) as stream:
