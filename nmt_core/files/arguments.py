@@ -49,7 +49,7 @@ def check_files(args: argparse.Namespace) -> None:
     Raises NmtError where an output could not be made.
     """
     _check_pipes(args)
-    inputs = {_identity(path, 0): path for _, path in _of_type(args, InputFile)}
+    inputs = {identity: path for _, path in _of_type(args, InputFile) for identity in _identities(path)}
     outputs: dict[object, str] = {}
     for name, path in _of_type(args, OutputFile):
         identity = _identity(path, 1)
@@ -113,6 +113,14 @@ def _flat(value: Any) -> Iterator[Any]:
         yield value.file
     else:
         yield value
+
+
+def _identities(path: str) -> Iterator[object]:
+    """That of an input, and of a folder those of what lies in it."""
+    yield _identity(path, 0)
+    with contextlib.suppress(OSError, ValueError):  # is no folder, or cannot be read, which is said later
+        for entry in os.scandir(path) if path != "-" else ():
+            yield _identity(entry.path, 0)
 
 
 def _identity(path: str, descriptor: int) -> object:

@@ -28,6 +28,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.files import read_lines
+from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import FormatError
 
 _VERSION = 7
@@ -60,6 +61,9 @@ def ondisk_blocks(folder: str) -> Iterator[bytes]:
     Targets of one source have the order of the folder. Raises FormatError for another version of the format and for
     damaged files.
     """
+    for name in ("Misc.dat", "Vocab.dat", *_MAPPED):
+        if not os.path.isfile(os.path.join(folder, name)):  # a pipe would be waited for
+            raise FormatError(os.path.join(folder, name), "is no file; copy the table again")
     facts = _facts(folder)
     words = _words(folder)
     line = 0
@@ -86,12 +90,15 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 def _lines(table: _Table, root: int) -> Iterator[bytes]:
-    waiting = [(root, True)]
+    waiting, most = [(root, True)], len(table.nodes) // (_TWO.size + _COUNT)
     while waiting:
         place, is_node = waiting.pop()
         if not is_node:
             yield from _targets(table, place)
             continue
+        most -= 1
+        if most < 0:  # nodes that are children of several would be met without end
+            raise _Damage
         children, targets = _TWO.unpack_from(table.nodes, place)
         begin = place + _TWO.size + _COUNT
         behind = [(b"||| ", targets, False)]
@@ -159,9 +166,10 @@ def _facts(folder: str) -> dict[str, int]:
     facts: dict[str, int] = {}
     for line, text in enumerate(read_lines(path, as_it_is=True), start=1):
         name, _, number = text.decode("utf-8", "replace").partition(" ")
-        if not (number.isascii() and number.isdigit()):
+        value = whole_number(number)
+        if value is None:
             raise FormatError(path, "expected a name and a number, such as `NumScores 4`", line=line)
-        facts[name] = int(number)
+        facts[name] = value
     missing = {"Version", "NumScores", "RootNodeOffset"} - facts.keys()
     if missing:
         raise FormatError(path, f"has no {' and no '.join(sorted(missing))}; copy the table again")
@@ -175,9 +183,10 @@ def _words(folder: str) -> dict[tuple[int, int], bytes]:
     path = os.path.join(folder, "Vocab.dat")
     words: dict[tuple[int, int], bytes] = {}
     for line, text in enumerate(read_lines(path, as_it_is=True), start=1):
-        word, _, number = text.rpartition(b" ")
-        if not word or not number.isdigit():
+        word, _, digits = text.rpartition(b" ")
+        number = whole_number(digits.decode("ascii", "replace"))
+        if not word or number is None:
             raise FormatError(path, "expected a word and its number", line=line)
-        words[int(number), 0] = word
-        words[int(number), 1] = b"[" + word + b"]"
+        words[number, 0] = word
+        words[number, 1] = b"[" + word + b"]"
     return words

@@ -114,6 +114,42 @@ def test_bytes_that_are_others_are_no_crash_and_no_endless_work(folder: Path) ->
         (folder / name).write_bytes(content)
 
 
+@pytest.mark.parametrize("name", ["Misc.dat", "Vocab.dat"])
+def test_numbers_of_thousands_of_digits_are_one_clear_error(folder: Path, name: str) -> None:
+    (folder / name).write_bytes(b"Version %b\n" % (b"7" * 5000))
+    with pytest.raises(FormatError, match=rf"{name}:1: expected"):
+        lines_of(folder)
+
+
+def test_nodes_that_are_children_of_several_are_no_endless_work(folder: Path) -> None:
+    nodes, places = bytearray(b"\xff"), []
+    for _ in range(60):
+        children = [*places[-1:]] * 2  # twice the same
+        places.append(len(nodes))
+        nodes += struct.pack("<QQf", len(children), 1, 1.0)
+        nodes += b"".join(struct.pack("<QBQ", 1, 0, child) for child in children)
+    (folder / "TargetColl.dat").write_bytes(b"\xff" + struct.pack("<Q", 0))
+    (folder / "Source.dat").write_bytes(nodes)
+    (folder / "Misc.dat").write_text(MISC.format(root=places[-1]))
+    with pytest.raises(FormatError, match="is damaged here"):
+        lines_of(folder)
+
+
+def test_a_pipe_in_the_folder_is_not_waited_for(folder: Path) -> None:
+    (folder / "Source.dat").unlink()
+    os.mkfifo(folder / "Source.dat")
+    with pytest.raises(FormatError, match=r"Source\.dat: is no file"):
+        lines_of(folder)
+
+
+def test_nothing_is_written_over_a_part_of_the_folder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    content = (folder / "Source.dat").read_bytes()
+    command = ["filter-table", str(folder), "--by", "1", "--keep", "1", "--output", str(folder / "Source.dat")]
+    assert main(command) == 2
+    assert f"is also read, as {folder}, and would be lost" in capsys.readouterr().err
+    assert (folder / "Source.dat").read_bytes() == content
+
+
 def test_another_version_is_named(folder: Path) -> None:
     (folder / "Misc.dat").write_text(MISC.replace("Version 7", "Version 5").format(root=1))
     with pytest.raises(FormatError, match=r"Misc\.dat: is of version 5 of the format, of which only 7 is read"):
