@@ -8,7 +8,8 @@ Every word is turned round; the list has that, and the words in the opposite ord
 ``ONCE=F`` it dies unless the file F is there, which it then makes
 ``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
 
-``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``garbage`` writes a line that is none,
+``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``dies`` kills the process at every sentence,
+``garbage`` writes a line that is none,
 ``shifted`` counts sentences from 1, ``weighted`` takes the weights of its ini: its list are the best of all orders of
 the words of a short sentence, with three features, whose TM0 has one value more where it has four weights;
 ``DIE-AT=N`` after it kills the process at sentence N, unless the file ``died`` is there, which it then makes.
@@ -37,6 +38,8 @@ def main() -> int:
             words = line.decode("utf-8", "surrogateescape").split()
             for word in words:
                 act(word)
+            if behaviour == "dies":
+                act("DIE")
             if behaviour == "garbage":
                 nbest.write(b"no list at all\n")
             if behaviour.startswith("weighted"):

@@ -15,6 +15,7 @@ from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
+from nmt_core.word_limit import count_words
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.moses_options import (
@@ -93,6 +94,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.factors import check_factors
     from nmt_core.files import open_output
     from nmt_core.processes import orderly_end
+    from smt_bridge.decoder.chooser import MOSES
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
     from smt_bridge.scorers import load_folder, open_scorer, source_factors
@@ -122,6 +124,8 @@ def run(args: argparse.Namespace) -> int:
             for sentence, choice in zip(sentences, _translate(args, hybrid, sentences), strict=True):
                 _write(choice, output, listing, counts, text.detokenize if text else None)
                 counts.add(sentence, choice)
+                if hybrid.has_moses and MOSES in choice.silent:
+                    _warn(_too_much(args, counts.sentences, sentence))
             if args.output == "-":
                 output.flush()
             bar.update(len(window))
@@ -221,6 +225,12 @@ def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Se
         _warn(f"{error}; going on with the neural model alone")
         hybrid.without_moses()
         return hybrid.translate(sentences)
+
+
+def _too_much(args: argparse.Namespace, line: int, sentence: str) -> str:
+    """What is said of a sentence that Moses has no list for."""
+    problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice"
+    return f"line {line} ({count_words(sentence):,} words): {problem}; translated by the neural model alone"
 
 
 def _write(

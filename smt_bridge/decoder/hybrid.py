@@ -29,6 +29,11 @@ class HybridTranslator:
     def __init__(self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser) -> None:
         self._moses, self._neural, self._chooser = moses, neural, chooser
 
+    @property
+    def has_moses(self) -> bool:
+        """Whether Moses takes part."""
+        return self._moses is not None
+
     def without_moses(self) -> None:
         """Go on with the neural model alone."""
         self._moses = None

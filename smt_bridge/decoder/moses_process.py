@@ -2,8 +2,10 @@
 
 What can go wrong has its answer here: a process that ends or says nothing for too long is started again and the
 sentences without an answer are sent once more, one at a time; the one that was being translated twice when that
-happened is given up. A process that ends while it loads, or never answers anything, is an error with its last words;
-so is one whose lists have other ids than the sentences it was given, since nobody could say whose they are.
+happened is given up. A process that ends while it loads is an error with its last words; so are three in a row that
+answered nothing, where the next one has none for a single word either: sentences that are too much for Moses do not
+make it unusable. One whose lists have other ids than the sentences it was given is an error, too, since nobody could
+say whose they are.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesOptions
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
+WORD = b"a"
+"""What a Moses translates to show that it works."""
 
 
 class MosesProcess:
@@ -85,13 +89,21 @@ class MosesProcess:
         if self._stopped.is_set():
             raise MosesFailed(f"{self.options.program} was stopped")
         self._failures = 0 if progress or self._child.answered else self._failures + 1
-        loaded = self._child.has_read()
-        last_words = self._child.close(kill=True) or "it said nothing"
-        if not loaded or self._failures >= len(_WAITS):
-            when = "before it translated anything" if loaded else "while it loaded"
-            raise MosesFailed(f"{self.options.program} ended {when}: {last_words}")
+        self._end_child()
         self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
         self.restarts += 1
         self._child = MosesChild(self.options)
         if self._stopped.is_set():
             self._child.signal()
+        if self._failures >= len(_WAITS):
+            if not self._run([WORD]):
+                self._end_child("before it translated anything")
+            self._failures = 0
+
+    def _end_child(self, failed: str = "") -> None:
+        """End the process. Raises MosesFailed where it had not loaded, or ``failed`` says when it ended."""
+        assert self._child is not None
+        when = failed if self._child.has_read() else "while it loaded"
+        last_words = self._child.close(kill=True) or "it said nothing"
+        if when:
+            raise MosesFailed(f"{self.options.program} ended {when}: {last_words}")

@@ -80,9 +80,24 @@ def test_one_that_never_loads_is_an_error_with_its_last_words(
         moses.translate([b"ab cd"])
 
 
-def test_one_that_answers_nothing_is_given_up_after_three(options: MosesOptions) -> None:
-    with MosesProcess(options) as moses, pytest.raises(MosesFailed, match="before it translated anything"):
-        moses.translate([b"DIE"] * 9)
+def test_one_that_answers_nothing_is_given_up_after_three(
+    options: MosesOptions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_MOSES", "dies")
+    with MosesProcess(options) as moses:
+        with pytest.raises(MosesFailed, match="before it translated anything"):
+            moses.translate([b"ab"] * 9)
+        assert moses.restarts == 3
+
+
+@pytest.mark.parametrize(("word", "timeout"), [(b"DIE", 20.0), (b"HANG", 1.0)])
+def test_sentences_that_are_too_much_do_not_make_it_unusable(
+    options: MosesOptions, word: bytes, timeout: float
+) -> None:
+    """However many there are before anything was translated; a single word shows that it works."""
+    with MosesProcess(options._replace(timeout=timeout)) as moses:
+        assert moses.translate([word] * 3 + [b"ab cd"]) == [None, None, None, turned("ab", "cd")]
+        assert (moses.restarts, moses.given_up) == (4, 3)
 
 
 def test_a_program_that_is_not_there(options: MosesOptions) -> None:

@@ -132,6 +132,26 @@ def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
     assert "1 sentences were too much for it" in said.err
 
 
+def test_sentences_that_take_moses_too_long_are_told_one_by_one(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    Path("text").write_text(f"HANG{' ab' * 1399}\nHANG\nab cd\n")
+    capsys.readouterr()
+    options = ["--recipe", "recipe.json", "--input", "text", "--moses-timeout", "1", "--nbest-output", "list"]
+    assert translate(moses, *options) == 0
+    said = capsys.readouterr()
+    assert said.out.count("\n") == 3
+    assert {entry.sentence for entry in read_entries("list") if entry.features["InMoses0"] == (1.0,)} == {2}
+    problem = (
+        "words): Moses ended, or was silent for 1 s (--moses-timeout), twice; translated by the neural model alone"
+    )
+    assert f"warning: line 1 (1,400 {problem}" in said.err and f"warning: line 2 (1 {problem}" in said.err
+    assert "Moses was restarted 3 times; 2 sentences were too much for it" in said.err
+    assert said.err.count("warning") == 4
+    assert subprocess.run(["pgrep", "-f", moses], capture_output=True, check=False).stdout == b""
+
+
 def test_without_moses_it_goes_on_when_told_to(
     folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
