@@ -1,0 +1,94 @@
+"""``scripts/hybrid_rows``: from named model folders to the rows of a table, and what it refuses."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from smt_bridge.formats.nbest import read_entries
+from tests.nmt_core.arpa import ARPA
+
+ROOT = Path(__file__).parents[2]
+WORDS = {"en": ["a", "group", "men", "."], "fr": ["un", "groupe", "hommes", "."]}
+SETS = ("val", "test_2016_flickr", "test_2017_mscoco")
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    command = [str(ROOT / "scripts" / "hybrid_rows"), *map(str, arguments)]
+    return subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, check=False)
+
+
+def small_files(folder: Path) -> None:
+    """Three sets of eight sentences, Moses' lists of three hypotheses, three models."""
+    sentences = [[0, 1, 3], [2, 3], [0, 1, 2, 3], [1, 2], [0, 3], [1, 3], [0, 2, 3], [2, 1, 0, 3]]
+    for split in SETS:
+        lists = []
+        for number, places in enumerate(sentences):
+            target = [WORDS["fr"][place] for place in places]
+            for place, text in enumerate((target, target[:-1], [*target, "."])):
+                values = f"LM0= {-place} WordPenalty0= {-len(text)}"
+                lists.append(f"{number} ||| {' '.join(text)}  ||| {values} ||| {-place}\n")
+        (folder / f"{split}.nbest100.gz").write_bytes(gzip.compress("".join(lists).encode()))
+        for language in ("en", "fr"):
+            lines = "".join(" ".join(WORDS[language][place] for place in places) + "\n" for places in sentences)
+            for form in (f".tok.{language}", f".{language}"):
+                (folder / f"{split}{form}.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "lm.fr.arpa.gz").write_bytes(gzip.compress(ARPA.encode()))
+    for language, words in WORDS.items():
+        (folder / f"{language}.vocab").write_text("".join(f"{word}\n" for word in ("</s>", "<unk>", *words)))
+    for seed, (name, source, target) in enumerate((("a", "en", "fr"), ("b", "en", "fr"), ("reverse", "fr", "en"))):
+        sizes = [f"model.{size}" for size in ("hidden=4", "embedding=3", "maxout=3", "alignment=3")]
+        sets = [argument for size in (*sizes, "model.initialisation=glorot") for argument in ("--set", size)]
+        vocabularies = ["--source-vocab", f"{folder}/{source}.vocab", "--target-vocab", f"{folder}/{target}.vocab"]
+        made = ["init", f"{folder}/{name}", "--preset", "rnnsearch", *vocabularies, "--seed", str(seed)]
+        assert nmt_core([*made, *sets]) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # a dozen processes that load PyTorch, on a busy machine
+def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> None:
+    small_files(tmp_path)
+    out, ensemble = tmp_path / "out", f"{tmp_path}/a,{tmp_path}/b"
+    options = ("--data", tmp_path, "--moses", tmp_path, "--out", out, "--model", ensemble, "--hypotheses", 2)
+    done = run(*options, "--reverse", tmp_path / "reverse", "--runs", 1)
+    assert done.returncode == 0, done.stderr
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in done.stdout.splitlines()[2:]]
+    assert rows == ["FirstMoses0 alone", "FirstNmt0 alone", "merged", "+ reverse model"]
+    assert (out / "results.md").read_text() == done.stdout
+    entries = list(read_entries(str(out / "val.rich.gz")))
+    assert sum(entry.features["InMoses0"][0] for entry in entries) == 16
+    assert {"NMT0", "NMTreverse0", "WordCount0"} <= entries[0].features.keys()
+    again = run(*options, "--reverse", tmp_path / "reverse", "--runs", 1)
+    assert (again.returncode, again.stdout) == (0, done.stdout)
+    assert "search" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--data", "nowhere"), "nowhere/val.tok.en.gz is missing; give --data and --moses"),
+        (("--dada", "here"), "there is no option --dada; see --help"),
+        (("--model",), "--model needs a value"),
+    ],
+)
+def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str) -> None:
+    done = run(*arguments)
+    assert (done.returncode, done.stderr) == (2, f"hybrid_rows: {told}\n")
+
+
+def test_other_folders_are_no_models(tmp_path: Path) -> None:
+    for split in SETS:
+        for name in (f"{split}.tok.en.gz", f"{split}.fr.gz", f"{split}.nbest100.gz", "lm.fr.arpa.gz"):
+            (tmp_path / name).touch()
+    files = ("--data", tmp_path, "--moses", tmp_path, "--out", tmp_path / "out")
+    assert run(*files).stderr == "hybrid_rows: give --model DIR, or --model DIR,DIR for an ensemble\n"
+    told = f"hybrid_rows: {tmp_path} is no model folder; give --model and --reverse others\n"
+    assert run(*files, "--model", tmp_path).stderr == told
+    assert not (tmp_path / "out").exists()
