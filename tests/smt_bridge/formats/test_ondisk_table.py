@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from smt_bridge.commands.main import main
+from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table import read_windows, split_window
@@ -93,6 +94,18 @@ def test_lines_come_back_in_sorted_order(folder: Path) -> None:
 def test_commands_read_the_folder_as_a_table(folder: Path, tmp_path: Path) -> None:
     assert main(["filter-table", str(folder), "--by", "1", "--keep", "1", "--output", str(tmp_path / "small")]) == 0
     assert (tmp_path / "small").read_bytes() == b"".join(line + b"\n" for line in (LINES[0], *LINES[2:]))
+
+
+def test_the_doctor_looks_at_its_lines(folder: Path, tmp_path: Path) -> None:
+    table = str(folder)
+    assert [found.problem for found in examine(Files(table=table))] == []
+    (tmp_path / "list").write_text("0 ||| other words ||| TM0= -1 -1 ||| 0\n")
+    found = [found.problem for found in examine(Files(table=table, nbest=str(tmp_path / "list")))]
+    assert found == [f"100% of its words are not in {table}"]
+    content = (folder / "TargetColl.dat").read_bytes()
+    (folder / "TargetColl.dat").write_bytes(content[: len(content) // 2])
+    (finding,) = examine(Files(table=table))
+    assert (finding.level, "is damaged here" in finding.place) == ("error", True)
 
 
 @pytest.mark.parametrize("name", ["Misc.dat", "Vocab.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat"])
