@@ -136,3 +136,10 @@ def group_by_tokens(lengths: Sequence[int], *, limit: int) -> Iterator[list[int]
         longest = max(longest, length)
     if group:
         yield group
+
+
+def group_by_length(lengths: Sequence[int], *, limit: int) -> Iterator[list[int]]:
+    """Indices of all lengths, like ones together and the shortest first, cut as by ``group_by_tokens``."""
+    order = sorted(range(len(lengths)), key=lengths.__getitem__)
+    for group in group_by_tokens([lengths[index] for index in order], limit=limit):
+        yield [order[place] for place in group]

@@ -15,7 +15,7 @@ from typing import Generic
 import numpy as np
 import torch
 
-from nmt_core.data.batching import Padded, group_by_tokens
+from nmt_core.data.batching import Padded, group_by_length
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
@@ -75,9 +75,8 @@ class BeamSearch(Generic[Key]):
 
     def admit(self, requests: Sequence[Request[Key]]) -> None:
         """Let sentences in; they take part from the next step on. Those of like lengths are encoded together."""
-        by_length = sorted(requests, key=lambda request: len(request.source))
-        for group in group_by_tokens([len(request.source) + 1 for request in by_length], limit=_ENCODE):
-            self.insert(self.encode([by_length[number] for number in group]))
+        for group in group_by_length([len(request.source) + 1 for request in requests], limit=_ENCODE):
+            self.insert(self.encode([requests[place] for place in group]))
 
     @torch.inference_mode()
     def encode(self, requests: Sequence[Request[Key]]) -> Encoded[Key]:

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
-from nmt_core.data.batching import group_by_tokens, pad
+from nmt_core.data.batching import group_by_length, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
@@ -189,9 +189,7 @@ def _groups(lengths: Sequence[int]) -> Iterator[Sequence[int]]:
     if max(lengths, default=0) * len(lengths) <= MOST_PADDED:
         yield from [range(len(lengths))] if lengths else []
         return
-    by_length = sorted(range(len(lengths)), key=lengths.__getitem__)
-    for group in group_by_tokens([lengths[index] for index in by_length], limit=MOST_PADDED):
-        yield sorted(by_length[place] for place in group)
+    yield from map(sorted, group_by_length(lengths, limit=MOST_PADDED))
 
 
 def _take_apart(distinct: Sequence[SentencePair]) -> _Texts:

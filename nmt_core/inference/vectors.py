@@ -8,13 +8,14 @@ Shapes: N sources, D numbers of a vector.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded, group_by_tokens
+from nmt_core.data.batching import Padded, group_by_length
 from nmt_core.errors import ConfigError
 from nmt_core.inference.neighbours import Vectors
 from nmt_core.layers.reader import Encoded, RecurrentReader
@@ -23,20 +24,26 @@ from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.encoder_decoder import EncoderDecoder
 from nmt_core.models.fixed_context import Summary
 from nmt_core.models.interface import Side, TranslationModel
+from nmt_core.text.sentence import Sentence
 
 _TOKENS = 8192  # source words of a batch, with padding
 
 
-@torch.inference_mode()
 def source_vectors(loaded: LoadedModel, texts: Sequence[str]) -> Vectors:
     """The vectors of tokenised sources, (N, D). Raises ConfigError for a model without an encoder."""
-    sentences = [loaded.encode_text(text) for text in texts]
-    collate = loaded.model.collate
-    order = sorted(range(len(sentences)), key=lambda place: len(sentences[place]))
-    found = np.zeros((len(sentences), _read(loaded, collate([loaded.encode_text("")])).shape[1]), dtype=np.float32)
-    for group in group_by_tokens([len(sentences[place]) + 1 for place in order], limit=_TOKENS):
-        places = [order[index] for index in group]
-        found[places] = _read(loaded, collate([sentences[place] for place in places])).float().cpu().numpy()
+    return sentence_vectors(loaded, [loaded.encode_text(text) for text in texts])
+
+
+@torch.inference_mode()
+def sentence_vectors(loaded: LoadedModel, sentences: Sequence[Sentence]) -> Vectors:
+    """The same, of sources as the model reads them."""
+    if not sentences:
+        return sentence_vectors(loaded, [loaded.encode_text("")])[:0]
+    groups = list(group_by_length([len(sentence) + 1 for sentence in sentences], limit=_TOKENS))
+    batches = (loaded.model.collate([sentences[place] for place in group]) for group in groups)
+    rows = np.concatenate([_read(loaded, batch).float().cpu().numpy() for batch in batches])
+    found = np.empty_like(rows)
+    found[list(itertools.chain.from_iterable(groups))] = rows
     return found
 
 

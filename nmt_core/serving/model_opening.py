@@ -8,9 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-import torch
 
-from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import choose_device, choose_dtype
 from nmt_core.errors import ConfigError
 from nmt_core.inference.candidate_lists import CandidateLists
@@ -21,6 +19,7 @@ from nmt_core.inference.text_forms import scorer_of_form
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.tree_walk import Weights
 from nmt_core.inference.unknowns import UnknownReplacement
+from nmt_core.inference.vectors import sentence_vectors
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.raw_text import open_raw_text
@@ -140,15 +139,7 @@ def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) 
 
 
 def _vectors(loaded: LoadedModel, phrases: Sequence[str]) -> list[Vector]:
-    """The summaries of phrases, batched by length."""
-    model: Any = loaded.model
+    """The vectors of phrases, and their unknown words."""
     sentences = [loaded.encode_text(phrase) for phrase in phrases]
-    by_length = sorted(range(len(sentences)), key=lambda number: len(sentences[number]))
-    vectors: list[Vector] = [((), 0)] * len(sentences)
-    with torch.inference_mode():
-        for group in group_by_tokens([len(sentences[number]) + 1 for number in by_length], limit=10_000):
-            numbers = [by_length[place] for place in group]
-            source = model.collate([sentences[number] for number in numbers]).to(model.device)
-            for number, values in zip(numbers, model.encode(source).summary_BH.float().cpu().tolist(), strict=True):
-                vectors[number] = tuple(values), sentences[number].count(UNKNOWN_ID)
-    return vectors
+    rows = sentence_vectors(loaded, sentences).tolist()
+    return [(tuple(row), sentence.count(UNKNOWN_ID)) for row, sentence in zip(rows, sentences, strict=True)]

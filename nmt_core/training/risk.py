@@ -21,7 +21,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, Padded, group_by_tokens, pad
+from nmt_core.data.batching import Batch, Padded, group_by_length, pad
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import SamplingConfig
@@ -128,11 +128,7 @@ def _unpadded(padded: Padded) -> list[Words]:
 def _groups(pairs: Sequence[tuple[int, Words]], source_lengths: Sequence[int]) -> list[list[int]]:
     """Places of pairs of like length, as many as are scored together."""
     lengths = [max(source_lengths[row], len(target)) + 1 for row, target in pairs]
-    order = sorted(range(len(pairs)), key=lengths.__getitem__)
-    return [
-        [order[place] for place in group]
-        for group in group_by_tokens([lengths[place] for place in order], limit=_TOKENS)
-    ]
+    return list(group_by_length(lengths, limit=_TOKENS))
 
 
 def _batch(sources: Padded, pairs: Sequence[tuple[int, Words]], places: Sequence[int]) -> Batch:
