@@ -13,7 +13,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from nmt_core.errors import NmtError
+from nmt_core.errors import ConfigError, NmtError
 from nmt_core.jobs.manifest import difference
 from nmt_core.processes import ask_in_order, open_pool, orderly_end
 
@@ -21,6 +21,7 @@ Item = TypeVar("Item")
 Answer = TypeVar("Answer")
 _Item = TypeVar("_Item", contravariant=True)
 _Answer = TypeVar("_Answer", covariant=True)
+_MOST = 1000  # processes
 
 
 class Worker(Protocol[_Item, _Answer]):
@@ -61,6 +62,8 @@ class LocalWorkers(Generic[Item, Answer]):
     """``jobs`` workers made by ``open_worker``, which must be picklable where there are several."""
 
     def __init__(self, open_worker: Callable[[int], Worker[Item, Answer]], jobs: int) -> None:
+        if jobs > _MOST:
+            raise ConfigError(f"--jobs {jobs:,}: at most {_MOST:,} processes of one machine")
         self._own = open_worker(0) if jobs == 1 else None
         self._signals = contextlib.ExitStack()
         self._pool: ProcessPoolExecutor | None = None

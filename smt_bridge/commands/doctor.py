@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
+from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say, show
 from nmt_core.small_files import check_regular
@@ -35,7 +36,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     ):
         parser.add_argument(option, default="", metavar="FILE", help=help_text)
     parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder")
-    parser.add_argument("--lines", type=int, default=200_000, metavar="N", help="of each file, 0 for all (200000)")
+    parser.add_argument(
+        "--lines", type=from_zero, default=200_000, metavar="N", help="of each file, 0 for all (200000)"
+    )
     parser.add_argument("--json", action="store_true", help="findings as JSON, one a line")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
@@ -36,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--detokenize", metavar="LANG", help="the reference is plain text, as LANG is written")
     parser.add_argument("--tuning", type=InputFile, metavar="FILE", help="what `tune --report` wrote")
     parser.add_argument("--scorer", metavar="SPEC", help="model whose word scores and attention are shown")
-    parser.add_argument("--details", type=int, default=20, metavar="N", help="sentences explained (20)")
+    parser.add_argument("--details", type=from_zero, default=20, metavar="N", help="sentences explained (20)")
     parser.add_argument(
         "--significance", choices=["bs", "ar", "none"], default="bs", help="test of the difference (bs)"
     )

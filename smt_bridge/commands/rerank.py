@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NAME = "rerank"
 HELP = "choose the best hypothesis of every n-best list by weighted features"
+_MOST_SAMPLES = 100_000  # of the test; its memory is so many times the sentences
 _EXAMPLE = """example:
   smt-bridge rerank --nbest test.rich.gz --weights weights --source test.tok.en --detokenize fr \\
       --reference test.fr --report rerank.json > test.hyp.fr
@@ -123,8 +124,8 @@ def _check(args: argparse.Namespace) -> None:
         raise ConfigError("--report and --known-words need --reference")
     if args.known_words and not args.source:
         raise ConfigError("--known-words needs --source, whose words must be known too")
-    if args.samples < 0 or args.max_missing < 0:
-        raise ConfigError("--samples and --max-missing must be at least 0")
+    if args.max_missing < 0 or not 0 <= args.samples <= _MOST_SAMPLES:
+        raise ConfigError(f"--max-missing must be at least 0, --samples from 0 to {_MOST_SAMPLES:,}")
     _bounds(args)
 
 

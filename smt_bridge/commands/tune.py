@@ -93,7 +93,7 @@ def run(args: argparse.Namespace) -> int:
     if args.ablate and searched:
         ablation = ablate(pool, start, options, tuner=args.tuner)
         for name, loss in sorted(losses(report, ablation).items(), key=lambda item: -item[1].mean):
-            change = as_reported(-loss.mean, args.metric)
+            change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
             spread = f", standard deviation {loss.deviation:.2f}" if len(ablation[name]) > 1 else ""
             _say(f"without {name}: {show_score(fmean(ablation[name]), args.metric)} ({change:+.2f}{spread})")
     if args.report:

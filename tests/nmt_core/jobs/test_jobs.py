@@ -123,6 +123,11 @@ def finish(
         return run_job(job, workers, **options)
 
 
+def test_an_absurd_number_of_processes_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--jobs 999,999,999,999: at most 1,000 processes"):
+        LocalWorkers(abs, 999_999_999_999)  # type: ignore[arg-type]  # which is not called
+
+
 def test_the_output_is_that_of_all_shards_in_order(job: Job[Lines], tmp_path: Path) -> None:
     assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
     assert (tmp_path / "out").read_bytes() == EXPECTED

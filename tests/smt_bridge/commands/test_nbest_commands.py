@@ -116,6 +116,33 @@ def test_reranking_reports_before_and_after(files: Path, capsys: pytest.CaptureF
     assert "p = " in said
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ("rerank --nbest nbest --weights weights --reference reference --samples 999999999999", "from 0 to 100,000"),
+        ("report --table none --output page --details -1", "--details: expected a whole number from 0 up, found '-1'"),
+        ("doctor --nbest nbest --lines -1", "--lines: expected a whole number from 0 up, found '-1'"),
+    ],
+)
+def test_numbers_that_mean_nothing_are_refused(
+    files: Path, arguments: str, problem: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(files)
+    try:
+        code: int | str | None = main(arguments.split())
+    except SystemExit as ended:
+        code = ended.code
+    assert code == 2
+    assert problem in capsys.readouterr().err
+
+
+def test_a_feature_that_changes_nothing_has_no_sign(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ("--nbest", files / "nbest", "--reference", files / "reference", "--output", files / "w")
+    assert call(tune, *arguments, "--runs", "1", "--ablate") == 0
+    said = capsys.readouterr().err
+    assert "(+0.00)" in said and "-0.00" not in said
+
+
 def test_list_longer_than_the_source_names_both_numbers(files: Path) -> None:
     (files / "source").write_text("s\n")
     with pytest.raises(NmtError, match=r"ids up to 2 .* 1 lines"):
