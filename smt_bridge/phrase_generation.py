@@ -25,7 +25,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import escape, unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
-from smt_bridge.directions import check_kind
+from smt_bridge.directions import check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.factors import pick_factor
@@ -246,7 +246,8 @@ def _plausible(
 ) -> tuple[list[list[_Pair]], int]:
     """The pairs with p(source | target); those of which it is less than of any pair of the table are counted.
 
-    ``sources`` are with their words as the reverse model writes them.
+    ``sources`` are with their words as the reverse model writes them. Raises WiringError for a model of the wrong
+    direction.
     """
     assert generation.reverse is not None
     asked, of_table = [], []
@@ -256,7 +257,9 @@ def _plausible(
         read = [unescape(target) for target in targets] if generation.unescape else targets
         asked += [SentencePair(pair.pair.target, words) for pair in pairs]
         asked += [SentencePair(target, words) for target in read]
-    scores = iter(_ask(generation.reverse, asked))
+    answers = _ask(generation.reverse, asked)
+    check_reverse(asked, answers, signature=generation.reverse.signature)
+    scores = iter(answers)
     found, fallen = [], 0
     for pairs, size in zip(lists, of_table, strict=True):
         judged = [

@@ -10,9 +10,10 @@ import pytest
 
 from nmt_core.errors import NmtError
 from nmt_core.interfaces import PairScore
+from smt_bridge.errors import WiringError
 from smt_bridge.phrase_generation import Counts, Generation, Rules, generate_chunk
 from smt_bridge.phrase_sources import Source, Sources, sources_of_table, sources_of_text
-from tests.fakes import TablePairScorer
+from tests.fakes import LengthPairScorer, TablePairScorer
 
 LN = {share: math.log(share) for share in (0.5, 0.25, 0.2, 0.1, 0.01)}
 
@@ -43,6 +44,19 @@ def generated(targets: list[str], scores: dict[str, float | PairScore], *, sourc
     content, counts = generate_chunk(block, generation)
     assert content.decode().splitlines() == [f"{source} ||| {line} |||" for line in lines]
     return counts
+
+
+def test_a_reverse_scorer_of_the_wrong_direction_is_refused() -> None:
+    """One that knows none of the words, neither of the sources nor of what was generated for them."""
+    pairs = {f"s{number}": [f"t{number}"] for number in range(40)}
+    block = Sources(1, 40, 0, [Source(source.encode()) for source in pairs])
+    turned = LengthPairScorer(unknown=frozenset([*pairs, *(target for (target,) in pairs.values())]))
+    with pytest.raises(WiringError, match="does not know 80 of 80 words of both sides; it must be a model of target"):
+        generate_chunk(block, Generation(TableGenerator(pairs), LengthPairScorer(), Rules(), reverse=turned))
+    found = generate_chunk(
+        block, Generation(TableGenerator(pairs), LengthPairScorer(), Rules(), reverse=LengthPairScorer())
+    )
+    assert found.counts.written == 40
 
 
 def test_distinct_targets_come_out_best_first_with_what_the_scorer_says() -> None:
