@@ -1,4 +1,4 @@
-"""Compiles nmt_core/native/kernels.cpp into the package where that can be done; elsewhere the wheel is pure Python."""
+"""Compiles the kernels of nmt_core/native where that can be done; elsewhere the wheel is pure Python."""
 
 from __future__ import annotations
 

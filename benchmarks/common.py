@@ -24,12 +24,14 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
+from nmt_core.native.tiles import TiledWords
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 
 HERE = Path(__file__).parent
 SHARED = Path(os.environ.get("HYBRIDMT_SHARED", HERE.parent.parent / "shared"))
 PEER = HERE / ".peer" / "bin" / "python"
 WORDS = 30_000
+_BLOCK = 2048  # words of one product of the normaliser
 Clock = Callable[[], float]
 CPU_TIME_HELP = "count seconds of processor time, for a machine with other work"
 PEERS: dict[str, dict[str, Any]] = {  # the peer's model of the same kind and sizes
@@ -95,6 +97,27 @@ class Products(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.shapes: Counter[tuple[int, int, int, int]] = Counter()
+        self._log_sum_exp = TiledWords.log_sum_exp
+
+    def __enter__(self) -> Products:
+        """Compiled products, which PyTorch does not know of, are counted as those that would be made without them."""
+
+        def counted(words: TiledWords, inputs_ND: torch.Tensor) -> torch.Tensor:
+            rows, columns = inputs_ND.shape
+            blocks, rest = divmod(words.words, _BLOCK)
+            self.shapes[1, rows, columns, _BLOCK] += blocks
+            if rest:
+                self.shapes[1, rows, columns, rest] += 1
+            return self._log_sum_exp(words, inputs_ND)
+
+        TiledWords.log_sum_exp = counted  # type: ignore[method-assign]
+        super().__enter__()  # type: ignore[no-untyped-call]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        """No more."""
+        TiledWords.log_sum_exp = self._log_sum_exp  # type: ignore[method-assign]
+        super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None

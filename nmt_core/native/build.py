@@ -1,4 +1,4 @@
-"""Compiles ``kernels.cpp``, on installation (``hatch_build.py``) or by ``python -m nmt_core.native.build``.
+"""Compiles the kernels, on installation (``hatch_build.py``) or by ``python -m nmt_core.native.build``.
 
 Needs nothing but the standard library.
 """
@@ -15,13 +15,15 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "libkernels.so"
+_SOURCES = ("kernels.cpp", "tiles.cpp")
+_HEADERS = ("vectors.h",)
 _FLAGS = "-std=c++17 -O3 -shared -fPIC -fno-exceptions -fno-rtti -fno-math-errno -Wno-psabi -static-libgcc -s"
 _SECONDS = 600.0
 
 
 def source_crc() -> int:
     """Which source a library was made of."""
-    return zlib.crc32((HERE / "kernels.cpp").read_bytes()) & 0x7FFFFFFF
+    return zlib.crc32(b"".join((HERE / name).read_bytes() for name in (*_SOURCES, *_HEADERS))) & 0x7FFFFFFF
 
 
 def build(library: Path = LIBRARY) -> str:
@@ -33,7 +35,7 @@ def build(library: Path = LIBRARY) -> str:
         return f"there is no {compiler}"
     temporary = library.with_name(f".{library.name}.{os.getpid()}")
     crc = f"-DSOURCE_CRC={source_crc()}"
-    command = [compiler, *_FLAGS.split(), crc, "-x", "c++", str(HERE / "kernels.cpp"), "-o", str(temporary)]
+    command = [compiler, *_FLAGS.split(), crc, *(str(HERE / name) for name in _SOURCES), "-o", str(temporary)]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
         if done.returncode:

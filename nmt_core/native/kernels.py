@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt_core.native.library import VERSION, AttentionArguments, CellArguments, GateArguments, MaxoutArguments, load
+from nmt_core.native.library import AttentionArguments, CellArguments, GateArguments, MaxoutArguments, load
 
 _TYPE = torch.bfloat16
 _LANES = 16
@@ -33,9 +33,16 @@ def _may_be_used(tensor: Tensor) -> bool:
     return of_type and torch.get_num_threads() == 1 and load() is not None
 
 
+def tiles_apply_to(*tensors: Tensor) -> bool:
+    """Whether there are also those that need AMX (``tiles.py``)."""
+    library = load() if apply_to(*tensors) else None
+    return library is not None and library.has_tiles
+
+
 def name_kernels(parameter: Tensor) -> str:
     """What a signature says of them: which numbers they give a model of such parameters, or nothing."""
-    return f"|kernels:{VERSION}" if _may_be_used(parameter) else ""
+    library = load() if _may_be_used(parameter) else None
+    return "" if library is None else f"|kernels:{library.version}"
 
 
 def add_exponentials(logits_NV: Tensor, total_N: Tensor) -> None:
@@ -43,7 +50,7 @@ def add_exponentials(logits_NV: Tensor, total_N: Tensor) -> None:
     rows, words = logits_NV.shape
     _check(logits_NV, (rows, words))
     _check(total_N, (rows,), dtype=torch.float32, whole=True)
-    _call("add_exponentials", logits_NV.data_ptr(), rows, words, logits_NV.stride(0), total_N.data_ptr())
+    call("add_exponentials", logits_NV.data_ptr(), rows, words, logits_NV.stride(0), total_N.data_ptr())
 
 
 def normalize(scores_NV: Tensor, block: int) -> tuple[Tensor, Tensor]:
@@ -53,7 +60,7 @@ def normalize(scores_NV: Tensor, block: int) -> tuple[Tensor, Tensor]:
     tops_NG = scores_NV.new_empty(rows, -(-words // block))
     shift_N, total_N = (_floats(rows) for _ in range(2))
     outputs = [one.data_ptr() for one in (tops_NG, shift_N, total_N)]
-    _call("normalize", scores_NV.data_ptr(), rows, words, scores_NV.stride(0), block, *outputs)
+    call("normalize", scores_NV.data_ptr(), rows, words, scores_NV.stride(0), block, *outputs)
     return tops_NG, total_N.log_().add_(shift_N)
 
 
@@ -78,7 +85,7 @@ def attend(
     inputs = (query_NA, keys_BSA, values_BSX, energy_A, sentences_N, widths_B)
     pointers = [one.data_ptr() for one in (*inputs, context_NX, weights_NS, scratch)]
     given = AttentionArguments(*pointers[:6], rows, positions, units, size, *pointers[6:])
-    _call("attend", ctypes.byref(given))
+    call("attend", ctypes.byref(given))
     return context_NX, weights_NS
 
 
@@ -111,10 +118,10 @@ def gated_step(
     update_NH, kept_NH, next_NH = (torch.empty_like(state_NH) for _ in range(3))
     gates_N2H = gates(state_NH).contiguous()
     _check(gates_N2H, (rows, 2 * units), whole=True)
-    _call("gates", ctypes.byref(given), gates_N2H.data_ptr(), update_NH.data_ptr(), kept_NH.data_ptr())
+    call("gates", ctypes.byref(given), gates_N2H.data_ptr(), update_NH.data_ptr(), kept_NH.data_ptr())
     product_NH = candidate(kept_NH).contiguous()
     _check(product_NH, (rows, units), whole=True)
-    _call("candidate", ctypes.byref(given), product_NH.data_ptr(), update_NH.data_ptr(), next_NH.data_ptr())
+    call("candidate", ctypes.byref(given), product_NH.data_ptr(), update_NH.data_ptr(), next_NH.data_ptr())
     return next_NH
 
 
@@ -144,7 +151,7 @@ def memory_cell_step(
         remember,
     )
     next_N2H = product_N4H.new_empty(rows, 2 * units)
-    _call("memory_cell", ctypes.byref(given), product_N4H.data_ptr(), next_N2H.data_ptr())
+    call("memory_cell", ctypes.byref(given), product_N4H.data_ptr(), next_N2H.data_ptr())
     return next_N2H
 
 
@@ -157,11 +164,12 @@ def maxout(pieces: Sequence[Tensor]) -> Tensor:
     read_NL = pieces[0].new_empty(rows, pairs // 2)
     pointers, strides = [piece.data_ptr() for piece in pieces], [piece.stride(0) for piece in pieces]
     given = MaxoutArguments((ctypes.c_void_p * 3)(*pointers), (ctypes.c_int64 * 3)(*strides), rows, pairs // 2)
-    _call("maxout", ctypes.byref(given), read_NL.data_ptr())
+    call("maxout", ctypes.byref(given), read_NL.data_ptr())
     return read_NL
 
 
-def _call(name: str, *arguments: Any) -> None:
+def call(name: str, *arguments: Any) -> None:
+    """One of the library's functions."""
     library = load()
     assert library is not None, "apply_to says whether there are kernels"
     library.call(name, *arguments)

@@ -1,6 +1,6 @@
 """The compiled kernels: found, checked and declared. Where there are none, PyTorch does the same.
 
-They need AVX-512. ``HYBRIDMT_KERNELS=none`` leaves them out.
+They need AVX-512, one of them AMX. ``HYBRIDMT_KERNELS=none`` leaves them out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from nmt_core.errors import ConfigError
 from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
-VERSION = 2  # of the numbers they give, for signatures
+VERSION = 2  # of the numbers they give, for signatures, and
+_WITH_TILES = 3  # of those where the processor has AMX
 
 
 class AttentionArguments(Structure):
@@ -55,6 +56,16 @@ class MaxoutArguments(Structure):
     _fields_ = (("pieces", c_void_p * 3), ("strides", c_int64 * 3), ("rows", c_int64), ("units", c_int64))
 
 
+class NormalizerArguments(Structure):
+    """As in tiles.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
+        *((name, c_int64) for name in ("rows", "size", "words")),
+        *((name, c_void_p) for name in ("lanes", "shifts", "totals")),
+    )
+
+
 _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "add_exponentials": (c_void_p, c_int64, c_int64, c_int64, c_void_p),
     "normalize": (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
@@ -63,16 +74,23 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "candidate": (POINTER(GateArguments), c_void_p, c_void_p, c_void_p),
     "memory_cell": (POINTER(CellArguments), c_void_p, c_void_p),
     "maxout": (POINTER(MaxoutArguments), c_void_p),
+    "log_sum_exp": (POINTER(NormalizerArguments),),
 }
 
 
 class Library:
-    """Its functions."""
+    """Its functions; ``has_tiles`` says whether ``log_sum_exp`` can be called."""
 
     def __init__(self, functions: ctypes.CDLL) -> None:
         self._functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}
         for name, arguments in _ARGUMENTS.items():
             self._functions[name].argtypes, self._functions[name].restype = arguments, None
+        self.has_tiles = bool(functions.hybridmt_has_tiles())
+
+    @property
+    def version(self) -> int:
+        """Which numbers they give on this processor."""
+        return _WITH_TILES if self.has_tiles else VERSION
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call one of them; Python's lock is free meanwhile."""

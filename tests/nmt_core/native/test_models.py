@@ -16,7 +16,7 @@ from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.native import kernels
-from nmt_core.native.library import VERSION, Library
+from nmt_core.native.library import Library
 from tests.confident_models import confident_model, text_of
 
 SIZES = {"embedding": 61, "hidden": 93, "maxout": 47, "alignment": 71}
@@ -72,13 +72,12 @@ def test_search_reports_the_numbers_of_the_pair_scorer(config: AnyConfig) -> Non
     assert [score.log_prob for score in again] == pytest.approx([number for _, number in ours], abs=1e-4)
 
 
-@pytest.mark.usefixtures("library")
-def test_the_signature_names_them_where_they_are_used() -> None:
+def test_the_signature_names_them_where_they_are_used(library: Library) -> None:
     signatures = [
         ModelPairScorer([confident_model(CONFIGS[0], scale=0.2, dtype=dtype)]).signature
         for dtype in (torch.bfloat16, torch.float32)
     ]
-    assert f"|kernels:{VERSION}|torch:" in signatures[0] and "kernels:" not in signatures[1]
+    assert f"|kernels:{library.version}|torch:" in signatures[0] and "kernels:" not in signatures[1]
 
 
 @pytest.mark.usefixtures("no_library")
