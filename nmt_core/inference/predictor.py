@@ -6,10 +6,11 @@ so that members trained with different source shortlists go together.
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
 from torch import Tensor
@@ -190,7 +191,7 @@ class Ensemble:
         return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
 
     def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
-        """Every member advances; their answers are averaged."""
+        """Every member advances; their answers are combined."""
         steps = [
             member.advance(previous_N, its_state, its_memory, layout)
             for member, its_state, its_memory in zip(self.members, state.members, memory.members, strict=True)
@@ -209,11 +210,14 @@ class Ensemble:
             sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
         )
 
-    def restrict_vocabulary(self, words_C: Tensor) -> Ensemble:
+    def restrict_vocabulary(self, words_C: Tensor) -> Self:
         """Every member over these words alone."""
-        return Ensemble([member.restrict_vocabulary(words_C) for member in self.members], average=self.average)
+        restricted = copy.copy(self)
+        restricted.members = tuple(member.restrict_vocabulary(words_C) for member in self.members)
+        return restricted
 
     def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
+        """The scores of all members together, and their normalizer."""
         if self.average == "probabilities":
             log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
             mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))

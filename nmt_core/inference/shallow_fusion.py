@@ -9,21 +9,15 @@ sum over its words and ``</s>``, no longer log p(y | x): ``nmt-core score`` give
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout
 from nmt_core.errors import ConfigError
-from nmt_core.inference.predictor import Advance, EnsembleState, ModelPredictor, Predictor
-from nmt_core.inference.selection import block_maxima
-from nmt_core.interfaces import Aligns
+from nmt_core.inference.predictor import Advance, Ensemble, ModelPredictor, Predictor
 from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_same_order
-from nmt_core.models.rows import Rows
-from nmt_core.text.sentence import Sentence
 
 
 class FusedLanguageModel(NamedTuple):
@@ -33,57 +27,22 @@ class FusedLanguageModel(NamedTuple):
     weight: float
 
 
-class ShallowFusion:
+class ShallowFusion(Ensemble):
     """A predictor of translations and one of the target language, over one target vocabulary."""
 
     def __init__(self, translation: Predictor, language: Predictor, *, weight: float) -> None:
-        self.translation, self.language, self.weight = translation, language, weight
+        super().__init__([translation, language])
+        self.weight = weight
 
     def __repr__(self) -> str:
-        return f"ShallowFusion({self.translation!r}, {self.language!r}, weight={self.weight})"
+        translation, language = self.members
+        return f"ShallowFusion({translation!r}, {language!r}, weight={self.weight})"
 
-    @property
-    def device(self) -> torch.device:
-        """Both predictors' device."""
-        return self.translation.device
-
-    @property
-    def aligns(self) -> Aligns | None:
-        """As the translation's."""
-        return self.translation.aligns
-
-    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, Any]:
-        """What each of both reads."""
-        return self.translation.collate(sources), self.language.collate(sources)
-
-    def begin(self, source: tuple[Any, Any]) -> tuple[Rows, Rows]:
-        """Both begin."""
-        memory, state = self.translation.begin(source[0])
-        language_memory, language_state = self.language.begin(source[1])
-        return EnsembleState((memory, language_memory)), EnsembleState((state, language_state))
-
-    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
-        """Both advance; the scores are added up, the attention is the translation's."""
-        states, memories = state.members, memory.members
-        step = self.translation.advance(previous_N, states[0], memories[0], layout)
-        language_step = self.language.advance(previous_N, states[1], memories[1], layout)
-        normalizer_N = step.normalizer_N + self.weight * language_step.normalizer_N
-        scores_NV = step.scores_NV.to(normalizer_N.dtype).add_(language_step.scores_NV, alpha=self.weight)
-        return Advance(
-            scores_NV,
-            block_maxima(scores_NV),
-            normalizer_N,
-            EnsembleState((step.state, language_step.state)),
-            step.attention_NS,
-        )
-
-    def restrict_vocabulary(self, words_C: Tensor) -> ShallowFusion:
-        """Both over these words alone."""
-        return ShallowFusion(
-            self.translation.restrict_vocabulary(words_C),
-            self.language.restrict_vocabulary(words_C),
-            weight=self.weight,
-        )
+    def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
+        """The weighted sum of the scores."""
+        translation, language = steps
+        normalizer_N = translation.normalizer_N + self.weight * language.normalizer_N
+        return translation.scores_NV.to(normalizer_N.dtype).add_(language.scores_NV, alpha=self.weight), normalizer_N
 
 
 def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:
