@@ -7,7 +7,7 @@ a *guide* says which targets a search may make.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
 Aligns = Literal["written", "read"]
@@ -93,3 +93,14 @@ class Guide(Protocol):
     def follow(self, reached: Any) -> Iterable[GuideStep]:
         """All ways on; bounds are at most that of the step that led here."""
         ...
+
+
+class NgramAdvice(NamedTuple):
+    """What another system says of a sentence's translation: posteriors of n-grams, in the words of the model.
+
+    See ``nmt_core.inference.advice`` for ``weight`` and ``factors``.
+    """
+
+    posteriors: Mapping[tuple[str, ...], float]
+    weight: float
+    factors: tuple[float, ...]

@@ -6,12 +6,13 @@ needs (PyTorch, gRPC) is imported inside it.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.commands.decoded_lines import nbest_line
 from nmt_core.errors import ConfigError, ServiceError
-from nmt_core.interfaces import PairScorer
+from nmt_core.interfaces import NgramAdvice, PairScorer
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
@@ -86,15 +87,27 @@ class LocalDecoder:
         serve = any(loaded.unknown_words_serve for loaded in translator.models)
         self._unknown = UnknownShare(names, warn, hint="", serve=serve)
 
-    def nbest(self, sentences: Sequence[str]) -> list[list[str]]:
-        """As ``nmt-core decode --nbest`` writes them; no list for a blank sentence."""
-        found = self._translator.translate([self._words.read(sentence) for sentence in sentences])
+    def nbest(self, sentences: Sequence[str], advice: Sequence[NgramAdvice | None] = ()) -> list[list[str]]:
+        """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""
+        from nmt_core.inference.source_line import SourceLine
+
+        asked = itertools.zip_longest(sentences, advice)
+        found = self._translator.translate([SourceLine(self._words.read(text), advice=one) for text, one in asked])
         words = [word for translations in found if translations for word in translations[0].source_words]
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return [
             nbest_lines(number, translations, self._words.write) if sentence.strip() else []
             for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
         ]
+
+    def check_takes_advice(self) -> None:
+        """Raise ConfigError for models that write parts of words, of which n-grams of words say nothing."""
+        from nmt_core.models.raw_text import shared_preparation
+
+        preparation = shared_preparation(self._translator.models)
+        if preparation is not None and preparation.cuts("target"):
+            folder = self._translator.models[0].folder
+            raise ConfigError(f"{folder} writes parts of words; advice is of words: use a model of words, or tune")
 
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""

@@ -47,7 +47,8 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
     """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
     from nmt_core.errors import ConfigError, InputError
     from nmt_core.inference.advice import FACTORS
-    from nmt_core.inference.source_line import NgramAdvice, SourceLine
+    from nmt_core.inference.source_line import SourceLine
+    from nmt_core.interfaces import NgramAdvice
 
     if args.advice is None:
         if args.advice_weight is not None or args.advice_factors is not None:

@@ -10,7 +10,8 @@ from nmt_core.inference.advice import Advice
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
-from nmt_core.inference.source_line import NgramAdvice, PhraseConstraint, SourceLine
+from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.interfaces import NgramAdvice
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder

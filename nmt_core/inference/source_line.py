@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
+from nmt_core.interfaces import NgramAdvice
 from nmt_core.text.vocabulary import split_words
 
 
@@ -25,14 +25,6 @@ class PhraseConstraint:
     def words(self) -> tuple[tuple[str, ...], ...]:
         """The words of the phrases."""
         return tuple(tuple(split_words(phrase)) for phrase in self.phrases)
-
-
-class NgramAdvice(NamedTuple):
-    """Posteriors of n-grams of the translation, in the words of the model; see ``advice.Advice`` for the rest."""
-
-    posteriors: Mapping[tuple[str, ...], float]
-    weight: float
-    factors: tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -199,20 +199,12 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
 
 def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
     """The same by an n-best list."""
-    from smt_bridge.errors import FormatError
-    from smt_bridge.fields import split_tokens
     from smt_bridge.formats.nbest_order import ordered_lists
-    from smt_bridge.graphs.ngram_posteriors import list_posteriors
+    from smt_bridge.graphs.ngram_posteriors import posteriors_of
 
     with ordered_lists(args.graphs) as lists:
         for found in lists.lists:
-            hypotheses = []
-            for entry in found.entries:
-                if entry.total is None:
-                    problem = "has no total, which posteriors are made of; expected id ||| words ||| features ||| total"
-                    raise FormatError(args.graphs, problem, line=entry.line)
-                hypotheses.append((tuple(split_tokens(entry.hypothesis)), entry.total))
-            posteriors = list_posteriors(hypotheses, scale=args.scale, order=args.order)
+            posteriors = posteriors_of(found, path=args.graphs, scale=args.scale, order=args.order)
             yield b"".join(_ngram_lines(found.sentence, posteriors, args.minimum))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,22 +12,16 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
 from nmt_core.word_limit import count_words
 from smt_bridge.commands.line_windows import windows_of_lines
-from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.moses_options import (
-    add_moses_arguments,
-    add_moses_options,
-    check_moses_arguments,
-    option_words,
-)
-from smt_bridge.commands.scoring_options import add_scoring_arguments, scorer_options
+from smt_bridge.commands.scoring_options import scorer_options
+from smt_bridge.commands.translate_options import add_translate_arguments, advice_of, recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from smt_bridge.decoder.advised import AdvisedTranslator
     from smt_bridge.decoder.chooser import Choice
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
@@ -37,8 +30,6 @@ if TYPE_CHECKING:
 
 NAME = "translate"
 HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
-_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
-_IN_RECIPE = ("model", *_DEFAULTS, "allow_unk", "exact", "feature", "moses_options")
 _EXAMPLE = """example:
   # 1. lists of a development set, by the same path as later
   smt-bridge translate --moses-ini moses.ini --model runs/search --feature nmt:runs/search --feature wordcount \\
@@ -48,6 +39,8 @@ _EXAMPLE = """example:
       --recipe hybrid.json --output weights
   # 3. translation
   smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
+  # or without tuned weights: the neural model, advised by Moses' lists
+  smt-bridge translate --moses-ini moses.ini --model runs/search --advice-weight 1 < test.tok.en > test.fr
 
 The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
 moses.ini must be right. A Moses that dies is started again; a sentence that makes it die is translated by the
@@ -57,36 +50,7 @@ neural model alone."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    add = parser.add_argument
-    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
-    add_moses_arguments(parser)
-    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
-    add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
-    add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
-    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
-    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
-    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
-    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
-    add("--quiet", action="store_true", help="no progress bar")
-    made = parser.add_argument_group("how lists are made, where there is no recipe yet")
-    add = made.add_argument
-    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
-    add("--lists", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
-    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
-    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
-    add_moses_options(made)
-    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
-    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `smt-bridge merge` has it (last)")
-    add(
-        "--exact",
-        type=NamedInput,
-        action="append",
-        default=[],
-        metavar="NAME[=LM]",
-        help="as `smt-bridge merge` has it; repeatable",
-    )
-    add_feature_argument(made, help="as `add-features` has it; repeatable")
-    add_scoring_arguments(parser)
+    add_translate_arguments(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -94,13 +58,14 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.factors import check_factors
     from nmt_core.files import open_output
     from nmt_core.processes import orderly_end
+    from smt_bridge.decoder.advised import AdvisedTranslator
     from smt_bridge.decoder.chooser import MOSES
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
     from smt_bridge.scorers import load_folder, open_scorer, source_factors
 
-    recipe = _recipe(args)
-    record = _record_path(args.nbest_output)
+    recipe, advice = recipe_of(args), advice_of(args)
+    record = None if advice else _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
         load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
@@ -109,9 +74,11 @@ def run(args: argparse.Namespace) -> int:
         if factors and args.raw:
             raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
         decoder = _decoder(args, recipe, load)
+        if advice:
+            decoder.check_takes_advice()
         moses = _moses(args, recipe, stack)
         chooser = open_chooser(recipe, features)
-        hybrid = HybridTranslator(moses, decoder, chooser)
+        hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser)
         text = decoder.raw_text() if args.raw else None
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
@@ -146,49 +113,6 @@ def _record_path(listing: str | None) -> str | None:
     return new_sidecar(listing) if listing else None
 
 
-def _recipe(args: argparse.Namespace) -> Recipe:
-    from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
-
-    if any(number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor)):
-        raise ConfigError("--window, --beam and --nbest-factor must be above 0")
-    check_moses_arguments(args)
-    given = [name for name in _IN_RECIPE if getattr(args, name) not in (None, False, "", [])]
-    if args.recipe:
-        if given:
-            option = given[0].replace("_", "-")
-            raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
-        recipe = read_recipe(args.recipe)
-        if recipe.weights is None:
-            raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
-        return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
-    if not (args.model and args.moses_ini and args.nbest_output):
-        raise ConfigError("give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with")
-    chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
-    moses, neural = _sizes(chosen["lists"])
-    recipe = Recipe(
-        moses_ini=args.moses_ini,
-        moses_nbest=moses,
-        moses_factor=chosen["nbest_factor"],
-        model=args.model,
-        beam=max(chosen["beam"], neural),
-        nmt_nbest=neural,
-        forbid_unknown=not args.allow_unk,
-        fill=chosen["fill"],
-        exact=tuple(args.exact),
-        features=tuple(args.feature),
-        moses_options=option_words(args.moses_options),
-    )
-    check_names(recipe)
-    return recipe
-
-
-def _sizes(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"moses:([1-9]\d{0,5}),nmt:([1-9]\d{0,3})", text)
-    if not found:
-        raise ConfigError(f"--lists must be like moses:100,nmt:12, not '{text}'")
-    return int(found[1]), int(found[2])
-
-
 def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
     from smt_bridge.translators import SearchOptions, open_decoder
 
@@ -214,7 +138,9 @@ def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack
         return None
 
 
-def _translate(args: argparse.Namespace, hybrid: HybridTranslator, sentences: Sequence[str]) -> list[Choice]:
+def _translate(
+    args: argparse.Namespace, hybrid: HybridTranslator | AdvisedTranslator, sentences: Sequence[str]
+) -> list[Choice]:
     from smt_bridge.decoder.moses_child import MosesFailed
 
     try:

@@ -23,11 +23,11 @@ class NbestDecoder(Protocol):
         ...
 
 
-class HybridTranslator:
-    """Moses and a neural model as one translator; ``moses`` None is the neural model with what features say."""
+class WithMoses:
+    """What may have a Moses."""
 
-    def __init__(self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser) -> None:
-        self._moses, self._neural, self._chooser = moses, neural, chooser
+    def __init__(self, moses: MosesProcess | None) -> None:
+        self._moses = moses
 
     @property
     def has_moses(self) -> bool:
@@ -38,13 +38,21 @@ class HybridTranslator:
         """Go on with the neural model alone."""
         self._moses = None
 
+
+class HybridTranslator(WithMoses):
+    """Moses and a neural model as one translator; ``moses`` None is the neural model with what features say."""
+
+    def __init__(self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser) -> None:
+        super().__init__(moses)
+        self._neural, self._chooser = neural, chooser
+
     def translate(self, sentences: Sequence[str]) -> list[Choice]:
         """One choice per sentence, in their order; Moses gets bytes that are not UTF-8 (surrogates) as they are.
 
         Raises MosesFailed, WiringError.
         """
         texts = [as_read(sentence) for sentence in sentences]
-        other = _InBackground(self._moses, [sentence.encode("utf-8", "surrogateescape") for sentence in sentences])
+        other = _InBackground(self._moses, as_bytes(sentences))
         try:
             neural = self._neural.nbest(texts)
             phrase_based = other.result()
@@ -53,6 +61,11 @@ class HybridTranslator:
             raise
         groups = [lists_of(number, *lists) for number, lists in enumerate(zip(phrase_based, neural, strict=True))]
         return self._chooser.choose(texts, groups)
+
+
+def as_bytes(sentences: Sequence[str]) -> list[bytes]:
+    """The sentences as Moses reads them: bytes that are not UTF-8 (surrogates) as they were."""
+    return [sentence.encode("utf-8", "surrogateescape") for sentence in sentences]
 
 
 class _InBackground:

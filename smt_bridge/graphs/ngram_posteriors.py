@@ -14,6 +14,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from smt_bridge.errors import FormatError
+from smt_bridge.fields import split_tokens
+from smt_bridge.formats.nbest import NbestList
 from smt_bridge.formats.phrase_graph import Words
 from smt_bridge.graphs.paths import add_logs
 from smt_bridge.graphs.word_graph import WordGraph
@@ -78,6 +81,17 @@ def list_posteriors(
             shares.setdefault(ngram, []).append(weight)
     whole = fsum(weights)
     return {ngram: min(1.0, fsum(own) / whole) for ngram, own in shares.items()}
+
+
+def posteriors_of(found: NbestList, *, path: str, scale: float = 1.0, order: int = ORDER) -> dict[Words, float]:
+    """The same of a list. Raises FormatError, naming ``path`` and the line, for a hypothesis without a total."""
+    hypotheses = []
+    for entry in found.entries:
+        if entry.total is None:
+            problem = "has no total, which posteriors are made of; expected id ||| words ||| features ||| total"
+            raise FormatError(path, problem, line=entry.line)
+        hypotheses.append((tuple(split_tokens(entry.hypothesis)), entry.total))
+    return list_posteriors(hypotheses, scale=scale, order=order)
 
 
 def _split(graph: WordGraph, scale: float, order: int) -> _Split:

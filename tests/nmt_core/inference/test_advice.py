@@ -18,9 +18,9 @@ from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request
-from nmt_core.inference.source_line import NgramAdvice, SourceLine
+from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import SentencePair
+from nmt_core.interfaces import NgramAdvice, SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.target_order import TargetOrder
 

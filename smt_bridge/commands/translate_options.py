@@ -1,0 +1,143 @@
+"""The options of `smt-bridge translate`, and what they say of how lists are made and how Moses advises."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nmt_core.errors import ConfigError
+from nmt_core.files import InputFile, NamedInput, OutputFile
+from smt_bridge.commands.list_options import add_feature_argument
+from smt_bridge.commands.moses_options import (
+    add_moses_arguments,
+    add_moses_options,
+    check_moses_arguments,
+    option_words,
+)
+from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.scorers import REMOTE
+
+if TYPE_CHECKING:
+    from smt_bridge.decoder.advised import AdviceOptions
+    from smt_bridge.decoder.recipe import Recipe
+
+_DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
+_ADVICE = ("advice_weight", "advice_scale")
+_IN_RECIPE = ("model", *_DEFAULTS, "allow_unk", "exact", "feature", "moses_options", *_ADVICE)
+_SCALE = 5.0
+_MOST = 1000.0
+
+
+def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare them."""
+    add = parser.add_argument
+    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
+    add_moses_arguments(parser)
+    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
+    add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
+    add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
+    add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
+    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
+    add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
+    add("--quiet", action="store_true", help="no progress bar")
+    made = parser.add_argument_group("how lists are made, where there is no recipe yet")
+    add = made.add_argument
+    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add("--lists", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
+    add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
+    add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
+    add_moses_options(made)
+    add("--allow-unk", action="store_true", help="the neural model may write <unk>")
+    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `smt-bridge merge` has it (last)")
+    add(
+        "--exact",
+        type=NamedInput,
+        action="append",
+        default=[],
+        metavar="NAME[=LM]",
+        help="as `smt-bridge merge` has it; repeatable",
+    )
+    add_feature_argument(made, help="as `add-features` has it; repeatable")
+    advised = parser.add_argument_group("translation without tuned weights, where there is no recipe")
+    advised.add_argument(
+        "--advice-weight",
+        type=float,
+        metavar="W",
+        help="translate by neural search with the n-grams of Moses' lists as advice; log p has weight 1 (choose it on a"
+        " development set; 1 is a beginning)",
+    )
+    advised.add_argument(
+        "--advice-scale", type=float, metavar="A", help="a hypothesis of Moses weighs exp(A times its total) (5)"
+    )
+    add_scoring_arguments(parser)
+
+
+def recipe_of(args: argparse.Namespace) -> Recipe:
+    """The recipe, or how lists are made without one. Raises ConfigError."""
+    from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
+
+    if any(number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor)):
+        raise ConfigError("--window, --beam and --nbest-factor must be above 0")
+    check_moses_arguments(args)
+    given = [name for name in _IN_RECIPE if getattr(args, name) or isinstance(getattr(args, name), float)]
+    if args.recipe:
+        if given:
+            option = given[0].replace("_", "-")
+            raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
+        recipe = read_recipe(args.recipe)
+        if recipe.weights is None:
+            raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
+        return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
+    if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
+        raise ConfigError(
+            "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--advice-weight in"
+            " place of the last translates without tuned weights)"
+        )
+    chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
+    moses, neural = _sizes(chosen["lists"])
+    recipe = Recipe(
+        moses_ini=args.moses_ini,
+        moses_nbest=moses,
+        moses_factor=chosen["nbest_factor"],
+        model=args.model,
+        beam=max(chosen["beam"], neural),
+        nmt_nbest=neural,
+        forbid_unknown=not args.allow_unk,
+        fill=chosen["fill"],
+        exact=tuple(args.exact),
+        features=tuple(args.feature),
+        moses_options=option_words(args.moses_options),
+    )
+    check_names(recipe)
+    return recipe
+
+
+def _sizes(text: str) -> tuple[int, int]:
+    found = re.fullmatch(r"moses:([1-9]\d{0,5}),nmt:([1-9]\d{0,3})", text)
+    if not found:
+        raise ConfigError(f"--lists must be like moses:100,nmt:12, not '{text}'")
+    return int(found[1]), int(found[2])
+
+
+def advice_of(args: argparse.Namespace) -> AdviceOptions | None:
+    """How Moses advises the search; None where it does not. Raises ConfigError."""
+    if args.advice_weight is None:
+        if args.advice_scale is not None:
+            raise ConfigError("--advice-scale is for --advice-weight")
+        return None
+    for option in ("exact", "feature", "fill"):
+        if getattr(args, option):
+            raise ConfigError(f"--{option} is for lists to tune with; --advice-weight translates without weights")
+    if args.model.startswith(REMOTE):
+        raise ConfigError("--advice-weight needs a model in a folder")
+    from nmt_core.inference.advice import FACTORS
+    from smt_bridge.decoder.advised import AdviceOptions
+
+    scale = _SCALE if args.advice_scale is None else args.advice_scale
+    for name, value in (("weight", args.advice_weight), ("scale", scale)):
+        if not 0.0 <= value <= _MOST:
+            raise ConfigError(f"--advice-{name} must be from 0 to {_MOST:g}")
+    return AdviceOptions(args.advice_weight, FACTORS, scale)

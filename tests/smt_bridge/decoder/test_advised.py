@@ -1,0 +1,92 @@
+"""`smt-bridge translate --advice-weight`: what `decode --advice` makes of the posteriors of Moses' lists."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from nmt_core.commands.main import main as nmt_core
+from smt_bridge.commands.main import main
+from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_process import MosesProcess
+from smt_bridge.formats.nbest import read_entries
+from tests.prepared_models import KINDS, make_model
+from tests.smt_bridge.decoder.small_hybrid import SOURCE, translate
+
+ADVISED = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
+WEIGHT = ["--advice-weight", "20"]
+
+
+@pytest.mark.parametrize("window", ["1", "100"])
+def test_it_is_what_the_batch_commands_make(
+    folder: Path, either_moses: str, window: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    options = [*ADVISED, *WEIGHT, "--advice-scale", "2", "--input", "dev", "--window", window]
+    assert translate(either_moses, *options, "--output", "out", "--nbest-output", "list") == 0
+    with MosesProcess(MosesOptions(program=either_moses, nbest=2)) as process:
+        found = process.translate([line.encode() for line in SOURCE])
+    lines = [f"{n} ||| {line.decode()}\n" for n, part in enumerate(found) for line in part or []]
+    Path("moses.nbest").write_text("".join(lines))
+    capsysbinary.readouterr()
+    assert main(["graph", "list-posteriors", "moses.nbest", "--scale", "2"]) == 0
+    Path("ngrams").write_bytes(capsysbinary.readouterr().out)
+    search = ["--model", "model", "--input", "dev", "--beam", "4", "--forbid-unk", "--device", "cpu", "--quiet"]
+    advice = ["--advice", "ngrams", "--advice-weight", "20"]
+    assert nmt_core(["decode", *search, *advice, "--output", "expected"]) == 0
+    assert nmt_core(["decode", *search, *advice, "--nbest", "3", "--output", "nmt.nbest"]) == 0
+    assert nmt_core(["decode", *search, "--output", "free"]) == 0
+    assert Path("out").read_bytes() == Path("expected").read_bytes() != Path("free").read_bytes()
+    theirs = [entry for entry in read_entries("nmt.nbest") if SOURCE[entry.sentence]]
+    for entry, other in zip(read_entries("list"), theirs, strict=True):
+        assert (entry.sentence, entry.text) == (other.sentence, other.text)
+        assert entry.features["NMT0"] == pytest.approx(other.features["NMT0"], abs=1e-5)
+        assert entry.total == pytest.approx(other.total, abs=1e-4)
+    assert not Path("list.json").exists()  # nothing to tune with
+
+
+def test_without_moses_it_is_the_model_alone(
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    search = ["--model", "model", "--beam", "4", "--forbid-unk", "--device", "cpu", "--quiet"]
+    Path("text").write_text("ab cd\nab DIE\n\ncd ef\n")
+    assert nmt_core(["decode", *search, "--input", "text", "--output", "free"]) == 0
+    free = Path("free").read_text().splitlines()
+    assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "out") == 0
+    lines = Path("out").read_text().splitlines()
+    assert len(lines) == 4 and lines[1:3] == free[1:3] and lines[0] != free[0]
+    assert "line 2 (2 words): Moses ended" in capsys.readouterr().err
+    monkeypatch.setenv("FAKE_MOSES", "load-fails")
+    assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "other") == 2
+    assert not Path("other").exists()
+    assert translate(moses, *ADVISED, *WEIGHT, "--input", "text", "--output", "other", "--degrade") == 0
+    assert Path("other").read_text().splitlines() == free
+    assert "going on with the neural model alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ([*ADVISED, "--advice-weight", "-1"], "--advice-weight must be from 0 to 1000"),
+        ([*ADVISED, *WEIGHT, "--advice-scale", "1001"], "--advice-scale must be from 0 to 1000"),
+        ([*ADVISED, "--advice-scale", "5", "--nbest-output", "l"], "--advice-scale is for --advice-weight"),
+        ([*ADVISED, *WEIGHT, "--feature", "wordcount"], "--feature is for lists to tune with"),
+        (["--recipe", "r", "--advice-weight", "0"], "--advice-weight and --recipe exclude one another"),
+        (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT], "--advice-weight needs a model in a folder"),
+        (["--model", "model", *WEIGHT], "give --recipe, or --model, --moses-ini and"),
+    ],
+)
+def test_options_that_do_not_go_with_it(
+    folder: Path, moses: str, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert translate(moses, *options, "--input", "dev", "--output", "out") == 2
+    assert problem in capsys.readouterr().err
+    assert not Path("out").exists()
+
+
+def test_a_model_of_subwords_is_refused(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "bpe").mkdir()
+    model = make_model(folder / "bpe", KINDS["bpe"])
+    options = ["--moses-ini", "moses.ini", "--model", str(model), *WEIGHT, "--input", "dev"]
+    assert translate(moses, *options) == 2
+    assert "writes parts of words; advice is of words" in capsys.readouterr().err
