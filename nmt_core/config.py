@@ -72,6 +72,14 @@ def with_values(mapping: Mapping[str, Any], values: Iterable[tuple[str, Any]]) -
     return result
 
 
+def dotted(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Nested settings by keys such as ``model.hidden``, behind ``prefix``."""
+    found: dict[str, Any] = {}
+    for key, value in settings.items():
+        found |= dotted(value, f"{prefix}{key}.") if isinstance(value, Mapping) else {f"{prefix}{key}": value}
+    return found
+
+
 def _parse_assignment(assignment: str) -> tuple[str, Any]:
     key, equals, text = assignment.partition("=")
     if not equals or not key:

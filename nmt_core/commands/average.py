@@ -32,15 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Average and write."""
-    import os
-
-    from nmt_core.errors import ConfigError, ModelError
+    from nmt_core.errors import ModelError
     from nmt_core.models.checkpoint import load_model
-    from nmt_core.models.folder_config import SETTINGS
+    from nmt_core.models.folder_config import check_no_model
     from nmt_core.training.snapshots import average_into
 
-    if os.path.exists(os.path.join(args.output, SETTINGS)):
-        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    check_no_model(args.output)
     models = [load_model(folder) for folder in args.models]
     first = models[0]
     for other in models[1:]:

@@ -38,19 +38,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Fuse and write."""
     import dataclasses
-    import os
 
     from nmt_core.errors import ConfigError
     from nmt_core.models.checkpoint import load_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
     from nmt_core.models.ensembles import check_same_order
-    from nmt_core.models.folder_config import SETTINGS, FolderConfig
+    from nmt_core.models.folder_config import FolderConfig, check_no_model
     from nmt_core.models.rnnlm import RNNLM
     from nmt_core.models.rnnsearch import RNNsearch
     from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID
 
-    if os.path.exists(os.path.join(args.output, SETTINGS)):
-        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    check_no_model(args.output)
     translation, language = load_model(args.model), load_model(args.lm)
     if not isinstance(translation.model, RNNsearch) or isinstance(translation.model, DeepFusion):
         raise ConfigError(f"{args.model}: deep fusion needs a model of type rnnsearch")

@@ -64,16 +64,13 @@ def _read(kind: str, files: Files) -> Imported:
 
 def run(args: argparse.Namespace) -> int:
     """Read, check, write."""
-    import os
-
     from nmt_core.errors import ConfigError
     from nmt_core.foreign.imported import Files
     from nmt_core.models.checkpoint import save_model
-    from nmt_core.models.folder_config import SETTINGS, FolderConfig
+    from nmt_core.models.folder_config import FolderConfig, check_no_model
     from nmt_core.text.processing import TextConfig
 
-    if os.path.exists(os.path.join(args.output, SETTINGS)):
-        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    check_no_model(args.output)
     if args.kind == "groundhog" and args.settings is None:
         raise ConfigError("--settings is missing: the state file of the model, such as search_state.pkl")
     imported = _read(args.kind, Files(args.source, args.settings, args.source_vocab, args.target_vocab))

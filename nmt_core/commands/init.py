@@ -53,18 +53,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the folder."""
-    import os
-
     from nmt_core.config import with_overrides
     from nmt_core.errors import ConfigError
     from nmt_core.models.build import new_model, preset, source_factors
     from nmt_core.models.checkpoint import save_model
-    from nmt_core.models.folder_config import SETTINGS, FolderConfig
+    from nmt_core.models.folder_config import FolderConfig, check_no_model
     from nmt_core.models.hybrid import HybridConfig
     from nmt_core.text.vocabulary import Vocabulary
 
-    if os.path.exists(os.path.join(args.folder, SETTINGS)):
-        raise ConfigError(f"{args.folder}: holds a model already; remove it or choose another folder")
+    check_no_model(args.folder)
     settings: dict[str, Any] = with_overrides({"model": preset(args.preset).to_mapping()}, args.set)
     config = FolderConfig.from_mapping(settings, origin="--set")
     source, target = Vocabulary.load(args.source_vocab), Vocabulary.load(args.target_vocab)

@@ -50,15 +50,12 @@ def _fraction(text: str) -> float:
 def run(args: argparse.Namespace) -> int:
     """Prune and write."""
     import dataclasses
-    import os
 
-    from nmt_core.errors import ConfigError
     from nmt_core.models.checkpoint import load_model
-    from nmt_core.models.folder_config import SETTINGS, SPARSE_VERSION
+    from nmt_core.models.folder_config import SPARSE_VERSION, check_no_model
     from nmt_core.models.pruning import prune
 
-    if os.path.exists(os.path.join(args.output, SETTINGS)):
-        raise ConfigError(f"{args.output}: holds a model already; remove it or choose another folder")
+    check_no_model(args.output)
     loaded = load_model(args.model)
     classes = prune(loaded.model, args.fraction, args.scheme)
     version = SPARSE_VERSION if args.fraction else loaded.config.format_version

@@ -72,6 +72,12 @@ def read_settings(folder: str) -> FolderConfig:
         raise ModelError(str(error)) from error
 
 
+def check_no_model(folder: str) -> None:
+    """Raises ConfigError where a folder holds a model."""
+    if os.path.exists(current(os.path.join(folder, SETTINGS))):
+        raise ConfigError(f"{folder}: holds a model already; remove it or choose another folder")
+
+
 def _check_version(path: str, version: Any) -> None:
     if type(version) is not int or version < 1:
         raise ModelError(f"{path}: expected a format_version from 1 to {FORMAT_VERSION}, not {str(version)[:40]}")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nmt_core.config import dotted
 from nmt_core.errors import ConfigError
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.checkpoint import LoadedModel, load_model
@@ -86,21 +87,11 @@ def _different_setting(mine: AnyConfig, theirs: AnyConfig) -> str | None:
     """The first setting of the parameters, or of what is computed with them, in which two models differ."""
     if mine.type != theirs.type:
         return f"model.type ({theirs.type}, not {mine.type})"
-    others = dict(_settings(theirs.to_mapping()))
-    for key, value in _settings(mine.to_mapping()):
-        if value != others[key]:
+    others = dotted(theirs.to_mapping(), "model.")
+    for key, value in dotted(mine.to_mapping(), "model.").items():
+        if key.rpartition(".")[2] not in _NOT_PARAMETERS and value != others[key]:
             return f"{key} ({others[key]}, not {value})"
     return None
-
-
-def _settings(mapping: Mapping[str, Any], prefix: str = "model") -> Iterator[tuple[str, Any]]:
-    """All settings but those that leave the parameters as they are, by dotted keys."""
-    for name, value in mapping.items():
-        key = f"{prefix}.{name}"
-        if isinstance(value, Mapping):
-            yield from _settings(value, key)
-        elif name not in _NOT_PARAMETERS:
-            yield key, value
 
 
 def with_start_settings(settings: Mapping[str, Any]) -> dict[str, Any]:

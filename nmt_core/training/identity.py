@@ -16,12 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt_core.config import dotted
 from nmt_core.data.corpus import ParallelCorpus, Sentences
+from nmt_core.files import file_digest
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.pharaoh import pharaoh
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.task import Task
 
+_DIGITS = 16  # of a hash
 _WITHOUT_EFFECT = {
     "training.max_epochs",
     "training.max_updates",
@@ -77,8 +80,8 @@ class RunIdentity:
 def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
     """The identity of a run whose texts, vocabularies and first parameters have these hashes."""
     given = run.to_mapping()
-    settings = _flat({key: given[key] for key in ("model", "training", "target_order", "copying")})
-    defaults = _flat({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
+    settings = dotted({key: given[key] for key in ("model", "training", "target_order", "copying")})
+    defaults = dotted({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
     defaults["copying"] = None
     defaults["target_order"] = RunConfig.model_fields["target_order"].default.value
     effective = {
@@ -86,7 +89,7 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
         for key, value in settings.items()
         if key not in _WITHOUT_EFFECT and (value != defaults.get(key) or key == "model.type")
     }
-    return RunIdentity(effective, defaults, content, _flat({"data": run.data.to_mapping()}))
+    return RunIdentity(effective, defaults, content, dotted({"data": run.data.to_mapping()}))
 
 
 def hash_of_corpus(corpus: ParallelCorpus) -> str:
@@ -102,34 +105,17 @@ def _arrays(side: Sentences) -> Sequence[NDArray[np.integer]]:
     return side.ids, side.starts, *side.factors
 
 
-def hash_of_file(path: str) -> str:
-    """Changes with the content of a file."""
-    with open(path, "rb") as stream:
-        return hash_of_bytes(iter(lambda: stream.read(1 << 22), b""))
-
-
 def hash_of_text(lines: Iterable[str]) -> str:
     """Changes with any line."""
     return hash_of_bytes(f"{line}\n".encode("utf-8", "surrogateescape") for line in lines)
 
 
 def hash_of_bytes(blocks: Iterable[bytes | memoryview]) -> str:
-    """Sixteen hexadecimal digits of SHA-256."""
+    """The first hexadecimal digits of SHA-256."""
     digest = hashlib.sha256()
     for block in blocks:
         digest.update(block)
-    return digest.hexdigest()[:16]
-
-
-def _flat(settings: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings by dotted keys."""
-    found: dict[str, Any] = {}
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            found |= _flat(value, f"{prefix}{key}.")
-        else:
-            found[f"{prefix}{key}"] = value
-    return found
+    return digest.hexdigest()[:_DIGITS]
 
 
 def _shown(value: Any) -> str:
@@ -160,5 +146,5 @@ def content_of(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None)
     for key in ("source_embeddings", "target_embeddings"):
         path = getattr(run.training, key)
         if path is not None:
-            found[f"the file of training.{key}"] = hash_of_file(path)
+            found[f"the file of training.{key}"] = file_digest(path)[:_DIGITS]
     return found
