@@ -200,6 +200,7 @@ def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
     steps = _Steps([], [], [])
     above: Level | None = None
     for level in levels:
+        may_pause()
         if above is None:
             words_N, parents_N = np.full(len(level.roots), NO_WORD), level.roots
         else:

@@ -16,6 +16,7 @@ from torch import Tensor
 from nmt_core.data.sizes import filled
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
+from nmt_core.pauses import may_pause
 
 Normalizer = Callable[[Tensor], Tensor]
 """Readouts (N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
@@ -83,6 +84,7 @@ class BlockNormalizer:
         inputs_NJ[:, -1] = -shift_N
         total_N = torch.zeros(len(inputs_NJ), dtype=self._dtype)
         for block_VJ in blocks:
+            may_pause()
             _add_exponentials(torch.mm(inputs_NJ, block_VJ.t(), out=logits_NV[:, : len(block_VJ)]), total_N)
         return total_N.log_().add_(shift_N)[:rows]
 

@@ -28,6 +28,7 @@ from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
+from nmt_core.pauses import may_pause
 
 MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made
 
@@ -235,6 +236,7 @@ class RecurrentEncoder(nn.Module):
         states: list[Tensor] = []
         ends = np.cumsum([len(level.words) for level in tree.levels])
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
+            may_pause()
             places = level.entries[level.nodes] if states else level.nodes
             size = filled(len(words), inputs_WG)
             inputs_NG = inputs_WG.index_select(0, torch.from_numpy(extended(words, size)))

@@ -87,6 +87,12 @@ class Line(Generic[Key]):
         self.waiting: FairQueue[Job] = FairQueue()
         self.running: dict[int, Entry] = {}
         self.suspects: collections.deque[Entry] = collections.deque()
+        self.shared = -RECENTLY  # when several clients had something here
+
+    @property
+    def clients(self) -> int:
+        """Of how many clients something waits or is done."""
+        return len({entry.owner.client for entry in self.running.values()}.union(self.waiting.clients))
 
     @property
     def idle(self) -> bool:

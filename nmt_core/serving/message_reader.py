@@ -36,6 +36,7 @@ class MessageReader:
         """The first message of a call. Raises Refusal."""
         content = await self.next(context, client)
         if content is None:
+            await asyncio.sleep(_SOON)  # a call that the library ended, as with too large a message, is cancelled here
             raise invalid("", "the call ended without a request", reason="NOT_A_MESSAGE")
         return content
 

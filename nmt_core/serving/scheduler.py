@@ -21,7 +21,7 @@ from nmt_core.serving.work import Work
 SHORT_TURN = 0.02
 """Seconds of a turn while another lane has work, or had some recently."""
 
-_LONG_TURN = 0.5
+_LONG_TURN, _SHARED_STEP = 0.5, 0.04
 _KEPT = 32  # idle lines of a lane
 
 
@@ -126,10 +126,18 @@ class Scheduler(Generic[Key]):
             self._filling = paused
         return None, min(pauses, default=None)
 
-    def turn_seconds(self, lane: Lane[Key], now: float) -> float:
-        """How long a turn of a lane should take: not long where other lanes have work, or had some recently."""
+    def turn_seconds(self, lane: Lane[Key], line: Line[Key], now: float) -> float:
+        """How long a turn of a line should take: not long where other lanes have work, or had some recently.
+
+        Nor where clients share a search, since a sentence takes many turns of it.
+        """
         others = (other for other in self.lanes.values() if other is not lane)
-        return SHORT_TURN if any(now - other.last < RECENTLY or not other.idle for other in others) else _LONG_TURN
+        if any(now - other.last < RECENTLY or not other.idle for other in others):
+            return SHORT_TURN
+        if line.clients > 1:
+            line.shared = now
+        steps = line.work is not None and not line.work.patient
+        return _SHARED_STEP if steps and now - line.shared < RECENTLY else _LONG_TURN
 
     def turned(self, lane: Lane[Key], line: Line[Key], *, tokens: int, begin: float, seconds: float) -> None:
         """A turn of a line that began then took so long, and answered so many tokens."""

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from nmt_core.pauses import held_up_by
+from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 _Result = TypeVar("_Result")
 
@@ -35,8 +36,9 @@ class Sliced(Generic[_Result]):
     def advance(self, seconds: float) -> bool:
         """Go on for that time; whether it has ended."""
         self._end = time.monotonic() + seconds
-        self._goes_on.release()
-        self._rests.acquire()
+        with SWITCHING_OFTEN:
+            self._goes_on.release()
+            self._rests.acquire()
         return self._future.done()
 
     def result(self) -> _Result:

@@ -82,7 +82,7 @@ class Turns(Generic[Key]):
             room = sum(entry.tokens for entry in entries)
         else:
             with self._changed:
-                seconds = self._scheduler.turn_seconds(lane, now)
+                seconds = self._scheduler.turn_seconds(lane, line, now)
             room = work.room(seconds)
             entries = self._intake.take(lane, line, room, now)
         before = work.tokens

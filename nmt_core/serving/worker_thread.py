@@ -27,7 +27,7 @@ class WorkerThread:
         """Call a function in the thread, and wait for its result. Raises what it raises."""
 
         def work() -> _Result:
-            with _SWITCH_INTERVAL:
+            with SWITCHING_OFTEN:
                 return function(*arguments, **options)
 
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -38,7 +38,7 @@ class WorkerThread:
 
 
 class _SwitchInterval:
-    """The interpreter's switch interval: shorter while a worker thread is busy, so that the event loop waits less.
+    """The interpreter's switch interval: shorter while a thread does long work, so that the event loop waits less.
 
     Models release the global interpreter lock by themselves; a short interval at all times makes each call dearer.
     """
@@ -58,4 +58,5 @@ class _SwitchInterval:
             sys.setswitchinterval(_SHORT if self._working else _USUAL)
 
 
-_SWITCH_INTERVAL = _SwitchInterval()
+SWITCHING_OFTEN = _SwitchInterval()
+"""Within blocks of it, of any thread, Python changes between threads more often."""

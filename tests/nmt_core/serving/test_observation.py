@@ -54,6 +54,15 @@ def test_a_call_is_logged_without_its_texts(server, log_file) -> None:
     assert "secret" not in log_file.read_text()
 
 
+def test_a_message_that_the_library_refuses_is_none_that_could_not_be_read(server, log_file) -> None:
+    before = settled(log_file)
+    with grpc.insecure_channel(server.address) as channel, pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary("/nmt_core.v1.NmtService/Score")(bytes(5 << 20))
+    assert caught.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+    (line,) = lines_after(log_file, before, 1)
+    assert (line["code"], line.get("reason")) == ("CANCELLED", None)
+
+
 def test_cancelled_calls_and_passed_deadlines_are_told_apart(server, log_file) -> None:
     before = log_file.read_text().count("\n")
     request = pb.TranslateRequest(texts=["un " * 11] * 3000, beam=10)  # seconds of work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
@@ -97,3 +98,24 @@ def test_a_lane_that_waits_for_somebody_else_has_no_credit_for_that_time() -> No
     device.scheduler._pause = pause  # type: ignore[method-assign]
     taken = [lane for lane, _ in zip(device.turns(), range(200), strict=False)]
     assert taken.index("interactive") <= 26  # the share of one turn of 10 s, not of five
+
+
+def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() -> None:
+    """A sentence takes many steps: where they are long, each makes the sentences of others wait."""
+    device = Device()
+    device.put("interactive")
+    lane = device.scheduler.lanes["interactive"]
+    line: Line[str] = lane.lines["key"]
+
+    def seconds(now: float, *, patient: bool) -> float:
+        line.work = SimpleNamespace(patient=patient)  # type: ignore[assignment]
+        return device.scheduler.turn_seconds(lane, line, now)
+
+    alone = seconds(10.0, patient=False)
+    device.scheduler.put("key", other := Job("other", [None], [1], None, _FUTURE), "interactive")
+    shared = seconds(10.0, patient=False)
+    assert shared < alone / 10
+    assert seconds(10.0, patient=True) == alone
+    device.scheduler.remove("key", other, "interactive")
+    assert seconds(10.1, patient=False) == shared  # the next one is expected soon
+    assert seconds(60.0, patient=False) == alone

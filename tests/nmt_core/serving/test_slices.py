@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 
 import pytest
+import torch
 
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.pauses import held_up_by, may_pause
 from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine import Engine
@@ -176,6 +179,29 @@ def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
     assert len(pauses) > words
     may_pause()
     assert len(pauses) < 10 * words
+
+
+def test_what_is_done_of_all_words_together_pauses_too(folder: str) -> None:
+    """Reading a long source, and the normalisers of many words."""
+    words = 50
+    pauses: list[None] = []
+    scorer = open_pair_scorer([folder])
+    normalizer = BlockNormalizer(lambda inputs: inputs, torch.zeros(5000, 4), torch.zeros(5000))
+    with held_up_by(lambda: pauses.append(None)):
+        scorer.score([SentencePair(" ".join(["un"] * words), "one")])
+        assert len(pauses) > 2 * words  # in both directions
+        pauses.clear()
+        normalizer(torch.zeros(3, 4))
+    assert len(pauses) > 1
+
+
+def test_python_changes_between_threads_more_often_during_a_slice() -> None:
+    """Else the event loop waits for the usual interval whenever it needs the interpreter."""
+    sliced = Sliced(sys.getswitchinterval)
+    usual = sys.getswitchinterval()
+    assert sliced.advance(60.0)
+    assert sliced.result() < usual / 2
+    assert sys.getswitchinterval() == usual
 
 
 def never_ends() -> tuple[Callable[[Sequence[str]], Sequence[str]], threading.Event, threading.Event]:
