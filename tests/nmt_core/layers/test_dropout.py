@@ -1,12 +1,14 @@
-"""Dropout of the same units at all positions, and of whole words."""
+"""Dropout between layers, of the same units at all positions, and of whole words."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import torch.nn.functional as F
 
 from nmt_core.layers.cells import GRU, LSTM, Cell
 from nmt_core.layers.dropout import VariationalDropout, WordDropout
+from nmt_core.layers.recurrent import Layers, UpperLayers, run_all
 
 
 def test_variational_dropout_drops_the_same_units_at_all_positions() -> None:
@@ -46,3 +48,17 @@ def test_masked_states_are_what_recurrent_matrices_read(kind: type[Cell]) -> Non
         for parameter in cell.parameters():
             parameter.mul_(kept_H)
     torch.testing.assert_close(masked, cell(inputs_NG, state_NU))
+
+
+def test_dropout_between_layers_is_of_what_a_layer_reads_from_below_alone() -> None:
+    """Not of its own states (Zaremba et al. 2014): the same as a layer without dropout over what is left."""
+    upper = UpperLayers(Layers(depth=2, dropout=0.5), 4)
+    for parameter in upper.parameters():
+        torch.nn.init.normal_(parameter)
+    below_BTH = torch.randn(2, 3, 4)
+    torch.manual_seed(5)
+    found_BTH, _ = upper.train().run(below_BTH, run_all)
+    torch.manual_seed(5)
+    expected_BTH, _ = upper.eval().run(F.dropout(below_BTH, 0.5), run_all)
+    assert torch.equal(found_BTH, expected_BTH)
+    assert not torch.equal(found_BTH, upper.run(below_BTH, run_all)[0])
