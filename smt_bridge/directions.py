@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, SentencePair
+from nmt_core.factors import factors_read
+from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair
 from smt_bridge.errors import WiringError
 
 _FEWEST = 50  # words, before the share counts
 _UNKNOWN = 0.9  # of them: a model of another language knows numbers and names
+_MANY = 0.3  # of them, before it is asked with the sides exchanged
+_FEWER = 1 / 3  # of the unknown words, that are unknown then
+_LOOKED_AT = 200  # pairs
 
 
 def check_kind(column: str, signature: str, *, language_model: bool) -> None:
@@ -42,6 +46,30 @@ def check_reverse(pairs: Sequence[SentencePair], scores: Sequence[PairScore], *,
         raise WiringError(
             f"the reverse scorer does not know {unknown} of {words} words of both sides; it must be a model of target"
             f" to source: is this one of source to target, or of other languages? ({signature})"
+        )
+
+
+def check_exchanged(
+    scorer: PairScorer, pairs: Sequence[SentencePair], scores: Sequence[PairScore], *, reverse: bool = False
+) -> None:
+    """Raise WiringError where a scorer knows far more words with source and target exchanged.
+
+    ``pairs`` are as it was given them, and ``scores`` what it said; ``reverse`` is what it is used for. Only where many
+    words are unknown is it asked again, for the first of the pairs.
+    """
+    looked_at = [(pair, score) for pair, score in zip(pairs, scores, strict=True) if pair.source and pair.target]
+    looked_at = looked_at[:_LOOKED_AT]
+    words = _words(side for pair, _ in looked_at for side in pair)
+    unknown = sum(score.unknown_source + score.unknown_target for _, score in looked_at)
+    if words < _FEWEST or unknown <= _MANY * words or factors_read(scorer.signature):
+        return
+    answers = scorer.score([SentencePair(pair.target, pair.source) for pair, _ in looked_at])
+    exchanged = sum(score.unknown_source + score.unknown_target for score in answers)
+    if exchanged < _FEWER * unknown:
+        name, wanted = ("reverse scorer", "target to source") if reverse else ("scorer", "source to target")
+        raise WiringError(
+            f"the {name} does not know {unknown} of {words} words, but with source and target exchanged all but"
+            f" {exchanged} of them: it is a model of the other direction; give one of {wanted} ({scorer.signature})"
         )
 
 

@@ -25,7 +25,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.escapes import escape, unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
-from smt_bridge.directions import check_kind, check_reverse
+from smt_bridge.directions import check_exchanged, check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.factors import pick_factor
@@ -259,6 +259,7 @@ def _plausible(
         asked += [SentencePair(target, words) for target in read]
     answers = _ask(generation.reverse, asked)
     check_reverse(asked, answers, signature=generation.reverse.signature)
+    check_exchanged(generation.reverse, asked, answers, reverse=True)
     scores = iter(answers)
     found, fallen = [], 0
     for pairs, size in zip(lists, of_table, strict=True):

@@ -34,7 +34,7 @@ from nmt_core.escapes import unescape
 from nmt_core.factors import factors_problem, factors_read
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.word_limit import MOST_WORDS, check_words
-from smt_bridge.directions import check_kind, check_reverse
+from smt_bridge.directions import check_exchanged, check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
@@ -163,6 +163,7 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
             answers.append(_ask(scorer, turned))
             if side:
                 check_reverse(turned, answers[-1], signature=scorer.signature)
+            check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
     scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
     for key, answer in scored.items():
         if not all(math.isfinite(score.log_prob) for score in answer.scores):

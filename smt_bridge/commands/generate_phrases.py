@@ -29,6 +29,7 @@ HELP = "make a phrase table of what a model proposes"
 _SIDECAR = ".json"
 _LOOKED_AT = 500  # lines by which factors are recognised
 _BEAM, _NBEST = 12, 10
+_MANY_UNKNOWN = 0.5  # of what is generated
 _EXAMPLE = """examples:
   smt-bridge generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz
   smt-bridge generate-phrases --scorer runs/encdec --sources test.tok.en --missing-from phrase-table.gz \\
@@ -281,3 +282,9 @@ def _summarise(counts: Counts) -> None:
         f"{counts.below_share:,} below --minimum-share, {counts.beyond_keep:,} beyond --keep, "
         f"{counts.below_reverse:,} too unlikely in reverse",
     )
+    if counts.unknown_words > _MANY_UNKNOWN * counts.generated:
+        remark(
+            NAME,
+            "warning: most of what was generated has unknown words: is the model of this direction, and are the sources"
+            " tokenised, cased and escaped like its corpus?",
+        )

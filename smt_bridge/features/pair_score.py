@@ -10,11 +10,12 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.directions import check_kind, check_language_model, check_reverse
+from smt_bridge.directions import check_exchanged, check_kind, check_language_model, check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature
 
+_CHECKED = 100  # pairs, of which the direction of a scorer is seen
 Direction = Literal["forward", "reverse", "target"]
 """p(hypothesis | source), p(source | hypothesis), or p(hypothesis) of a model that reads an empty source."""
 
@@ -59,6 +60,7 @@ class PairFeature:
         self._scorer = scorer
         self._measure = measure
         self._direction: Direction = direction
+        self._is_checked = False
         check_kind(self.names[0], scorer.signature, language_model=direction == "target")
 
     def __repr__(self) -> str:
@@ -80,8 +82,11 @@ class PairFeature:
         scores = self._scorer.score(distinct, per_word=measure.per_word, attention=measure.attention)
         if self._direction == "reverse":
             check_reverse(distinct, scores, signature=self._scorer.signature)
-        elif self._direction == "target":
+        if self._direction == "target":
             check_language_model(distinct, scores, signature=self._scorer.signature)
+        elif not self._is_checked:
+            check_exchanged(self._scorer, distinct, scores, reverse=self._direction == "reverse")
+            self._is_checked = len(distinct) >= _CHECKED
         known = {pair: self._measured(pair, score) for pair, score in zip(distinct, scores, strict=True)}
         return [[known[pair] for pair in row] for row in pairs]
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from nmt_core.interfaces import SentencePair
+from nmt_core.interfaces import PairScore, SentencePair
 from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
-from smt_bridge.directions import check_reverse
+from smt_bridge.directions import check_exchanged, check_reverse
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
 from smt_bridge.features.pair_score import PairFeature
@@ -42,6 +43,52 @@ def test_neither_is_a_list(tmp_path: Path) -> None:
     with pytest.raises(WiringError, match="reverse scorer"):
         add_scores(lists, SOURCE, FORWARD_MODEL, name="R0", reverse=True)
     assert len(add_scores(lists, SOURCE, FORWARD_MODEL)) == 40  # forward, many unknown words are a warning at most
+
+
+class OneDirection:
+    """Knows the words of SOURCE as sources, those of TARGET as targets, and ``both`` on either side."""
+
+    signature = "fake:one direction"
+
+    def __init__(self, both: frozenset[str] = frozenset()) -> None:
+        self.known = (both.union(SOURCE), both.union(TARGET))
+        self.asked = 0
+
+    def score(self, pairs: Sequence[SentencePair], **_: bool) -> list[PairScore]:
+        self.asked += len(pairs)
+        unknown = [
+            [sum(word not in self.known[side] for word in pair[side].split()) for side in (0, 1)] for pair in pairs
+        ]
+        return [PairScore(-1.0, unknown_source=source, unknown_target=target) for source, target in unknown]
+
+
+def test_words_of_both_languages_hide_no_wrong_direction(tmp_path: Path) -> None:
+    """Half of the words, such as names and full stops, are known on either side."""
+    path = tmp_path / "table"
+    path.write_text("".join(f"{a} . ||| {b} . ||| 0.5\n" for a, b in sorted(zip(SOURCE, TARGET, strict=True))))
+    forward = OneDirection(frozenset(["."]))
+    with pytest.raises(
+        WiringError, match="the reverse scorer does not know 80 of 160 words, but with source and target"
+    ):
+        rescore_table(path, tmp_path / "new", forward, reverse_scorer=forward)
+    turned = [f"{word} ." for word in TARGET]
+    (tmp_path / "list").write_text(
+        "".join(f"{place} ||| {word} . ||| A= 1 ||| 0\n" for place, word in enumerate(SOURCE))
+    )
+    with pytest.raises(WiringError, match=r"the scorer .* model of the other direction; give one of source to target"):
+        add_scores(read_nbest(tmp_path / "list"), turned, forward)
+    assert len(add_scores(read_nbest(tmp_path / "list"), turned, forward, name="R0", reverse=True)) == 40
+
+
+def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:
+    pairs = [SentencePair(a, b) for a, b in zip(SOURCE, TARGET, strict=True)] * 10
+    for scorer, asked in ((OneDirection(), 400), (OneDirection(frozenset(TARGET)), 400)):
+        check_exchanged(scorer, pairs, scorer.score(pairs))
+        assert scorer.asked == asked
+    other = [SentencePair(f"{pair.source} u v w", f"{pair.target} x") for pair in pairs]  # what nobody knows
+    scorer = OneDirection()
+    check_exchanged(scorer, other, scorer.score(other))
+    assert scorer.asked == 400 + 200
 
 
 @pytest.mark.parametrize(("words", "unknown"), [(20, 20), (100, 80)], ids=["few", "some are known"])
