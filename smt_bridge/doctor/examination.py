@@ -103,9 +103,9 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
             continue
         for text, side in ((source, 0), *((one.source, 0) for one in tables.values()),
                            *((one.target, 1) for one in tables.values())):  # fmt: skip
-            vocabulary = sides[side]
-            if text is not None and vocabulary is not None:
-                yield from words.examine_coverage(text, vocabulary, model=folder)
+            vocabulary, other = sides[side], sides[1 - side]
+            if text is not None and vocabulary is not None and other is not None:
+                yield from words.examine_coverage(text, vocabulary, other=other, model=folder)
 
 
 def _examine_record(path: str, scorer: str) -> Iterator[Finding]:

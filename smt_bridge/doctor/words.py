@@ -16,6 +16,7 @@ from smt_bridge.doctor.findings import Finding, warning
 _ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
 _GLUED = re.compile(r"\w[.,!?;:]$")
 _FEW = 0.02  # share of words from which it is no accident
+_FEWER = 1 / 3  # of the unknown words, that the other side of a model does not know
 _POOR = 0.15  # share of unknown words from which something is wrong
 
 
@@ -100,12 +101,20 @@ def read_vocabulary(folder: str, side: str) -> frozenset[str] | None:
     return frozenset(line.partition("\t")[0] for line in read_text_lines(path, errors="surrogateescape"))
 
 
-def examine_coverage(words: Words, vocabulary: frozenset[str], *, model: str) -> Iterator[Finding]:
-    """How many words the model does not know, and whether case or escapes are why."""
+def examine_coverage(
+    words: Words, vocabulary: frozenset[str], *, other: frozenset[str], model: str
+) -> Iterator[Finding]:
+    """How many words the model does not know, and whether its direction, case or escapes are why.
+
+    ``other`` is the vocabulary of its other side.
+    """
     unknown = words.unknown(vocabulary)
     if unknown < _POOR or not words.total:
         return
     problem = f"{unknown:.0%} of the words are unknown to {model}"
+    if words.unknown(other) < _FEWER * unknown:
+        yield warning(words.place, problem, "it is a model of the other direction: give one of this")
+        return
     changes = {
         "is it cased while the model was trained on lower-cased text? lower-case it": str.lower,
         "is it escaped while the model's corpus was not? use `--unescape`, or unescape it": unescape,

@@ -131,6 +131,15 @@ def test_each_mismatch_is_named_with_its_remedy(
     assert all(line.count("; ") >= 1 for line in found)
 
 
+def test_a_model_of_the_other_direction_is_named(folder: Path) -> None:
+    model = folder / "model"
+    (model / "source.vocab").rename(folder / "vocab")
+    (model / "target.vocab").rename(model / "source.vocab")
+    (folder / "vocab").rename(model / "target.vocab")
+    found = [line for line in findings(folder) if "are unknown to" in line]
+    assert len(found) == 3 and all("it is a model of the other direction: give one of this" in line for line in found)
+
+
 def test_what_is_read_more_than_once_is_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--table", str(folder / "table"), "--source", "/dev/null"]) == 2
     assert "/dev/null: is a device; expected an ordinary file" in capsys.readouterr().err
