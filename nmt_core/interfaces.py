@@ -96,11 +96,13 @@ class Guide(Protocol):
 
 
 class NgramAdvice(NamedTuple):
-    """What another system says of a sentence's translation: posteriors of n-grams, in the words of the model.
+    """What another system says of a sentence's translation: posteriors of n-grams.
 
-    See ``nmt_core.inference.advice`` for ``weight`` and ``factors``.
+    They are of the words that the model writes, or, if ``joined``, of whole words of which it writes the parts with
+    ``@@`` behind all but the last. See ``nmt_core.inference.advice`` for ``weight`` and ``factors``.
     """
 
     posteriors: Mapping[tuple[str, ...], float]
     weight: float
     factors: tuple[float, ...]
+    joined: bool = False

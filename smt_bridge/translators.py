@@ -82,7 +82,11 @@ class LocalDecoder:
     """
 
     def __init__(self, translator: Any, warn: Callable[[str], None]) -> None:
+        from nmt_core.models.raw_text import shared_preparation
+
         self._translator, self._words = translator, surface_words(translator.models)
+        self._preparation = shared_preparation(translator.models)
+        self._joins = self._preparation is not None and self._preparation.joins("target")
         names = " + ".join(loaded.folder for loaded in translator.models)
         serve = any(loaded.unknown_words_serve for loaded in translator.models)
         self._unknown = UnknownShare(names, warn, hint="", serve=serve)
@@ -91,8 +95,9 @@ class LocalDecoder:
         """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""
         from nmt_core.inference.source_line import SourceLine
 
-        asked = itertools.zip_longest(sentences, advice)
-        found = self._translator.translate([SourceLine(self._words.read(text), advice=one) for text, one in asked])
+        about_words = [one and one._replace(joined=self._joins) for one in advice]
+        asked = itertools.zip_longest(map(self._words.read, sentences), about_words)
+        found = self._translator.translate([SourceLine(text, advice=one) for text, one in asked])
         words = [word for translations in found if translations for word in translations[0].source_words]
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return [
@@ -101,13 +106,10 @@ class LocalDecoder:
         ]
 
     def check_takes_advice(self) -> None:
-        """Raise ConfigError for models that write parts of words, of which n-grams of words say nothing."""
-        from nmt_core.models.raw_text import shared_preparation
-
-        preparation = shared_preparation(self._translator.models)
-        if preparation is not None and preparation.cuts("target"):
-            folder = self._translator.models[0].folder
-            raise ConfigError(f"{folder} writes parts of words; advice is of words: use a model of words, or tune")
+        """Raise ConfigError for models that write parts of words of which advice cannot be."""
+        if self._preparation is not None and self._preparation.cuts("target") and not self._joins:
+            problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
+            raise ConfigError(f"{self._translator.models[0].folder} {problem}; tune, or use another model")
 
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""

@@ -41,6 +41,11 @@ def add_advice_options(group: argparse._ArgumentGroup) -> None:
         metavar="A,B,...",
         help="how much n-grams of 1, 2, ... words count (default: 1,0.6,0.1,0.5)",
     )
+    add(
+        "--advice-joined",
+        action="store_true",
+        help="n-grams are of whole words, whose parts the model writes with @@ behind all but the last",
+    )
 
 
 def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:
@@ -51,8 +56,8 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
     from nmt_core.interfaces import NgramAdvice
 
     if args.advice is None:
-        if args.advice_weight is not None or args.advice_factors is not None:
-            raise ConfigError("--advice-weight and --advice-factors are for --advice")
+        if args.advice_weight is not None or args.advice_factors is not None or args.advice_joined:
+            raise ConfigError("--advice-weight and --advice-factors are for --advice, and so is --advice-joined")
         yield from lines
         return
     _check(args)
@@ -66,7 +71,7 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
             yield line
             continue
         asked = line if isinstance(line, SourceLine) else SourceLine(line)
-        yield replace(asked, advice=NgramAdvice(known.of_ngrams, weight, factors))
+        yield replace(asked, advice=NgramAdvice(known.of_ngrams, weight, factors, args.advice_joined))
         known = next(waiting, None)
     if known is not None:
         problem = f"has n-grams of line {known.sentence}, but there are only {number + 1} lines to translate"

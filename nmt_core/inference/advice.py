@@ -9,6 +9,7 @@ when it is done, and where scores are divided by the length the constant changes
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -29,8 +30,33 @@ class Added(NamedTuple):
     bonuses_M: Floats
 
 
-class Advice:
-    """The posteriors of one sentence, in ids of the target vocabulary.
+def added_of(bonuses: Mapping[int, float]) -> Added:
+    """Of bonuses by id."""
+    ascending = sorted(bonuses)
+    bonuses_M = np.array([bonuses[word] for word in ascending], dtype=np.float64)
+    return Added(np.array(ascending, dtype=np.int64), bonuses_M)
+
+
+class Advice(abc.ABC):
+    """What another system says of one sentence, in the model's ids; ``constant`` is taken off each word."""
+
+    def __init__(self, constant: float) -> None:
+        self.constant = constant
+
+    @abc.abstractmethod
+    def added(self, words: Sequence[int]) -> Added:
+        """Behind the first ``words`` of a translation; no bonus is above the constant."""
+
+    def value(self, words: Sequence[int], word: int) -> float:
+        """What ``word`` adds to the score behind ``words``; at most 0."""
+        added = self.added(words)
+        place = int(np.searchsorted(added.words_M, word))
+        listed = place < len(added.words_M) and added.words_M[place] == word
+        return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
+
+
+class WordAdvice(Advice):
+    """The posteriors of one sentence, of n-grams of the words that the model writes.
 
     ``posteriors`` are of n-grams as text, in which ``<s>`` begins and ``</s>`` ends a sentence. N-grams of words that
     the vocabulary does not have, and those longer than there are ``factors``, count nothing.
@@ -44,8 +70,8 @@ class Advice:
         weight: float,
         factors: Sequence[float] = FACTORS,
     ) -> None:
+        super().__init__(weight * sum(factors))
         self._history = len(factors) - 1
-        self.constant = weight * sum(factors)
         self._after: dict[tuple[int, ...], dict[int, float]] = {}
         self._added: dict[tuple[int, ...], Added] = {}
         for ngram, posterior in posteriors.items():
@@ -61,17 +87,8 @@ class Advice:
             for size in range(len(context) + 1):
                 for word, bonus in self._after.get(context[len(context) - size :], {}).items():
                     sums[word] = sums.get(word, 0.0) + bonus
-            ascending = sorted(sums)
-            bonuses_M = np.array([sums[word] for word in ascending], dtype=np.float64)
-            known = self._added[context] = Added(np.array(ascending, dtype=np.int64), bonuses_M)
+            known = self._added[context] = added_of(sums)
         return known
-
-    def value(self, words: Sequence[int], word: int) -> float:
-        """What ``word`` adds to the score behind ``words``; at most 0."""
-        added = self.added(words)
-        place = int(np.searchsorted(added.words_M, word))
-        listed = place < len(added.words_M) and added.words_M[place] == word
-        return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
 
     def _context(self, words: Sequence[int]) -> tuple[int, ...]:
         """The last words, behind the beginning of the sentence."""

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nmt_core.errors import ConfigError
-from nmt_core.inference.advice import Advice
+from nmt_core.inference.advice import Advice, WordAdvice
+from nmt_core.inference.joined_advice import JoinedAdvice
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
@@ -82,7 +83,8 @@ class LineRequests:
             problem = "search among all words, not among candidates"
         if problem is not None:
             raise ConfigError(f"{where}: advice is for {problem}")
-        return Advice(asked.posteriors, self.target, weight=asked.weight, factors=asked.factors)
+        kind: type[JoinedAdvice] | type[WordAdvice] = JoinedAdvice if asked.joined else WordAdvice
+        return kind(asked.posteriors, self.target, weight=asked.weight, factors=asked.factors)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
         phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)

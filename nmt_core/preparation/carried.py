@@ -141,6 +141,12 @@ class CarriedPreparation:
         """Whether it makes several words of one."""
         return any(side in self.record.settings.sides_of(step) for step in _CUTTING)
 
+    def joins(self, side: Side) -> bool:
+        """Whether it makes parts of words and nothing else of them, with the joiner behind all but the last."""
+        settings = self.record.settings
+        parts = settings.subwords is not None and settings.subwords.type != "sentencepiece"
+        return parts and [side in settings.sides_of(step) for step in _CUTTING] == [False, True]
+
     def open_words(self, side: Side) -> Replay:
         """The steps that cut words, whose ``undo`` makes words again; truecased and tokenised text stays so."""
         return Replay(self._open(side, _CUTTING))

@@ -101,6 +101,7 @@ def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFi
     ("options", "problem"),
     [
         (["--advice-weight", "1"], "--advice-weight and --advice-factors are for --advice"),
+        (["--advice-joined"], "are for --advice, and so is --advice-joined"),
         (["--advice", "list"], "list:1: expected 'line ||| n-gram ||| probability'"),
         (["--advice", "likely"], "likely:1: expected"),
         (["--advice", "behind"], "behind:1: has n-grams of line 7, but there are only 4 lines"),
@@ -126,6 +127,22 @@ def test_bad_advice_is_one_line(
     assert len(said.err.splitlines()) == 1
     assert problem in said.err
     assert not Path("out").exists()
+
+
+def test_a_model_of_parts_of_words_follows_n_grams_of_words(
+    folder: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    source, target = Vocabulary([*SPECIAL_WORDS, "x", "y", "z"]), Vocabulary([*SPECIAL_WORDS, "a@@", "b", "c"])
+    config = DeepLSTMConfig(depth=1, hidden=8, embedding=6, init_range=2.0)
+    save_model("parts", new_model(config, len(source), len(target), seed=1), source, target, FolderConfig(model=config))
+    Path("list").write_text("0 ||| ab aab c ||| LM0= -1 ||| -1.0\n")
+    posteriors(capsysbinary, "list-posteriors", "list")
+    advised = ["--advice", "ngrams", "--advice-weight", "50", "--advice-factors", "1,1,1,1", "--model", "parts"]
+    decode_parts = ["decode", "--input", "source", "--quiet", *advised]
+    assert nmt_core([*decode_parts, "--advice-joined", "--output", "out"]) == 0
+    assert Path("out").read_text().splitlines()[0] == "a@@ b a@@ a@@ b c"
+    assert nmt_core([*decode_parts, "--output", "other"]) == 0
+    assert Path("other").read_text().splitlines()[0] != "a@@ b a@@ a@@ b c"
 
 
 def test_a_list_without_totals_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

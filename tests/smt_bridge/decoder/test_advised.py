@@ -84,9 +84,22 @@ def test_options_that_do_not_go_with_it(
     assert not Path("out").exists()
 
 
-def test_a_model_of_subwords_is_refused(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_of_parts_of_words_follows_words(
+    folder: Path, moses: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
     (folder / "bpe").mkdir()
-    model = make_model(folder / "bpe", KINDS["bpe"])
-    options = ["--moses-ini", "moses.ini", "--model", str(model), *WEIGHT, "--input", "dev"]
-    assert translate(moses, *options) == 2
-    assert "writes parts of words; advice is of words" in capsys.readouterr().err
+    model = str(make_model(folder / "bpe", KINDS["unescaped"]))
+    Path("text").write_text("dnuH red theis nnaM .\nnalP nenie eid .\n")  # Moses turns the words round
+    options = ["--moses-ini", "moses.ini", "--model", model, "--lists", "moses:1,nmt:3", "--input", "text"]
+    assert translate(moses, *options, "--advice-weight", "0", "--output", "free") == 0
+    assert translate(moses, *options, "--advice-weight", "50", "--output", "out") == 0
+    assert Path("out").read_text() == "Hund der sieht Mann .\nPlan einen die .\n" != Path("free").read_text()
+
+
+def test_a_model_of_other_parts_of_words_is_refused(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "pieces").mkdir()
+    model = str(make_model(folder / "pieces", KINDS["sentencepiece"]))
+    assert translate(moses, "--moses-ini", "moses.ini", "--model", model, *WEIGHT, "--input", "dev") == 2
+    assert "writes parts of words without a mark behind each but the last" in capsys.readouterr().err
