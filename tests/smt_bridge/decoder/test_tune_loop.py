@@ -119,6 +119,7 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
         (["--source", "-"], "are read more than once; give files, not '-'"),
+        (["--moses-options", "-n-best-list x 5"], "leave out -n-best-list: the options of this command"),
         (["--moses-options", "-search-algorithm '1"], "--moses-options -search-algorithm '1: no closing quotation"),
     ],
 )
