@@ -91,7 +91,7 @@ def run(args: argparse.Namespace) -> int:
         tuned, held_out = show_score(validation.tuned, args.metric), show_score(validation.held_out, args.metric)
         _say(f"cross-validation, {validation.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
     if args.ablate and searched:
-        ablation = ablate(pool, start, options, tuner=args.tuner)
+        ablation = ablate(pool, start, options, tuner=args.tuner, halves=halves)
         for name, loss in sorted(losses(report, ablation).items(), key=lambda item: -item[1].mean):
             change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
             spread = f", standard deviation {loss.deviation:.2f}" if len(ablation[name]) > 1 else ""

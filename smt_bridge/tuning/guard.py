@@ -17,9 +17,16 @@ import numpy as np
 
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.pool import NbestPool
-from smt_bridge.tuning.tune import TuningOptions, TuningReport, possible_folds, split, start_weights, tune
-
-Start = Mapping[str, Sequence[float]]
+from smt_bridge.tuning.tune import (
+    Start,
+    TuningOptions,
+    TuningReport,
+    possible_folds,
+    split,
+    start_weights,
+    starts_with,
+    tune,
+)
 
 
 class Guard(NamedTuple):
@@ -76,8 +83,7 @@ def _tune_from_all(
     pool: NbestPool, start: Start | None, options: TuningOptions, halves: Sequence[str], tuner: str
 ) -> TuningReport:
     """The best of what is found from every start."""
-    starts: list[Start | None] = [start, *({name: (1.0,)} for name in halves)]
-    reports = [tune(pool, one, options, tuner=tuner) for one in starts]
+    reports = [tune(pool, one, options, tuner=tuner) for one in starts_with(start, halves)]
     return max(reports, key=lambda report: report.score)
 
 

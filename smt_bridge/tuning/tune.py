@@ -18,6 +18,7 @@ from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
 from smt_bridge.tuning.pro import tune_pro
 
 Weights = dict[str, tuple[float, ...]]
+Start = Mapping[str, Sequence[float]]
 _Mask = npt.NDArray[np.bool_]
 
 
@@ -85,9 +86,7 @@ TUNERS: dict[str, _Tuner] = {
 }
 
 
-def tune(
-    pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
-) -> TuningReport:
+def tune(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> TuningReport:
     """Run a tuner with several seeds; L1 norm of the result is 1.
 
     ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
@@ -121,18 +120,13 @@ def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
     return TuningReport(kept, score, score, ((kept, score),), note)
 
 
-def begin_with(pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> Floats:
+def begin_with(pool: NbestPool, start: Start | None) -> Floats:
     """The weights with which tuning of all features begins."""
     return _start(pool, start, _tuned_columns(pool, None), "mert")
 
 
 def cross_validate(
-    pool: NbestPool,
-    start: Mapping[str, Sequence[float]] | None,
-    options: TuningOptions,
-    *,
-    tuner: str = "mert",
-    folds: int = 5,
+    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", folds: int = 5
 ) -> CrossValidation:
     """Tune on all but every ``folds``-th sentence, in turn, and score what was left out: how much is over-fitting."""
     tuned = _tuned_columns(pool, options.features)
@@ -161,23 +155,35 @@ def possible_folds(pool: NbestPool, folds: int) -> int:
     return folds
 
 
+def starts_with(start: Start | None, halves: Sequence[str]) -> list[Start | None]:
+    """Where tuning begins that is guarded by these features: at ``start``, and at each of them alone."""
+    return [start, *({name: (1.0,)} for name in halves)]
+
+
 def ablate(
-    pool: NbestPool, start: Mapping[str, Sequence[float]] | None, options: TuningOptions, *, tuner: str = "mert"
+    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", halves: Sequence[str] = ()
 ) -> dict[str, tuple[float, ...]]:
-    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds."""
+    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds.
+
+    With ``halves``, from the best of their starts, as in ``tune_guarded``.
+    """
     tuned = _tuned_columns(pool, options.features)
-    weights = _start(pool, start, tuned, tuner)
+    starts = [_start(pool, one, tuned, tuner) for one in starts_with(start, halves)]
     names = np.array([column.name for column in pool.columns])
     found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
-        without = np.where(names == name, 0.0, weights)
-        if not without.any() and tuner != "mira":
-            without = np.where(names == name, 0.0, 1.0)
         searched = tuned & (names != name)
         if searched.any():
-            results = _runs(pool, without, searched, options, tuner)
-            found[name] = tuple(result.score for result in results)
+            begun = [_without(weights, names == name, tuner) for weights in starts]
+            runs = [tuple(run.score for run in _runs(pool, one, searched, options, tuner)) for one in begun]
+            found[name] = max(runs, key=max)
     return found
+
+
+def _without(weights: Floats, feature: _Mask, tuner: str) -> Floats:
+    """Start weights with 0 for the columns of a feature."""
+    without = np.where(feature, 0.0, weights)
+    return without if without.any() or tuner == "mira" else np.where(feature, 0.0, 1.0)
 
 
 class Loss(NamedTuple):
@@ -247,7 +253,7 @@ def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floa
     return weights
 
 
-def _start(pool: NbestPool, start: Mapping[str, Sequence[float]] | None, tuned: _Mask, tuner: str) -> Floats:
+def _start(pool: NbestPool, start: Start | None, tuned: _Mask, tuner: str) -> Floats:
     """Without start weights MIRA begins at 0, as kbmira does; else dense columns are equal and the sparse ones 0."""
     if start is not None:
         return start_weights(pool, start)

@@ -9,7 +9,7 @@ from smt_bridge.errors import WiringError
 from smt_bridge.tuning.guard import tune_guarded
 from smt_bridge.tuning.pool import Column, NbestPool
 from smt_bridge.tuning.select import select_features
-from smt_bridge.tuning.tune import TuningOptions
+from smt_bridge.tuning.tune import TuningOptions, ablate
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -42,6 +42,19 @@ def test_noise_falls_back_to_the_better_half() -> None:
     assert report.weights["FirstB0"] == (1.0,)
     assert all(not any(values) for name, values in report.weights.items() if name != "FirstB0")
     assert report.score == guard.halves["FirstB0"]
+
+
+def test_what_changes_nothing_is_worth_nothing_beside_halves_too() -> None:
+    """Guarded tuning keeps the best of several starts; so does that without a feature."""
+    generator = np.random.default_rng(2)
+    good = generator.integers(2, 10, (SENTENCES, ENTRIES))
+    good[:, 0] = np.maximum(good[:, 0], generator.integers(4, 10, SENTENCES))
+    noise = [generator.normal(size=good.shape) * 0.3 + good * 0.05 for _ in range(3)]
+    pool = pool_of(first(0), np.zeros(good.shape), *noise, good=good, names=("First0", "Constant0", "A", "B", "C"))
+    options = TuningOptions(runs=1, restarts=0)
+    report, _ = tune_guarded(pool, None, options, halves=["First0"], folds=2)
+    assert ablate(pool, None, options)["Constant0"][0] < report.scores[0] - 1
+    assert ablate(pool, None, options, halves=["First0"])["Constant0"] == report.scores
 
 
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
