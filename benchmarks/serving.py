@@ -378,6 +378,7 @@ def _attacked(args: argparse.Namespace, server: Server) -> list[dict[str, Any]]:
             "Translate",
             pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
         ),
+        "25 MiB that cost too much": ("Translate", pb.TranslateRequest(texts=[long[:1750]] * 15_000)),
         "400 queued sentences": ("Translate", pb.TranslateRequest(texts=texts * 2, priority=INTERACTIVE)),
     }
 

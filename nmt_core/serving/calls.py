@@ -214,7 +214,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 self._hold_until_sent(held.pop_all(), task)
                 return response
             except Refusal as error:
-                refusal = bare(error)
+                refusal = error
             except asyncio.CancelledError:
                 left = context.time_remaining()
                 call.code = "DEADLINE_EXCEEDED" if left is not None and left <= 0 else "CANCELLED"
@@ -256,6 +256,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
         self.watchers.refused(refusal.reason)
+        refusal = bare(refusal)  # which the library keeps, with what it raises
         await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
         raise AssertionError("the library raises here")
 

@@ -97,9 +97,12 @@ class Stream:
             return False
         with contextlib.ExitStack() as held:
             account = held.enter_context(self._memory.account(current_client()))
-            while not self._has_room(account, request.size):
-                await asyncio.sleep(_PAUSE)
-            task = asyncio.create_task(self._one(await request.parse(), request.size, account))
+            try:
+                while not self._has_room(account, request.size):
+                    await asyncio.sleep(_PAUSE)
+                task = asyncio.create_task(self._one(await request.parse(), request.size, account))
+            finally:
+                del request  # which whoever holds an exception would hold
             until_done = held.pop_all()
         task.add_done_callback(lambda _: until_done.close())
         self._tasks.add(task)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import gc
+import sys
 import weakref
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -38,6 +40,14 @@ def without_garbage_collection() -> Iterator[None]:
 
 class Thing:
     """Anything that can be seen to go."""
+
+
+class Context(SimpleNamespace):
+    """As the library's: it keeps what ``abort`` raises."""
+
+    async def abort(self, *status: object) -> None:
+        self.aborted = grpc.aio.AbortError()
+        raise self.aborted
 
 
 def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() -> None:
@@ -117,13 +127,6 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
 def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
     held: list[weakref.ref[Thing]] = []
 
-    class Context(SimpleNamespace):
-        """As the library's: it keeps what ``abort`` raises."""
-
-        async def abort(self, *status: object) -> None:
-            self.aborted = grpc.aio.AbortError()
-            raise self.aborted
-
     async def handle(call: object, stack: object) -> None:
         request = Thing()
         held.append(weakref.ref(request))
@@ -141,6 +144,54 @@ def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
 
     asyncio.run(scenario())
     assert [one() for one in held] == [None]
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_a_question_that_was_refused_is_not_held_either() -> None:
+    """Strangers may ask for the health, and what they send may be as large as any message."""
+    content = bytes(1 << 17)
+
+    async def read() -> bytes:
+        return content
+
+    async def scenario() -> None:
+        handler = Calls(Limits(), Memory(100))._check(SimpleNamespace(response_serializer=None))
+        context = Context(peer=lambda: "ipv4:127.0.0.1:1", read=read)
+        before = sys.getrefcount(content)
+        with pytest.raises(grpc.aio.AbortError):
+            await handler.stream_unary(None, context)
+        assert context.aborted is not None
+        assert sys.getrefcount(content) == before
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.usefixtures("without_garbage_collection")
+def test_a_stream_that_has_ended_does_not_hold_what_waited_for_room() -> None:
+    content = bytes(1 << 17)
+
+    async def parse(content: bytes) -> bytes:
+        return content
+
+    async def read() -> streams.StreamRequest:
+        return streams.StreamRequest(functools.partial(parse, content), 1)
+
+    async def scenario() -> None:
+        memory = Memory(10)
+        memory.take("another", 10, before=0)
+        answer: Any = streams.Answer(None, None)  # type: ignore[arg-type]  # nothing is answered
+        stream = streams.Stream(None, answer, Limits(), memory, print)
+        before = sys.getrefcount(content)
+        running = asyncio.create_task(stream.run(read))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert sys.getrefcount(content) > before
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        del running
+        assert sys.getrefcount(content) == before
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
