@@ -68,6 +68,13 @@ def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> N
     again = run(*options, "--reverse", tmp_path / "reverse", "--runs", 1)
     assert (again.returncode, again.stdout) == (0, done.stdout)
     assert "search" not in again.stderr
+    for split in SETS:
+        (tmp_path / f"{split}.moses2.gz").write_bytes((tmp_path / f"{split}.nbest100.gz").read_bytes())
+    more = run(*options[:4], "--out", tmp_path / "more", *options[6:], "--list", f"moses2={tmp_path}", "--runs", 1)
+    assert more.returncode == 0, more.stderr
+    entries = list(read_entries(str(tmp_path / "more" / "val.rich.gz")))
+    assert sum(entry.features["InMoses20"][0] for entry in entries) == 24
+    assert {"TotalMoses20", "RankMoses20"} <= entries[0].features.keys()
 
 
 @pytest.mark.parametrize(
@@ -76,6 +83,7 @@ def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> N
         (("--data", "nowhere"), "nowhere/val.tok.en.gz is missing; give --data and --moses"),
         (("--dada", "here"), "there is no option --dada; see --help"),
         (("--model",), "--model needs a value"),
+        (("--list", "graph"), "--list needs NAME=DIR"),
     ],
 )
 def test_bad_input_is_one_line(arguments: tuple[str, ...], told: str) -> None:
