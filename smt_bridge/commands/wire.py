@@ -8,7 +8,7 @@ import os
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputFile, is_written_through
 from nmt_core.messages import counted, say
 from smt_bridge.commands.wire_tables import added_columns, columns_of_second, merge_tables, text_table, with_second
 
@@ -116,6 +116,8 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--merge, --lex-f2e and --lex-e2f go together")
     if args.merge == "-":
         raise ConfigError("--merge needs a file, which the ini can name")
+    if args.table == "-" or (args.table is not None and is_written_through(args.table)):
+        raise ConfigError("--table needs a file, which the ini can name")
     if (args.backoff is not None and args.backoff < 1) or (args.table_limit is not None and args.table_limit < 0):
         raise ConfigError("--backoff must be at least 1, and --table-limit at least 0 (no limit)")
 

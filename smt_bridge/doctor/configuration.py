@@ -54,6 +54,9 @@ def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]
         if feature is not None and option.key == "path" and option.found is not None:
             yield from _examine_scores(ini, feature, option.found, tables.get(option.found))
     for feature in features.values():
+        if (feature.facts.takes_columns or feature.kind == "KENLM") and not feature.options.get("path"):
+            place, problem = f"{ini.path}:{feature.line}", f"{feature.name} has no path, so that Moses finds no file"
+            yield error(place, problem, "write path=FILE (what stands behind a # is a comment)")
         yield from _examine_members(ini, feature, features)
     yield from _examine_mapping(ini)
     yield from _examine_factors(ini)

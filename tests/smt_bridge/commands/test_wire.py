@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -117,6 +118,14 @@ def test_binary_table_is_to_be_made_again(
     (folder / "new.gz").write_bytes((folder / "new").read_bytes())
     assert f"num-features=4 path={folder / path} input" in wired("--added", "2", table="new.gz")
     assert f"{kind} reads a binarised table, so make it again: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("table", ["-", "/dev/stdin", "fifo"])
+def test_a_table_that_the_ini_cannot_name_is_refused(folder: Path, table: str) -> None:
+    os.mkfifo("fifo")
+    with pytest.raises(NmtError, match="--table needs a file, which the ini can name"):
+        wired("--added", "2", table=table)
+    assert not Path("new.ini").exists()
 
 
 def test_weights_that_were_missing_are_mentioned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
