@@ -24,7 +24,7 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
-from nmt_core.native.tiles import TiledWords
+from nmt_core.native.tiles import TiledMatrix, TiledWords
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 
 HERE = Path(__file__).parent
@@ -97,26 +97,31 @@ class Products(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.shapes: Counter[tuple[int, int, int, int]] = Counter()
-        self._log_sum_exp = TiledWords.log_sum_exp
+        self._compiled = TiledWords.log_sum_exp, TiledMatrix.__call__
 
     def __enter__(self) -> Products:
         """Compiled products, which PyTorch does not know of, are counted as those that would be made without them."""
+        log_sum_exp, product = self._compiled
 
-        def counted(words: TiledWords, inputs_ND: torch.Tensor) -> torch.Tensor:
+        def counted_words(words: TiledWords, inputs_ND: torch.Tensor) -> torch.Tensor:
             rows, columns = inputs_ND.shape
             blocks, rest = divmod(words.words, _BLOCK)
             self.shapes[1, rows, columns, _BLOCK] += blocks
             if rest:
                 self.shapes[1, rows, columns, rest] += 1
-            return self._log_sum_exp(words, inputs_ND)
+            return log_sum_exp(words, inputs_ND)
 
-        TiledWords.log_sum_exp = counted  # type: ignore[method-assign]
+        def counted(matrix: TiledMatrix, inputs: torch.Tensor, bias_O: torch.Tensor | None = None) -> torch.Tensor:
+            self.shapes[1, inputs.numel() // matrix.inputs, matrix.inputs, matrix.outputs] += 1
+            return product(matrix, inputs, bias_O)
+
+        TiledWords.log_sum_exp, TiledMatrix.__call__ = counted_words, counted  # type: ignore[method-assign]
         super().__enter__()  # type: ignore[no-untyped-call]
         return self
 
     def __exit__(self, *error: Any) -> None:
         """No more."""
-        TiledWords.log_sum_exp = self._log_sum_exp  # type: ignore[method-assign]
+        TiledWords.log_sum_exp, TiledMatrix.__call__ = self._compiled  # type: ignore[method-assign]
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(

@@ -30,7 +30,7 @@ Floats = npt.NDArray[np.float64]
 Weights = npt.NDArray[np.float32]
 
 MOST_NODES = 16000  # of a batch, and
-MOST_POSITIONS = 4000  # words of its sources with padding: together they bound what a walk keeps in memory
+MOST_POSITIONS = 8000  # words of its sources, padding counted twice: together they bound what a walk keeps in memory
 _ON_GPU = 8  # times as many on a GPU, where a level of a few hundred nodes is over before the next is launched
 
 
@@ -87,13 +87,13 @@ def batches_of(tree: PrefixTree, widths_R: Ints, *, times: int = 1) -> Iterator[
     nodes_R = np.zeros(len(widths_R), dtype=np.int64)
     for level in tree.levels:
         nodes_R += np.bincount(level.roots, minlength=len(widths_R))
-    first = nodes = longest = 0
+    first = nodes = longest = words = 0
     for root, (more, width) in enumerate(zip(nodes_R.tolist(), widths_R.tolist(), strict=True)):
-        positions = max(longest, width) * (root - first + 1)
+        positions = 2 * max(longest, width) * (root - first + 1) - (words + width)
         if root > first and (nodes + more > most_nodes or positions > most_positions):
             yield first, root
-            first, nodes, longest = root, 0, 0
-        nodes, longest = nodes + more, max(longest, width)
+            first, nodes, longest, words = root, 0, 0, 0
+        nodes, longest, words = nodes + more, max(longest, width), words + width
     if first < len(widths_R):
         yield first, len(widths_R)
 

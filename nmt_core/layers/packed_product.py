@@ -1,8 +1,10 @@
-"""Products with the matrices of a model in use, put in order for the library once.
+"""Products with the matrices of a model in use, put in order once.
 
 In bfloat16 PyTorch's CPU library, oneDNN, copies a matrix into the order of its routines' tiles at every product,
 which for the rows of a step takes a fifth to a half of the time. Of matrices that are not trained the copy is kept
-here, made at the first product, as long as the matrix is. The numbers are the same.
+here, made at the first product, as long as the matrix is. The numbers are the same. Compiled kernels for AMX, where
+they can be used (``native/tiles.py``), take half to nine tenths of that time, least for some hundred rows; numbers are
+the same up to the order of sums, which in oneDNN depends on the number of rows.
 
 Shapes: I inputs, O outputs.
 """
@@ -10,17 +12,21 @@ Shapes: I inputs, O outputs.
 from __future__ import annotations
 
 import functools
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.weak import WeakIdKeyDictionary
 
+from nmt_core.native import kernels
+from nmt_core.native.tiles import TiledMatrix
+
 _LEAST = 1 << 14  # numbers of a matrix: smaller ones are in order soon enough, or are multiplied in other ways
 _ROWS = 256  # for which copies are made; they serve any number
 
 Version = tuple[object, ...]
+Product = Callable[[Tensor, Tensor | None], Tensor]
 
 
 class PackedMatrix:
@@ -28,12 +34,22 @@ class PackedMatrix:
 
     def __init__(self, weight_OI: Tensor) -> None:
         self.version = version(weight_OI)
+        self.tiled = kernels.tiles_apply_to(weight_OI)
         self._weight_OI = weight_OI.detach()  # while it is kept, no other tensor has its address
-        self._packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(self._weight_OI, _ROWS)
+        self._product: Product = (TiledMatrix if self.tiled else _LibrarysMatrix)(self._weight_OI)
 
     def __call__(self, inputs: Tensor, bias_O: Tensor | None = None) -> Tensor:
         """(..., I) -> (..., O)."""
-        inputs = inputs.to(self._weight_OI.dtype)
+        return self._product(inputs.to(self._weight_OI.dtype), bias_O)
+
+
+class _LibrarysMatrix:
+    """In oneDNN's order."""
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        self._packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight_OI, _ROWS)
+
+    def __call__(self, inputs: Tensor, bias_O: Tensor | None) -> Tensor:
         product: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self._packed, bias_O, "none", [], "")
         return product
 
@@ -52,7 +68,7 @@ def packed(weight_OI: Tensor) -> PackedMatrix | None:
     if weight_OI.dtype is not torch.bfloat16 or not _of_use(weight_OI):
         return None
     found = _kept.get(weight_OI)
-    if found is None or found.version != version(weight_OI):
+    if found is None or found.version != version(weight_OI) or found.tiled != kernels.tiles_apply_to(weight_OI):
         found = _kept[weight_OI] = PackedMatrix(weight_OI)
     return found
 

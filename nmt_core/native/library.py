@@ -18,7 +18,7 @@ from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
 VERSION = 2  # of the numbers they give, for signatures, and
-_WITH_TILES = 3  # of those where the processor has AMX
+_WITH_TILES = 4  # of those where the processor has AMX
 
 
 class AttentionArguments(Structure):
@@ -66,6 +66,16 @@ class NormalizerArguments(Structure):
     )
 
 
+class ProductArguments(Structure):
+    """As in tiles.cpp."""
+
+    _fields_ = (
+        *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
+        *((name, c_int64) for name in ("rows", "columns", "stride", "size", "outputs")),
+        *((name, c_void_p) for name in ("product", "copies", "ends", "sums")),
+    )
+
+
 _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "add_exponentials": (c_void_p, c_int64, c_int64, c_int64, c_void_p),
     "normalize": (c_void_p, c_int64, c_int64, c_int64, c_int64, c_void_p, c_void_p, c_void_p),
@@ -75,11 +85,12 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "memory_cell": (POINTER(CellArguments), c_void_p, c_void_p),
     "maxout": (POINTER(MaxoutArguments), c_void_p),
     "log_sum_exp": (POINTER(NormalizerArguments),),
+    "multiply": (POINTER(ProductArguments),),
 }
 
 
 class Library:
-    """Its functions; ``has_tiles`` says whether ``log_sum_exp`` can be called."""
+    """Its functions; ``has_tiles`` says whether those of tiles.cpp can be called."""
 
     def __init__(self, functions: ctypes.CDLL) -> None:
         self._functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}

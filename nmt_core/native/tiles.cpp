@@ -1,6 +1,6 @@
-// The log of the sum of exp(logit) over all words, with the logits in tiles (AMX): products of bfloat16, summed in
-// float32, never leave the first-level cache. While the processor multiplies one block of logits, it takes exponentials of
-// the block before.
+// Products of bfloat16 in tiles (AMX), summed in float32: those with matrices, and the log of the sum of exp(logit) over all
+// words, whose logits never leave the first-level cache. While the processor multiplies one block, it works on the numbers
+// of the block before. Each row is computed by itself and in one order, so that it does not depend on what is beside it.
 
 #include "vectors.h"
 
@@ -11,15 +11,23 @@
 
 namespace {
 
-constexpr int SIDE = 2 * LANES;        // rows, words, and numbers of a row at a time: two by two tiles of logits
-constexpr int64_t WORDS = 32 * SIDE;   // whose part of the matrix, 1 MiB for rows of 512, stays in the second-level cache
-constexpr int64_t FOR_SHIFT = 4 * SIDE;  // words whose largest logit keeps exp in range
+constexpr int SIDE = 2 * LANES;           // rows, columns, and numbers of a row at a time: two by two tiles of sums
+constexpr int64_t STEPS = 16;             // times so many numbers of 32 rows, 32 KiB, stay in the first-level cache
+constexpr int64_t COLUMNS = 32 * SIDE;    // of a matrix with 512 rows, 1 MiB, stay in the second-level cache
+constexpr int64_t FOR_SHIFT = 4 * SIDE;   // words whose largest logit keeps exp in range
 
 struct NormalizerArguments {
     const Bf16 *inputs, *matrix;
     const float *bias;
     int64_t rows, size, words;
     float *lanes, *shifts, *totals;
+};
+
+struct ProductArguments {
+    const Bf16 *inputs, *matrix, *bias;
+    int64_t rows, columns, stride, size, outputs;
+    Bf16 *product, *copies, *ends;
+    float *sums;
 };
 
 #if defined(__GNUC__) && __GNUC__ >= 11  // older compilers do not know the instructions
@@ -35,9 +43,144 @@ struct alignas(64) TileShapes {
     uint8_t rows[16] = {LANES, LANES, LANES, LANES, LANES, LANES, LANES, LANES};
 };
 
+// 32 rows of the left side; from step `whole` on they are at `ends`, filled up with zeros
+struct Rows {
+    const Bf16 *from, *ends;
+    int64_t stride, whole;
+};
+
+// Adds the product of 32 rows and 32 columns, from one step to another, to the tiles 0 to 3. Meanwhile `work` is done for
+// 32 rows from row `done` on.
+template <class Work>
+static inline void multiply(const Rows &rows, const Bf16 *columns, int64_t first, int64_t last, int done, Work work) {
+    constexpr int64_t TILE = SIDE * LANES, PAIRS = SIDE * sizeof(Bf16);
+    for (int64_t step = first; step < last; step++) {
+        const Bf16 *upper = step < rows.whole ? rows.from + step * SIDE : rows.ends;
+        int64_t stride = step < rows.whole ? rows.stride : SIDE;
+        _tile_loadd(4, upper, stride * sizeof(Bf16));
+        _tile_stream_loadd(6, columns + 2 * step * TILE, PAIRS);  // past the first-level cache, where the rows stay
+        _tile_loadd(5, upper + LANES * stride, stride * sizeof(Bf16));
+        _tile_stream_loadd(7, columns + (2 * step + 1) * TILE, PAIRS);
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(2, 5, 6);
+        _tile_dpbf16ps(3, 5, 7);
+        for (; done * (last - first) < SIDE * (step - first + 1); done++) work(done);
+    }
+}
+
+typedef float Square[SIDE][SIDE];
+
+static inline void begin_tiles(const Square *from) {  // with these sums, or none
+    constexpr int64_t STRIDE = SIDE * sizeof(float);
+    if (from) {
+        _tile_loadd(0, (*from)[0], STRIDE);
+        _tile_loadd(1, (*from)[0] + LANES, STRIDE);
+        _tile_loadd(2, (*from)[LANES], STRIDE);
+        _tile_loadd(3, (*from)[LANES] + LANES, STRIDE);
+    } else {
+        _tile_zero(0);
+        _tile_zero(1);
+        _tile_zero(2);
+        _tile_zero(3);
+    }
+}
+
+static inline void store_tiles(Square &to) {
+    constexpr int64_t STRIDE = SIDE * sizeof(float);
+    _tile_stored(0, to[0], STRIDE);
+    _tile_stored(1, to[0] + LANES, STRIDE);
+    _tile_stored(2, to[LANES], STRIDE);
+    _tile_stored(3, to[LANES] + LANES, STRIDE);
+}
+
+static inline void configure_tiles() {
+    TileShapes shapes;
+    asm volatile("" ::: "memory");  // compilers do not know what the next instruction reads
+    _tile_loadconfig(&shapes);
+}
+
+// Sums of products without their bias, and where they belong.
+struct alignas(64) Outputs {
+    Square sums;
+    const Bf16 *bias = nullptr;
+    Bf16 *to = nullptr;
+    int64_t rows, columns, stride;
+};
+
+static inline void put_row(const Outputs &block, int row) {
+    if (row >= block.rows) return;
+    for (int64_t column = 0; column < block.columns; column += LANES) {
+        Floats sum = load(block.sums[row] + column);
+        int64_t many = block.columns - column;
+        Bf16 *to = block.to + row * block.stride + column;
+        if (many >= LANES) {
+            narrow(to, block.bias ? sum + widen(block.bias + column) : sum);
+        } else {
+            narrow_some(to, block.bias ? sum + widen_some(block.bias + column, many) : sum, many);
+        }
+    }
+}
+
+// the rows from number `row` on, at most 32: the last ones, and the last numbers of each, are copied
+static Rows rows_from(const ProductArguments &given, int64_t row) {
+    int64_t some = given.rows - row < SIDE ? given.rows - row : SIDE, rest = given.columns % SIDE;
+    Rows rows = {given.inputs + row * given.stride, given.ends, given.stride, given.columns / SIDE};
+    if (some < SIDE) {
+        std::memset(given.copies, 0, SIDE * given.size * sizeof(Bf16));
+        for (int64_t one = 0; one < some; one++)
+            std::memcpy(given.copies + one * given.size, rows.from + one * rows.stride, given.columns * sizeof(Bf16));
+        rows.from = given.copies;
+        rows.stride = given.size;
+    }
+    std::memset(given.ends, 0, SIDE * SIDE * sizeof(Bf16));
+    for (int64_t one = 0; one < SIDE; one++)
+        std::memcpy(given.ends + one * SIDE, rows.from + one * rows.stride + given.columns - rest, rest * sizeof(Bf16));
+    asm volatile("" ::: "memory");  // compilers do not know what is read of it
+    return rows;
+}
+
+static void multiply_matrix(const ProductArguments &given) {
+    configure_tiles();
+    int64_t steps = given.size / SIDE, parts = (steps + STEPS - 1) / STEPS, each = (steps + parts - 1) / parts;
+    int64_t width = COLUMNS / parts / SIDE * SIDE;
+    if (width < SIDE) width = SIDE;
+    Outputs blocks[2];
+    int turn = 0;
+    for (int64_t begin = 0; begin < given.outputs; begin += width)
+        for (int64_t row = 0; row < given.rows; row += SIDE) {
+            Rows rows = rows_from(given, row);
+            for (int64_t part = 0; part < parts; part++) {
+                int64_t first = part * each, last = first + each < steps ? first + each : steps;
+                for (int64_t column = begin; column < begin + width && column < given.outputs; column += SIDE) {
+                    Outputs &next = blocks[turn], &before = blocks[1 - turn];
+                    Square *sums = reinterpret_cast<Square *>(given.sums) + (column - begin) / SIDE;
+                    begin_tiles(part ? sums : nullptr);
+                    multiply(rows, given.matrix + column * given.size, first, last, before.to ? 0 : SIDE,
+                             [&](int one) { put_row(before, one); });
+                    before.to = nullptr;
+                    if (part + 1 < parts) {
+                        store_tiles(*sums);
+                        continue;
+                    }
+                    store_tiles(next.sums);
+                    next.bias = given.bias ? given.bias + column : nullptr;
+                    next.to = given.product + row * given.outputs + column;
+                    next.rows = given.rows - row;
+                    next.columns = given.outputs - column < SIDE ? given.outputs - column : SIDE;
+                    next.stride = given.outputs;
+                    turn = 1 - turn;
+                }
+            }
+        }
+    if (blocks[1 - turn].to)
+        for (int row = 0; row < SIDE; row++) put_row(blocks[1 - turn], row);
+    _tile_release();
+}
+
 // Logits without their bias, and where they belong: `lanes` has a vector for each row.
-struct alignas(64) Block {
-    float logits[SIDE][SIDE];
+struct alignas(64) Logits {
+    Square sums;
     const float *bias = nullptr, *shifts = nullptr;
     float *lanes = nullptr;
 };
@@ -58,9 +201,9 @@ static inline Floats quick_exp(Floats x) {
 
 // the largest logits of a row, or the sums of exp(logit - shift)
 template <bool LARGEST>
-static inline void take_row(const Block &block, int row) {
-    Floats first = load(block.logits[row]) + load(block.bias);
-    Floats second = load(block.logits[row] + LANES) + load(block.bias + LANES);
+static inline void take_row(const Logits &block, int row) {
+    Floats first = load(block.sums[row]) + load(block.bias);
+    Floats second = load(block.sums[row] + LANES) + load(block.bias + LANES);
     float *lanes = block.lanes + row * LANES;
     if (LARGEST) {
         store(lanes, larger(load(lanes), larger(first, second)));
@@ -73,35 +216,17 @@ static inline void take_row(const Block &block, int row) {
 // the rows by the words from `begin` to `end`
 template <bool LARGEST>
 static void take(const NormalizerArguments &given, int64_t begin, int64_t end) {
-    Block blocks[2];
+    Logits blocks[2];
     int turn = 0;
-    int64_t steps = given.size / SIDE, bytes = given.size * sizeof(Bf16);
+    int64_t steps = given.size / SIDE;
     for (int64_t row = 0; row < given.rows; row += SIDE) {
-        const Bf16 *upper = given.inputs + row * given.size, *lower = upper + LANES * given.size;
+        Rows rows = {given.inputs + row * given.size, nullptr, given.size, steps};
         for (int64_t word = begin; word < end; word += SIDE) {
-            const Bf16 *columns = given.matrix + word * given.size;
-            Block &next = blocks[turn], &before = blocks[1 - turn];
-            int taken = before.bias ? 0 : SIDE;
-            _tile_zero(0);
-            _tile_zero(1);
-            _tile_zero(2);
-            _tile_zero(3);
-            for (int64_t step = 0; step < steps; step++) {
-                _tile_loadd(4, upper + step * SIDE, bytes);
-                _tile_stream_loadd(6, columns + 2 * step * SIDE * LANES, SIDE * sizeof(Bf16));  // the rows stay in the cache
-                _tile_loadd(5, lower + step * SIDE, bytes);
-                _tile_stream_loadd(7, columns + (2 * step + 1) * SIDE * LANES, SIDE * sizeof(Bf16));
-                _tile_dpbf16ps(0, 4, 6);
-                _tile_dpbf16ps(1, 4, 7);
-                _tile_dpbf16ps(2, 5, 6);
-                _tile_dpbf16ps(3, 5, 7);
-                for (; taken * steps < SIDE * (step + 1); taken++) take_row<LARGEST>(before, taken);
-            }
-            constexpr int64_t STRIDE = SIDE * sizeof(float);
-            _tile_stored(0, next.logits[0], STRIDE);
-            _tile_stored(1, next.logits[0] + LANES, STRIDE);
-            _tile_stored(2, next.logits[LANES], STRIDE);
-            _tile_stored(3, next.logits[LANES] + LANES, STRIDE);
+            Logits &next = blocks[turn], &before = blocks[1 - turn];
+            begin_tiles(nullptr);
+            multiply(rows, given.matrix + word * given.size, 0, steps, before.lanes ? 0 : SIDE,
+                     [&](int one) { take_row<LARGEST>(before, one); });
+            store_tiles(next.sums);
             next.bias = given.bias + word;
             next.shifts = given.shifts + row;
             next.lanes = given.lanes + row * LANES;
@@ -112,15 +237,13 @@ static void take(const NormalizerArguments &given, int64_t begin, int64_t end) {
 }
 
 static void log_sum_exp(const NormalizerArguments &given) {
-    TileShapes shapes;
-    asm volatile("" ::: "memory");  // what compilers do not know that the next instructions read
-    _tile_loadconfig(&shapes);
+    configure_tiles();
     for (int64_t lane = 0; lane < given.rows * LANES; lane++) given.lanes[lane] = -INFINITY;
     take<true>(given, 0, given.words < FOR_SHIFT ? given.words : FOR_SHIFT);
     for (int64_t row = 0; row < given.rows; row++) given.shifts[row] = largest_of(load(given.lanes + row * LANES));
     std::memset(given.lanes, 0, given.rows * LANES * sizeof(float));
-    for (int64_t word = 0; word < given.words; word += WORDS)
-        take<false>(given, word, word + WORDS < given.words ? word + WORDS : given.words);
+    for (int64_t word = 0; word < given.words; word += COLUMNS)
+        take<false>(given, word, word + COLUMNS < given.words ? word + COLUMNS : given.words);
     for (int64_t row = 0; row < given.rows; row++) given.totals[row] = sum_of(load(given.lanes + row * LANES));
     _tile_release();
 }
@@ -134,6 +257,7 @@ static bool has_tiles() {
 
 #else
 
+static void multiply_matrix(const ProductArguments &) {}
 static void log_sum_exp(const NormalizerArguments &) {}
 static bool has_tiles() { return false; }
 
@@ -145,6 +269,8 @@ extern "C" {
 
 // whether this processor has tiles, and the system lets this process use them
 int hybridmt_has_tiles() { return has_tiles(); }
+
+void hybridmt_multiply(const ProductArguments *given) { multiply_matrix(*given); }
 
 void hybridmt_log_sum_exp(const NormalizerArguments *given) { log_sum_exp(*given); }
 }

@@ -1,9 +1,10 @@
-"""The normaliser of bfloat16 models on a CPU with AMX: logits, their exponentials and the sums in one compiled loop.
+"""Products of bfloat16 models on a CPU with AMX, and their normaliser, with exponentials and sums in the same loop.
 
 Logits are never rounded to bfloat16 here, nor written to memory. Each row is computed by itself and in one order, so
-that it is the same in every batch.
+that it is the same in every batch. ``kernels.tiles_apply_to`` says of which matrices and inputs.
 
-Shapes: N rows, D columns of the output matrix, V words; a row has K and the vocabulary W numbers, filled up.
+Shapes: N rows, I inputs and O outputs of a matrix, D columns of the output matrix, V words; a row has K and the
+vocabulary W numbers, filled up.
 """
 
 from __future__ import annotations
@@ -15,41 +16,78 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.native import kernels
-from nmt_core.native.library import NormalizerArguments
+from nmt_core.native.library import NormalizerArguments, ProductArguments
 
 _LANES = 16
 _SIDE = 2 * _LANES
+_SUMS = 32 * _SIDE * _SIDE  # as many blocks as tiles.cpp keeps at most
+
+
+class TiledMatrix:
+    """``x -> x W^T + b`` for a matrix W (O, I) as it is now, in the order in which tiles are loaded."""
+
+    def __init__(self, weight_OI: Tensor) -> None:
+        self.outputs, self.inputs = weight_OI.shape
+        whole = F.pad(weight_OI, (0, -self.inputs % _SIDE, 0, -self.outputs % _SIDE))
+        self.rows, self.size = whole.shape
+        shape = (self.rows // _SIDE, 2, _LANES, self.size // _SIDE, _LANES, 2)
+        self.tiles = whole.view(shape).permute(0, 3, 1, 4, 2, 5).contiguous()
+
+    def check(self, inputs: Tensor) -> None:
+        """Raise ValueError for what cannot be multiplied."""
+        if inputs.shape[-1] != self.inputs or inputs.dtype is not torch.bfloat16 or inputs.device.type != "cpu":
+            kind = f"{tuple(inputs.shape)} of {inputs.dtype} on {inputs.device}"
+            raise ValueError(f"expected (rows, {self.inputs}) of torch.bfloat16 on a CPU, not {kind}")
+
+    def __call__(self, inputs: Tensor, bias_O: Tensor | None = None) -> Tensor:
+        """(..., I) -> (..., O)."""
+        self.check(inputs)
+        if bias_O is not None and (bias_O.shape != (self.outputs,) or not bias_O.is_contiguous()):
+            raise ValueError(f"expected a bias of {self.outputs} numbers, not {tuple(bias_O.shape)}")
+        bias_O = None if bias_O is None else bias_O.to(inputs.dtype)
+        inputs_NI = inputs.reshape(-1, self.inputs)
+        if inputs_NI.stride(1) != 1:
+            inputs_NI = inputs_NI.contiguous()
+        product_NO = inputs.new_empty(len(inputs_NI), self.outputs)
+        copies = inputs.new_empty(_SIDE * (self.size + _SIDE))
+        sums = torch.empty(_SUMS, dtype=torch.float32)
+        given = ProductArguments(
+            inputs_NI.data_ptr(),
+            self.tiles.data_ptr(),
+            None if bias_O is None else bias_O.data_ptr(),
+            len(inputs_NI),
+            self.inputs,
+            inputs_NI.stride(0),
+            self.size,
+            self.outputs,
+            product_NO.data_ptr(),
+            copies.data_ptr(),
+            copies[_SIDE * self.size :].data_ptr(),
+            sums.data_ptr(),
+        )
+        kernels.call("multiply", ctypes.byref(given))
+        return product_NO.view(*inputs.shape[:-1], self.outputs)
 
 
 class TiledWords:
-    """The output matrix in the order in which tiles are loaded, and the bias in float32.
-
-    ``kernels.tiles_apply_to`` says of which matrices and inputs.
-    """
+    """The output matrix, and the bias in float32."""
 
     def __init__(self, weight_VD: Tensor, bias_V: Tensor) -> None:
-        self.words, self._columns = weight_VD.shape
-        more_words, more_columns = -self.words % _SIDE, -self._columns % _SIDE
-        whole_WK = F.pad(weight_VD, (0, more_columns, 0, more_words))
-        shape = (len(whole_WK) // _SIDE, 2, _LANES, whole_WK.shape[1] // _SIDE, _LANES, 2)
-        self._tiles = whole_WK.view(shape).permute(0, 3, 1, 4, 2, 5).contiguous()
-        self._bias_W = F.pad(bias_V.float(), (0, more_words), value=-torch.inf)
-        self._size = whole_WK.shape[1]
+        self.words, self._matrix = len(weight_VD), TiledMatrix(weight_VD)
+        self._bias_W = F.pad(bias_V.float(), (0, self._matrix.rows - self.words), value=-torch.inf)
 
     def log_sum_exp(self, inputs_ND: Tensor) -> Tensor:
         """The log of the sum of exp(W x + b) over the words, (N, D) -> (N,) in float32.
 
         It may be infinite or no number where logits differ by more than 88 from those of the first words.
         """
+        self._matrix.check(inputs_ND)
         rows, columns = inputs_ND.shape
-        if columns != self._columns or inputs_ND.dtype is not torch.bfloat16 or inputs_ND.device.type != "cpu":
-            kind = f"{tuple(inputs_ND.shape)} of {inputs_ND.dtype} on {inputs_ND.device}"
-            raise ValueError(f"expected (rows, {self._columns}) of torch.bfloat16 on a CPU, not {kind}")
-        inputs_NK = F.pad(inputs_ND, (0, self._size - columns, 0, -rows % _SIDE)).contiguous()
+        inputs_NK = F.pad(inputs_ND, (0, self._matrix.size - columns, 0, -rows % _SIDE)).contiguous()
         shift_N, total_N = (torch.empty(len(inputs_NK), dtype=torch.float32) for _ in range(2))
         lanes = torch.empty(len(inputs_NK), _LANES, dtype=torch.float32)
-        sizes = (len(inputs_NK), self._size, len(self._bias_W))
-        inputs = (inputs_NK.data_ptr(), self._tiles.data_ptr(), self._bias_W.data_ptr())
+        sizes = (len(inputs_NK), self._matrix.size, self._matrix.rows)
+        inputs = (inputs_NK.data_ptr(), self._matrix.tiles.data_ptr(), self._bias_W.data_ptr())
         given = NormalizerArguments(*inputs, *sizes, lanes.data_ptr(), shift_N.data_ptr(), total_N.data_ptr())
         kernels.call("log_sum_exp", ctypes.byref(given))
         return total_N.log_().add_(shift_N)[:rows]

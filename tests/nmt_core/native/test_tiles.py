@@ -1,4 +1,4 @@
-"""The normaliser in tiles against float64, for any sizes; each row alone is the row in company."""
+"""Products and normaliser in tiles against float64, for any sizes; each row alone is the row in company."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt_core.layers.normalizer import BlockNormalizer
+from nmt_core.layers.packed_product import linear, packed
 from nmt_core.native import kernels
 from nmt_core.native.library import VERSION, Library
-from nmt_core.native.tiles import TiledWords
+from nmt_core.native.tiles import TiledMatrix, TiledWords
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +46,50 @@ def test_it_is_the_log_of_the_sum_of_the_exponentials(rows: int, words: int, col
     inputs_ND, weight_VD, bias_V = numbers(rows, columns), numbers(words, columns, seed=1, scale=scale), numbers(words)
     found_N = TiledWords(weight_VD, bias_V).log_sum_exp(inputs_ND)
     assert torch.allclose(found_N.double(), exactly(inputs_ND, weight_VD, bias_V), rtol=2e-6, atol=2e-6)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.integers(0, 70),
+    outputs=st.integers(1, 200),
+    inputs=st.sampled_from([1, 2, 31, 32, 33, 500, 511, 513, 620, 1000, 1024, 1025, 1700]),
+    biased=st.booleans(),
+    apart=st.integers(0, 5),
+)
+def test_products_are_rounded_once(rows: int, outputs: int, inputs: int, biased: bool, apart: int) -> None:
+    weight_OI, bias_O = numbers(outputs, inputs, seed=1), numbers(outputs, seed=2) if biased else None
+    inputs_NI = numbers(rows, inputs + apart)[:, :inputs]
+    found_NO = TiledMatrix(weight_OI)(inputs_NI, bias_O)
+    exact_NO = inputs_NI.double() @ weight_OI.double().t() + (0.0 if bias_O is None else bias_O.double())
+    assert torch.allclose(found_NO.double(), exact_NO, rtol=2.0**-8, atol=1e-6 * inputs)
+    alone = [TiledMatrix(weight_OI)(inputs_NI[row : row + 1], bias_O) for row in {0, rows // 2} if rows]
+    assert all(torch.equal(one[0], found_NO[row]) for one, row in zip(alone, sorted({0, rows // 2}), strict=False))
+
+
+@pytest.mark.parametrize("outputs", [1000, 2000, 4000])
+@pytest.mark.parametrize("inputs", [500, 1000, 2620])
+def test_products_of_models_sizes(outputs: int, inputs: int) -> None:
+    weight_OI, bias_O, inputs_NI = numbers(outputs, inputs, seed=1), numbers(outputs), numbers(75, inputs)
+    found_NO = TiledMatrix(weight_OI)(inputs_NI, bias_O)
+    exact_NO = inputs_NI.double() @ weight_OI.double().t() + bias_O.double()
+    assert torch.allclose(found_NO.double(), exact_NO, rtol=2.0**-8, atol=1e-6 * inputs)
+    inputs_NI[40, 3] = torch.nan
+    others = torch.arange(75) != 40
+    with_none_NO = TiledMatrix(weight_OI)(inputs_NI.view(3, 25, inputs), bias_O).view(75, outputs)
+    assert torch.equal(with_none_NO[others], found_NO[others]) and bool(with_none_NO[40].isnan().all())
+
+
+def test_matrices_of_models_in_use_are_multiplied_so(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    with torch.inference_mode(mode=False), torch.no_grad():
+        weight_OI, inputs_NI = numbers(200, 100), numbers(40, 100, seed=1)
+        matrix = packed(weight_OI)
+        assert matrix is not None and matrix.tiled and packed(weight_OI) is matrix
+        found_NO = linear(inputs_NI, weight_OI)
+        assert torch.equal(found_NO, TiledMatrix(weight_OI)(inputs_NI))
+        monkeypatch.setattr(library, "has_tiles", False)
+        other = packed(weight_OI)
+        assert other is not None and not other.tiled
+        assert torch.allclose(found_NO.float(), linear(inputs_NI, weight_OI).float(), rtol=2.0**-7, atol=1e-4)
 
 
 @pytest.mark.parametrize("columns", [500, 620, 1000])
@@ -89,14 +134,17 @@ def test_words_that_cannot_come_add_nothing() -> None:
 
 
 def test_other_inputs_are_refused() -> None:
-    words = TiledWords(numbers(50, 40), numbers(50))
+    words, matrix = TiledWords(numbers(50, 40), numbers(50)), TiledMatrix(numbers(50, 40))
     for wrong in (numbers(3, 41), numbers(3, 40).float(), torch.empty(3, 40, dtype=torch.bfloat16, device="meta")):
-        with pytest.raises(ValueError, match="expected \\(rows, 40\\)"):
-            words.log_sum_exp(wrong)
+        for work in (words.log_sum_exp, matrix):
+            with pytest.raises(ValueError, match="expected \\(rows, 40\\)"):
+                work(wrong)
+    with pytest.raises(ValueError, match="expected a bias of 50"):
+        matrix(numbers(3, 40), numbers(49))
 
 
 def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
     assert not kernels.tiles_apply_to(numbers(1, 2), numbers(3, 2))
-    assert names == {f"|kernels:{VERSION + 1}"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+    assert names == {f"|kernels:{VERSION + 2}"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
