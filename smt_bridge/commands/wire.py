@@ -118,6 +118,8 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--merge needs a file, which the ini can name")
     if args.table == "-" or (args.table is not None and is_written_through(args.table)):
         raise ConfigError("--table needs a file, which the ini can name")
+    if args.table is not None and os.path.isdir(args.table):
+        raise ConfigError(f"--table {args.table}: is a folder; give the text that it was made from")
     if (args.backoff is not None and args.backoff < 1) or (args.table_limit is not None and args.table_limit < 0):
         raise ConfigError("--backoff must be at least 1, and --table-limit at least 0 (no limit)")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 
 from nmt_core.messages import counted
@@ -75,6 +76,9 @@ def _examine_path(ini: MosesIni, option: PathOption) -> Iterator[Finding]:
 def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | None) -> Iterator[Finding]:
     """Whether ``num-features`` is what the table has, as far as that can be known."""
     place = f"{ini.path}:{feature.line}"
+    if feature.facts.role == "text" and os.path.isdir(path):
+        problem = f"{path} is a folder, and a {feature.kind} reads text"
+        yield error(place, problem, "give the text, or the class that reads the folder, such as PhraseDictionaryOnDisk")
     scores = table.scores if table is not None else binary_scores(feature.kind, path)
     if scores not in (None, feature.scores):
         remedy = f"write num-features={scores} and as many weights"

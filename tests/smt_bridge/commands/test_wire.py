@@ -128,6 +128,17 @@ def test_a_table_that_the_ini_cannot_name_is_refused(folder: Path, table: str) -
     assert not Path("new.ini").exists()
 
 
+@pytest.mark.parametrize("kind", ["PhraseDictionaryMemory", "PhraseDictionaryOnDisk"])
+def test_a_binarised_table_is_made_again_of_its_text(folder: Path, kind: str) -> None:
+    (folder / "moses.ini").write_text(INI.format(kind=kind))
+    (folder / "made").mkdir()
+    for name in ("Misc.dat", "Source.dat", "TargetColl.dat", "TargetInd.dat", "Vocab.dat"):
+        (folder / "made" / name).touch()
+    with pytest.raises(NmtError, match="--table made: is a folder; give the text"):
+        wired("--added", "2", table="made")
+    assert not Path("new.ini").exists()
+
+
 def test_weights_that_were_missing_are_mentioned(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "moses.ini").write_text(INI.format(kind="PhraseDictionaryMemory").replace("TM0= 0.1 0.2\n", ""))
     assert "TM0= 1 1 0.2 0.2\n" in wired("--added", "2")

@@ -76,6 +76,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("moses.ini", lambda t: t + "NMT0= 1\n"), "error", "a weight for NMT0, which [feature] does not have"),
         (edit("moses.ini", lambda t: t.replace("/table", "/nowhere")), "error", "which is not there"),
         (edit("moses.ini", lambda t: t.replace(" path=", " path=#", 1)), "error", "has no path, so that Moses"),
+        (edit("moses.ini", lambda t: t.replace("/table", "/model")), "error", "a PhraseDictionaryMemory reads text"),
         (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),
         (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 score, but the first line has 2"),
