@@ -36,6 +36,7 @@ from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import file_digest, is_written_through, open_output
+from nmt_core.messages import counted
 from nmt_core.small_files import json_bytes, read_json
 from nmt_core.version import VERSION
 
@@ -201,6 +202,14 @@ def check_record(path: str) -> None:
     except InputError as error:
         problem = "is there already and is no record of add-features or rescore-table"
         raise ConfigError(f"{path}: {problem}; move it away, or choose another --output") from error
+
+
+def check_scores(content: Mapping[str, Any], path: str, *, table: str, scores: int) -> None:
+    """Raise InputError where the record ``content`` of ``path`` tells of other scores than the table has."""
+    expected = int(content["scores_before"]) + len(content["added"])
+    if expected != scores:
+        problem = f"tells of {counted(expected, 'score')}, but {table} has {scores}: it is not the record of that table"
+        raise InputError(path, problem)
 
 
 def _of_list(content: Mapping[str, Any]) -> Sidecar:

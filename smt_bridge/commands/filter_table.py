@@ -166,8 +166,10 @@ def _rule(args: argparse.Namespace, record: dict[str, Any] | None) -> Rule:
 
 
 def _column(args: argparse.Namespace, record: dict[str, Any] | None) -> int:
-    """The place of the score, from 0."""
+    """The place of the score, from 0. Raises InputError where a record names it that is of another table."""
+    from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.phrase_scoring import UNKNOWN
+    from smt_bridge.signature import check_scores
 
     number = whole_number(args.by)
     if number is not None:
@@ -180,6 +182,8 @@ def _column(args: argparse.Namespace, record: dict[str, Any] | None) -> int:
     if args.by not in record["added"] or args.by == UNKNOWN:
         there = ", ".join(name for name in record["added"] if name != UNKNOWN)
         raise ConfigError(f"--by {args.by}: {args.input}{_SIDECAR} has {there}; or give the number of a score")
+    scores = next(read_windows(args.input, rules=True)).scores
+    check_scores(record, args.input + _SIDECAR, table=args.input, scores=scores)
     return int(record["scores_before"]) + int(record["added"].index(args.by))
 
 

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.errors import InputError
-from nmt_core.messages import counted
 from nmt_core.small_files import read_json
 from nmt_core.version import VERSION
 from smt_bridge.fields import phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
-from smt_bridge.signature import sidecar_path
+from smt_bridge.signature import check_scores, sidecar_path
 
 REPORT_FORMAT = "hybridmt table report"
 REPORT_VERSION = 1
@@ -137,11 +136,7 @@ def read_record(table: str) -> dict[str, Any]:
         raise InputError(path, "is not a record of `smt-bridge rescore-table`")
     if content["scores_before"] < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
-    expected, scores = content["scores_before"] + len(content["added"]), next(read_windows(table, rules=True)).scores
-    if expected != scores:
-        raise InputError(
-            path, f"tells of {counted(expected, 'score')}, but {table} has {scores}: it is not the record of that table"
-        )
+    check_scores(content, path, table=table, scores=next(read_windows(table, rules=True)).scores)
     return content
 
 

@@ -69,6 +69,18 @@ def test_the_better_targets_stay(folder: Path, options: list[str], kept: list[st
     assert filtered(*options, name="new.gz") == kept
 
 
+def test_a_record_of_another_table_names_no_column(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Such as an older one: the score at the place that it tells of would be another."""
+    (folder / "table").write_text("a ||| x ||| 0.5 0.9 0.1\na ||| y ||| 0.5 0.1 0.9\n")
+    assert main(["filter-table", "table", "--keep", "1", "--output", "new"]) == 2
+    assert (
+        "table.json: tells of 2 scores, but table has 3: it is not the record of that table" in capsys.readouterr().err
+    )
+    assert not (folder / "new").exists()
+    assert main(["filter-table", "table", "--by", "3", "--keep", "1", "--output", "new"]) == 0
+    assert (folder / "new").read_text() == "a ||| y ||| 0.5 0.1 0.9\n"
+
+
 def test_what_went_is_told_and_recorded(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     filtered("--keep", "2", "--minimum", "0.3", "--minimum-share", "0.5")
     message = capsys.readouterr().err
