@@ -18,6 +18,18 @@ LANGUAGE_MODELS = frozenset({"rnnlm", "cslm"})
 """The types of models that are p(target), whatever the source."""
 
 
+def unknown_words_serve(signature: str) -> bool:
+    """Whether a scorer with this signature spells words outside its vocabulary, or points to those of the source.
+
+    >>> unknown_words_serve("nmt:hybrid+hybrid|model:0a+0b|log:e"), unknown_words_serve("nmt:rnnsearch|model:hybrid")
+    (True, False)
+    >>> unknown_words_serve("nmt:deep-lstm|model:0a|copy:posunk|log:e")
+    True
+    """
+    names, *fields = signature.split("|")
+    return "hybrid" in names.partition(":")[2].split("+") or any(field.startswith("copy:") for field in fields)
+
+
 class SentencePair(NamedTuple):
     """A source and a target (sentence or phrase) as tokenised text."""
 

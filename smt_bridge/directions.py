@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from nmt_core.factors import factors_read
-from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair
+from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair, unknown_words_serve
 from smt_bridge.errors import WiringError
 
 _FEWEST = 50  # words, before the share counts
@@ -61,7 +61,9 @@ def check_exchanged(
     looked_at = looked_at[:_LOOKED_AT]
     words = _words(side for pair, _ in looked_at for side in pair)
     unknown = sum(score.unknown_source + score.unknown_target for _, score in looked_at)
-    if words < _FEWEST or unknown <= _MANY * words or factors_read(scorer.signature):
+    if words < _FEWEST or unknown <= _MANY * words:
+        return
+    if factors_read(scorer.signature) or unknown_words_serve(scorer.signature):  # many are unknown in its language, too
         return
     answers = scorer.score([SentencePair(pair.target, pair.source) for pair, _ in looked_at])
     exchanged = sum(score.unknown_source + score.unknown_target for score in answers)

@@ -138,7 +138,7 @@ def generate_chunk(sources: Sources, generation: Generation) -> Generated:
         chosen.append(best)
     if generation.reverse is not None:
         asked = [(sources.phrases[place], plain[place]) for place in wanted]
-        chosen, fallen = _plausible(chosen, asked, generation)
+        chosen, fallen = _plausible(chosen, asked, generation, first=sources.first == 1)
         counts = counts._replace(below_reverse=fallen)
     lines = [
         _line(sources.phrases[place].phrase, pair, generation)
@@ -242,12 +242,12 @@ def _best(pairs: Sequence[_Pair], in_table: set[bytes], rules: Rules) -> tuple[l
 
 
 def _plausible(
-    lists: Sequence[Sequence[_Pair]], sources: Sequence[tuple[Source, str]], generation: Generation
+    lists: Sequence[Sequence[_Pair]], sources: Sequence[tuple[Source, str]], generation: Generation, *, first: bool
 ) -> tuple[list[list[_Pair]], int]:
     """The pairs with p(source | target); those of which it is less than of any pair of the table are counted.
 
     ``sources`` are with their words as the reverse model writes them. Raises WiringError for a model of the wrong
-    direction.
+    direction, which is judged by the ``first`` sources of a text.
     """
     assert generation.reverse is not None
     asked, of_table = [], []
@@ -259,7 +259,8 @@ def _plausible(
         asked += [SentencePair(target, words) for target in read]
     answers = _ask(generation.reverse, asked)
     check_reverse(asked, answers, signature=generation.reverse.signature)
-    check_exchanged(generation.reverse, asked, answers, reverse=True)
+    if first:
+        check_exchanged(generation.reverse, asked, answers, reverse=True)
     scores = iter(answers)
     found, fallen = [], 0
     for pairs, size in zip(lists, of_table, strict=True):

@@ -104,8 +104,9 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.alignment import AlignedPair, line_writer
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
+    from nmt_core.interfaces import unknown_words_serve
     from nmt_core.memory import keep_freed_memory
-    from nmt_core.text.unknown_share import UnknownShare, unknown_words_serve
+    from nmt_core.text.unknown_share import UnknownShare
     from nmt_core.text.vocabulary import split_words
 
     if args.tab_separated == (args.target is not None):

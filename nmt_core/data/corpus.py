@@ -192,7 +192,7 @@ class BatchPlan:
 
 
 def _divided_evenly(pairs: NDArray[np.int64], words: NDArray[np.int64], parts: int) -> list[NDArray[np.int64]]:
-    """The pairs in at most so many minibatches, the largest of which has as few words, with padding, as can be."""
+    """The pairs in at most so many minibatches, the largest with about as few words, padded, as can be."""
     pairs = pairs[np.argsort(words[pairs], kind="stable")]
     lengths = words[pairs].tolist()
 

@@ -18,7 +18,7 @@ from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
 VERSION = 2  # of the numbers they give, for signatures, and
-_WITH_TILES = 4  # of those where the processor has AMX
+_TILES = 1  # of those of tiles.cpp
 
 
 class AttentionArguments(Structure):
@@ -99,9 +99,9 @@ class Library:
         self.has_tiles = bool(functions.hybridmt_has_tiles())
 
     @property
-    def version(self) -> int:
+    def version(self) -> str:
         """Which numbers they give on this processor."""
-        return _WITH_TILES if self.has_tiles else VERSION
+        return f"{VERSION}+amx{_TILES}" if self.has_tiles else str(VERSION)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call one of them; Python's lock is free meanwhile."""

@@ -233,7 +233,8 @@ static void take(const NormalizerArguments &given, int64_t begin, int64_t end) {
             turn = 1 - turn;
         }
     }
-    for (int row = 0; row < SIDE; row++) take_row<LARGEST>(blocks[1 - turn], row);
+    if (blocks[1 - turn].lanes)
+        for (int row = 0; row < SIDE; row++) take_row<LARGEST>(blocks[1 - turn], row);
 }
 
 static void log_sum_exp(const NormalizerArguments &given) {

@@ -44,7 +44,9 @@ class Metrics:
         self.item_errors = Counter(
             "nmt_item_errors_total", "Items answered with an error, by reason", ["model", "reason"], **at
         )
-        self.held = Gauge("nmt_memory_held_bytes", "What requests under way may hold", **at)
+        self.held = Gauge(
+            "nmt_memory_held_bytes", "What requests under way may hold, and messages of those that wait", **at
+        )
         self.reused = Counter("nmt_reused_answers_total", "Requests whose answer was there already", ["how"], **at)
         self.cache = Gauge("nmt_cache_bytes", "Answers that are kept", **at)
         self.log_dropped = Counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"], **at)
@@ -101,7 +103,7 @@ class Metrics:
 
     def watch_memory(self, memory: Any) -> None:
         """Read what requests hold whenever somebody asks for the metrics."""
-        self.held.set_function(lambda: memory.held)
+        self.held.set_function(lambda: memory.kept)
 
     def watch_cache(self, cache: Any) -> None:
         """Read how much is kept whenever somebody asks for the metrics."""

@@ -13,6 +13,7 @@ from nmt_core.serving.quota import ModelLimits
 from nmt_core.whole_numbers import whole_number
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
+_MOST = (1 << 32) - 1  # what the messages of the service can say
 _LIMITED = tuple(field.name for field in dataclasses.fields(ModelLimits))
 
 
@@ -88,8 +89,8 @@ def named_limits(arguments: Sequence[str], models: Collection[str]) -> dict[str,
         for part in choice.split(","):
             what, _, number = part.partition(":")
             value = _seconds(number) if what == "seconds" else whole_number(number)
-            if not name or what not in _LIMITED or what in given or not value:
-                expected = "NAME=requests:N,tokens:N,seconds:S, at least one of them, each more than 0"
+            if not name or what not in _LIMITED or what in given or not value or value > _MOST:
+                expected = "NAME=requests:N,tokens:N,seconds:S, at least one of them, each more than 0 and below 2^32"
                 raise ConfigError(f"--model-limit {text}: expected {expected}")
             given[what] = value
         if name in found or name not in models:

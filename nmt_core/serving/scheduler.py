@@ -22,7 +22,7 @@ SHORT_TURN = 0.02
 """Seconds of a turn while another lane has work, or had some recently."""
 
 _LONG_TURN, _SHARED_STEP = 0.5, 0.04
-_KEPT = 32  # idle lines of a lane
+_KEPT = 32  # lines of a lane, as far as they are idle
 
 
 class Scheduler(Generic[Key]):
@@ -74,6 +74,7 @@ class Scheduler(Generic[Key]):
             return 0
         lane.count(job.client, -job.waiting_tokens)
         self._let_go(lane, line)
+        _keep_latest(lane)
         return len(job.items) - job.taken
 
     def clear(self) -> list[Line[Key]]:
@@ -90,8 +91,8 @@ class Scheduler(Generic[Key]):
                 self._let_go(lane, line)
 
     def _let_go(self, lane: Lane[Key], line: Line[Key]) -> None:
-        """Forget a line that is idle and unwanted, or one of many: clients choose options, the latest are kept."""
-        if line.idle and (self._unwanted(line.key) or len(lane.lines) > _KEPT):
+        """Forget a line that is idle and unwanted."""
+        if line.idle and self._unwanted(line.key):
             del lane.lines[line.key]
 
     def _check_capacity(self, lane: Lane[Key], client: str, cost: int) -> None:
@@ -147,6 +148,7 @@ class Scheduler(Generic[Key]):
         if lane.lines.get(line.key) is line:
             lane.lines.move_to_end(line.key)  # behind those that came meanwhile
             self._let_go(lane, line)
+            _keep_latest(lane)
 
     @property
     def _used_by_now(self) -> float:
@@ -174,6 +176,13 @@ class Scheduler(Generic[Key]):
 
 def _empty_lanes() -> dict[str, Lane[Any]]:
     return {name: Lane(share) for name, share in SHARES.items()}
+
+
+def _keep_latest(lane: Lane[Any]) -> None:
+    """Of many lines, forget the idle one whose turn was longest ago: clients choose options, and so keys."""
+    if len(lane.lines) > _KEPT:
+        key = next((key for key, line in lane.lines.items() if line.idle), None)
+        lane.lines.pop(key, None)
 
 
 def _is_wanted(line: Line[Any], work: Work) -> bool:

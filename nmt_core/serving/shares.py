@@ -46,15 +46,20 @@ class Memory:
     """Bytes that requests may hold: ``most`` in all, and a client at most half of them.
 
     A request is charged with what it may need before that is there. Requests of streams may have to wait for room
-    when they are there already: new ones leave it to them.
+    when they are there already: new ones leave room for their messages.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
         self._of: collections.Counter[str] = collections.Counter()
-        self._waiting = 0  # bytes of requests that wait
+        self._waiting = 0  # bytes of messages that wait
         self._waiting_of: collections.Counter[str] = collections.Counter()
+
+    @property
+    def kept(self) -> int:
+        """Bytes that requests hold, and messages of those that wait."""
+        return self.held + self._waiting
 
     @contextlib.contextmanager
     def account(self, client: str) -> Iterator[Account]:

@@ -60,7 +60,7 @@ class Stream:
         self._reader: asyncio.Task[None] | None = None
 
     def stop_reading(self) -> None:
-        """Take no more requests; those that were read are answered."""
+        """Take no more requests; those that were begun are answered."""
         if self._reader is not None:
             self._reader.cancel()
 

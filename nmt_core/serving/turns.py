@@ -74,15 +74,16 @@ class Turns(Generic[Key]):
 
     def _admit(self, lane: Lane[Key], line: Line[Key], work: Work, now: float) -> int:
         """Move waiting items into the work; the room there was for all that is in it now."""
-        while line.suspects and line.suspects[0].owner.gone:
-            line.suspects.popleft()
-        if line.suspects:
-            entries = [] if line.running else [line.suspects.popleft()]
+        with self._changed:
+            while line.suspects and line.suspects[0].owner.gone:
+                line.suspects.popleft()
+            one_by_one = bool(line.suspects)
+            entries = [line.suspects.popleft()] if line.suspects and not line.running else []
             line.running |= {id(entry): entry for entry in entries}
+            seconds = self._scheduler.turn_seconds(lane, line, now)
+        if one_by_one:
             room = sum(entry.tokens for entry in entries)
         else:
-            with self._changed:
-                seconds = self._scheduler.turn_seconds(lane, line, now)
             room = work.room(seconds)
             entries = self._intake.take(lane, line, room, now)
         before = work.tokens
@@ -102,11 +103,10 @@ class Turns(Generic[Key]):
                 lane.count(job.client, -job.waiting_tokens)
                 running = [Entry(job, index, None, 0) for index in range(job.taken, len(job.items))]
                 job.taken, job.waiting_tokens, alone = len(job.items), 0, True
+            if not alone:
+                line.suspects.extend(running)  # with the lock held: a line without any is forgotten
         give_up(work, running)
-        if alone:
-            return [Answer(entry, error) for entry in running]
-        line.suspects.extend(running)
-        return []
+        return [Answer(entry, error) for entry in running] if alone else []
 
 
 def give_up(work: Work | None, entries: Sequence[Entry]) -> None:

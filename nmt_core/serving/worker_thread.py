@@ -12,7 +12,7 @@ from typing import ParamSpec, TypeVar
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-_USUAL, _SHORT = 0.005, 0.001  # seconds
+_SHORT = 0.001  # seconds
 
 
 class WorkerThread:
@@ -44,7 +44,7 @@ class _SwitchInterval:
     """
 
     def __init__(self) -> None:
-        self._working, self._changed = 0, threading.Lock()
+        self._working, self._usual, self._changed = 0, 0.0, threading.Lock()
 
     def __enter__(self) -> None:
         self._count(1)
@@ -54,8 +54,10 @@ class _SwitchInterval:
 
     def _count(self, more: int) -> None:
         with self._changed:
+            if not self._working:
+                self._usual = sys.getswitchinterval()
             self._working += more
-            sys.setswitchinterval(_SHORT if self._working else _USUAL)
+            sys.setswitchinterval(min(_SHORT, self._usual) if self._working else self._usual)
 
 
 SWITCHING_OFTEN = _SwitchInterval()

@@ -25,6 +25,7 @@ from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.task import Task
 
 _DIGITS = 16  # of a hash
+_DIVISION = "the division of an update's pairs among microbatches"  # which older versions made in another way
 _WITHOUT_EFFECT = {
     "training.max_epochs",
     "training.max_updates",
@@ -89,6 +90,8 @@ def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
         for key, value in settings.items()
         if key not in _WITHOUT_EFFECT and (value != defaults.get(key) or key == "model.type")
     }
+    if run.training.plan.even:
+        effective[_DIVISION] = "evenly by length"
     return RunIdentity(effective, defaults, content, dotted({"data": run.data.to_mapping()}))
 
 

@@ -170,7 +170,8 @@ class _WatchedScorer:
 
 
 def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
-    from nmt_core.text.unknown_share import UnknownShare, unknown_words_serve
+    from nmt_core.interfaces import unknown_words_serve
+    from nmt_core.text.unknown_share import UnknownShare
 
     if warn is None:
         return scorer

@@ -7,18 +7,6 @@ import shlex
 
 from nmt_core.errors import ConfigError
 
-_GIVEN_HERE = {
-    ("-f", "-config"): "give --moses-ini",
-    ("-threads", "-th"): "give --moses-threads",
-    ("-n-best-list", "-n-best-factor"): "the options of this command say how long the lists are",
-    (
-        "-i",
-        "-input-file",
-        "-start-translation-id",
-    ): "sentences go to Moses' standard input, and lists are counted from 0",
-    ("-output-unknowns", "-v", "-verbose"): "this program reads them",
-}  # Moses takes the first of two, and reads another text with -i
-
 
 def add_moses_arguments(group: argparse._ActionsContainer) -> None:
     """Declare ``--moses``, ``--moses-threads`` and ``--moses-timeout``."""
@@ -43,12 +31,14 @@ def add_moses_options(group: argparse._ActionsContainer) -> None:
 
 def option_words(options: str) -> tuple[str, ...]:
     """As a shell takes them apart. Raises ConfigError, also for those that Moses gets from here."""
+    from smt_bridge.decoder.moses_child import check_further_options
+
     try:
         words = tuple(shlex.split(options))
     except ValueError as error:
         raise ConfigError(f"--moses-options {options}: {str(error).lower()}") from error
-    for names, remedy in _GIVEN_HERE.items():
-        given = next((word for word in words if word in names), None)
-        if given is not None:
-            raise ConfigError(f"--moses-options: leave out {given}: {remedy}")
+    try:
+        check_further_options(words)
+    except ConfigError as error:
+        raise ConfigError(f"--moses-options: {error}") from error
     return words

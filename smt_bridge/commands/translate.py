@@ -155,7 +155,7 @@ def _translate(
 
 def _too_much(args: argparse.Namespace, line: int, sentence: str) -> str:
     """What is said of a sentence that Moses has no list for."""
-    problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice"
+    problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice, or has no translation"
     return f"line {line} ({count_words(sentence):,} words): {problem}; translated by the neural model alone"
 
 

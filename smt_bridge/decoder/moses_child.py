@@ -20,11 +20,30 @@ import time
 from collections.abc import Sequence
 from typing import IO, NamedTuple
 
-from nmt_core.errors import NmtError
+from nmt_core.errors import ConfigError, NmtError
 
 _CHUNK = 1 << 16
 _MOST_ERROR_BYTES = 1 << 14  # bytes of standard error that are kept
+_GIVEN_HERE = {
+    ("-f", "-config"): "give --moses-ini",
+    ("-threads", "-th"): "give --moses-threads",
+    ("-n-best-list", "-n-best-factor"): "the options of this command say how long the lists are",
+    (
+        "-i",
+        "-input-file",
+        "-start-translation-id",
+    ): "sentences go to Moses' standard input, and lists are counted from 0",
+    ("-output-unknowns", "-v", "-verbose"): "this program reads them",
+}  # Moses takes the first of two, and reads another text with -i
 _ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
+
+
+def check_further_options(words: Sequence[str]) -> None:
+    """Raise ConfigError for options among these words of Moses' command line that it gets from here."""
+    for names, remedy in _GIVEN_HERE.items():
+        given = next((word for word in words if word in names), None)
+        if given is not None:
+            raise ConfigError(f"leave out {given}: {remedy}")
 
 
 class MosesOptions(NamedTuple):

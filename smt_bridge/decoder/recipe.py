@@ -16,6 +16,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.small_files import json_bytes, read_json
+from smt_bridge.decoder.moses_child import check_further_options
 from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
 
@@ -92,6 +93,10 @@ def recipe_of(content: Any, path: str) -> Recipe:
         place = ".".join(map(str, first["loc"]))
         raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
     _check_columns(recipe, path)
+    try:
+        check_further_options(recipe.moses_options)
+    except ConfigError as error:
+        raise InputError(path, f"has options for Moses (moses_options) that cannot be used: {error}") from error
     return recipe
 
 

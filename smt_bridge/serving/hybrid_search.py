@@ -102,12 +102,13 @@ class HybridSearch:
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Drop sentences; Moses goes on with those that it has already."""
-        self._search.cancel([key for key in keys if key in self._searching])
-        self._searching.difference_update(keys)
         for key in keys:
             ticket = self._live.pop(key).ticket
             if ticket is not None:
                 self._parts.moses.forget(ticket)
+        searching = [key for key in keys if key in self._searching]
+        self._searching.difference_update(keys)
+        self._search.cancel(searching)
 
     def _answer(self, sentence: _Sentence) -> Any:
         if isinstance(sentence.neural, Exception) or sentence.ticket is None:

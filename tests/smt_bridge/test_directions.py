@@ -15,6 +15,8 @@ from smt_bridge.directions import check_exchanged, check_reverse
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
 from smt_bridge.features.pair_score import PairFeature
+from smt_bridge.formats.phrase_table import read_windows
+from smt_bridge.phrase_scoring import Scorers, rescore_chunk
 from tests.fakes import LengthPairScorer
 
 SOURCE = [f"s{number}" for number in range(40)]
@@ -78,6 +80,17 @@ def test_words_of_both_languages_hide_no_wrong_direction(tmp_path: Path) -> None
     with pytest.raises(WiringError, match=r"the scorer .* model of the other direction; give one of source to target"):
         add_scores(read_nbest(tmp_path / "list"), turned, forward)
     assert len(add_scores(read_nbest(tmp_path / "list"), turned, forward, name="R0", reverse=True)) == 40
+
+
+def test_a_part_of_a_table_does_not_end_the_work(tmp_path: Path) -> None:
+    """Somewhere in the middle the pairs of a table may be exchanged, as those of its corpus were."""
+    path = tmp_path / "table"
+    path.write_text("".join(f"{b} . ||| {a} . ||| 0.5\n" for a, b in zip(SOURCE, TARGET, strict=True)))
+    window = next(read_windows(str(path)))
+    scorers = Scorers(OneDirection(frozenset(["."])))
+    with pytest.raises(WiringError, match="model of the other direction"):
+        rescore_chunk(window, scorers)
+    assert rescore_chunk(window._replace(first=1_000_001), scorers).counts.pairs == 40
 
 
 def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:

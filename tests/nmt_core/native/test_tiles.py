@@ -41,7 +41,7 @@ def as_it_is(inputs_ND: Tensor) -> Tensor:
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(rows=st.integers(1, 70), words=st.integers(1, 1200), columns=st.integers(1, 140), scale=st.floats(0.01, 1.0))
+@given(rows=st.integers(0, 70), words=st.integers(1, 1200), columns=st.integers(1, 140), scale=st.floats(0.01, 1.0))
 def test_it_is_the_log_of_the_sum_of_the_exponentials(rows: int, words: int, columns: int, scale: float) -> None:
     inputs_ND, weight_VD, bias_V = numbers(rows, columns), numbers(words, columns, seed=1, scale=scale), numbers(words)
     found_N = TiledWords(weight_VD, bias_V).log_sum_exp(inputs_ND)
@@ -147,4 +147,4 @@ def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypa
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
     assert not kernels.tiles_apply_to(numbers(1, 2), numbers(3, 2))
-    assert names == {f"|kernels:{VERSION + 2}"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+    assert names == {f"|kernels:{VERSION}+amx1"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"

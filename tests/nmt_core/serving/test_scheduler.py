@@ -119,3 +119,17 @@ def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() ->
     device.scheduler.remove("key", other, "interactive")
     assert seconds(10.1, patient=False) == shared  # the next one is expected soon
     assert seconds(60.0, patient=False) == alone
+
+
+def test_of_many_keys_the_latest_are_kept() -> None:
+    """Clients choose options, and so keys; the line that is used most lately is not the one to forget."""
+    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+    lane = scheduler.lanes["bulk"]
+    for number in range(40):
+        job = Job("client", [None], [1], None, _FUTURE)
+        scheduler.put(f"key {number}", job, "bulk")
+        line = lane.lines[f"key {number}"]
+        line.waiting.remove("client", job)  # as if it were done
+        lane.count("client", -1)
+        scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=0.1)
+    assert list(lane.lines) == [f"key {number}" for number in range(8, 40)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import fcntl
+import json
 import math
 import os
 import resource
@@ -17,6 +18,7 @@ import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.identity import identity
 from nmt_core.training.prepare import prepare
 from nmt_core.training.report import Reporter
 from nmt_core.training.state import Progress
@@ -119,6 +121,19 @@ def test_resuming_names_what_is_another(runs, capsys: pytest.CaptureFixture[str]
     error = capsys.readouterr().err
     assert message in error
     assert len(error.splitlines()) == 1
+
+
+def test_a_run_of_microbatches_that_were_divided_in_another_way_is_named(runs) -> None:
+    runs.write("run", max_updates=3)
+    settings = _settings(runs, "run")
+    shared = RunConfig.from_mapping(
+        {**settings, "training": {**settings["training"], "microbatches": 2}}, origin="test"
+    )
+    older = json.loads(identity(shared, {}).to_json())
+    assert identity(shared, {}).difference(json.dumps(older)) is None
+    del older["settings"]["the division of an update's pairs among microbatches"]
+    problem = identity(shared, {}).difference(json.dumps(older))
+    assert problem == "the division of an update's pairs among microbatches was not given and is evenly by length"
 
 
 @pytest.mark.parametrize("name", ["train.s", "dev.t"])

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import ConfigError
+from nmt_core.errors import ConfigError, InputError
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from nmt_core.models import checkpoint
@@ -115,6 +115,9 @@ def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
     del content["moses_options"]  # as recipes were before
     Path("older.json").write_text(json.dumps(content))
     assert read_recipe("older.json").moses_options == ()
+    Path("other.json").write_text(json.dumps(content | {"moses_options": ["-i", "text"]}))
+    with pytest.raises(InputError, match=r"other.json: has options for Moses .* leave out -i"):
+        read_recipe("other.json")
 
 
 def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
@@ -143,9 +146,8 @@ def test_sentences_that_take_moses_too_long_are_told_one_by_one(
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
     assert {entry.sentence for entry in read_entries("list") if entry.features["InMoses0"] == (1.0,)} == {2}
-    problem = (
-        "words): Moses ended, or was silent for 1 s (--moses-timeout), twice; translated by the neural model alone"
-    )
+    cause = "Moses ended, or was silent for 1 s (--moses-timeout), twice, or has no translation"
+    problem = f"words): {cause}; translated by the neural model alone"
     assert f"warning: line 1 (1,400 {problem}" in said.err and f"warning: line 2 (1 {problem}" in said.err
     assert "Moses was restarted 3 times; 2 sentences were too much for it" in said.err
     assert said.err.count("warning") == 4
