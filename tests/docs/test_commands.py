@@ -21,7 +21,7 @@ OTHERS = {
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
-    "benchmarks/": {"--cores", "--sizes", "--sentences", "--threads"},
+    "benchmarks/": {"--cores", "--lose-machine", "--sizes", "--sentences", "--threads"},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
     "scripts/phrase_columns": {
         "--data",
