@@ -115,14 +115,14 @@ class Products(TorchDispatchMode):
             self.shapes[1, inputs.numel() // matrix.inputs, matrix.inputs, matrix.outputs] += 1
             return product(matrix, inputs, bias_O)
 
-        TiledWords.log_sum_exp, TiledMatrix.__call__ = counted_words, counted  # type: ignore[method-assign]
-        super().__enter__()  # type: ignore[no-untyped-call]
+        TiledWords.log_sum_exp, TiledMatrix.__call__ = counted_words, counted  # type: ignore[method-assign]  # to count
+        super().__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
         return self
 
     def __exit__(self, *error: Any) -> None:
         """No more."""
-        TiledWords.log_sum_exp, TiledMatrix.__call__ = self._compiled  # type: ignore[method-assign]
-        super().__exit__(*error)  # type: ignore[no-untyped-call]
+        TiledWords.log_sum_exp, TiledMatrix.__call__ = self._compiled  # type: ignore[method-assign]  # as they were
+        super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch has no types here
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None

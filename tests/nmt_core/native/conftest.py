@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
 
 import pytest
+import torch
 
 from nmt_core.native import kernels
 from nmt_core.native.build import build
@@ -33,3 +35,13 @@ def library(compiled: ctypes.CDLL, monkeypatch: pytest.MonkeyPatch) -> Library:
 @pytest.fixture
 def no_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kernels, "load", lambda: None)
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Inference with one thread, as the kernels are used."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with torch.inference_mode():
+        yield
+    torch.set_num_threads(threads)

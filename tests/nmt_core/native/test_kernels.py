@@ -17,17 +17,8 @@ from nmt_core.native import kernels
 
 SIZES = st.integers(1, 70)
 ROUNDING = 2.0**-8  # of a bfloat16, twice the largest
-pytestmark = pytest.mark.usefixtures("library")
+pytestmark = pytest.mark.usefixtures("library", "one_thread")
 any_sizes = settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
-
-
-@pytest.fixture(autouse=True)
-def inference() -> object:
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.inference_mode():
-        yield
-    torch.set_num_threads(threads)
 
 
 def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -18,14 +16,9 @@ from nmt_core.native.tiles import TiledMatrix, TiledWords
 
 
 @pytest.fixture(autouse=True)
-def with_tiles(library: Library) -> Iterator[None]:
+def with_tiles(library: Library, one_thread: None) -> None:
     if not library.has_tiles:
         pytest.skip("this processor has no tiles, or the system does not let them be used")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    with torch.inference_mode():
-        yield
-    torch.set_num_threads(threads)
 
 
 def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
