@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from nmt_core.files import ShareRead, read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import BLANKS, SEPARATOR, split_tokens
+from smt_bridge.fields import SEPARATOR, phrase_of, split_tokens
 from smt_bridge.formats.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
 from smt_bridge.formats.phrase_table import table_blocks
 from smt_bridge.formats.phrase_table_lines import LOOKED_AT, are_rules
@@ -42,9 +42,7 @@ class SourceText:
 
     def has_phrase(self, field: bytes) -> bool:
         """Whether the words of the field stand side by side in a line."""
-        phrase = field.strip(BLANKS)
-        if b"  " in phrase or b"\t" in phrase:
-            phrase = b" ".join(split_tokens(phrase))
+        phrase = phrase_of(field)
         words = phrase.count(b" ") + 1
         if words > _LONGEST:
             return self._search(phrase.split(b" "))

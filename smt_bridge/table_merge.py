@@ -27,7 +27,7 @@ from nmt_core.lexicon_lines import NULL
 from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.lexicon import Lexicon
-from smt_bridge.fields import BLANKS, split_tokens, text_of
+from smt_bridge.fields import phrase_of, split_tokens, text_of
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 
 MOSES_SCORES = 4
@@ -89,7 +89,7 @@ def read_generated(path: str) -> dict[Pair, tuple[bytes, bytes]]:
         columns = split_window(window)
         for source, target, scores in zip(columns.sources, columns.targets, columns.scores, strict=True):
             direct, reverse = split_tokens(scores)
-            found[source.strip(BLANKS), target.strip(BLANKS)] = (direct, reverse)
+            found[phrase_of(source), phrase_of(target)] = (direct, reverse)
     return found
 
 
@@ -99,8 +99,8 @@ def merged_lines(
     r"""The lines of both tables in the order of their bytes, some at a time, each ending in ``\n``.
 
     ``added`` are the columns of the table behind Moses' four: 0 for p(target|source), 1 for p(source|target), or bytes
-    that a generated pair has there. Pairs of the table stay the table's. Raises FormatError for a table
-    that is not sorted, or has other scores.
+    that a generated pair has there. Pairs of the table stay the table's; they are compared as Moses does, by their
+    words. Raises FormatError for a table that is not sorted by them, or has other scores.
     """
     waiting = sorted((_key(pair), pair) for pair in generated)[::-1]
     before = b""
@@ -110,10 +110,11 @@ def merged_lines(
         lines = append_scores(columns, [OTHER] * len(columns.sources)).split(b"\n")
         out = []
         for number, pair in enumerate(zip(columns.sources, columns.targets, strict=True)):
-            key = _key((pair[0].strip(BLANKS), pair[1].strip(BLANKS)))
+            key = _key((phrase_of(pair[0]), phrase_of(pair[1])))
             if key < before:
                 problem = "stands before a smaller line, and the tables cannot be merged; sort it (LC_ALL=C sort)"
-                raise FormatError(path, problem, line=window.first + number)
+                remedy = f"{problem}, with single blanks between words"
+                raise FormatError(path, remedy, line=window.first + number)
             while waiting and waiting[-1][0] < key:
                 out.append(_line(waiting.pop()[1], generated, added, lexicons))
             while waiting and waiting[-1][0] == key:

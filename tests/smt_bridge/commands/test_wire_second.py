@@ -278,3 +278,16 @@ def test_the_record_of_an_older_table_goes(folder: Path) -> None:
     Path("one.json").write_text(json.dumps(record))
     wired(*MERGED, "--merge", "one")
     assert not Path("one.json").exists()
+
+
+def test_pairs_are_compared_by_their_words_as_moses_does(folder: Path, capsys) -> None:
+    Path("old").write_bytes(OLD.replace(b"a b ||| x", b" a \t b  |||  y  x"))
+    Path("second").write_bytes(SECOND.replace(b"c ||| z", b"c  |||\tz"))
+    wired(*MERGED, "--merge", "one")
+    lines = Path("one").read_bytes().splitlines()
+    assert [line.split(b" ||| ")[0].split() for line in lines] == [[b"a", b"b"], [b"a"], [b"a"], [b"c"], [b"d"]]
+    assert lines[0].startswith(b" a \t b  |||  y  x ||| 0.5 0.4 0.3 0.2 1 |||")
+    Path("old").write_bytes(OLD.replace(b"a ||| x", b"a  a ||| x"))
+    assert main(["wire", "moses.ini", "--output", "other.ini", *MERGED, "--merge", "two"]) == 2
+    assert "old:2: stands before a smaller line" in (said := capsys.readouterr().err)
+    assert "sort it (LC_ALL=C sort), with single blanks between words" in said
