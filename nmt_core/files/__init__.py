@@ -10,6 +10,7 @@ from __future__ import annotations
 from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files, input_files
 from nmt_core.files.compression import pack, suffix_of
 from nmt_core.files.lines import (
+    read_beginning,
     read_blocks,
     read_line_blocks,
     read_lines,
@@ -44,6 +45,7 @@ __all__ = [
     "open_output",
     "open_replacement",
     "pack",
+    "read_beginning",
     "read_blocks",
     "read_line_blocks",
     "read_lines",

@@ -7,12 +7,14 @@ import functools
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from nmt_core.errors import NmtError
+from nmt_core.files.xz import XzReader
 
 
 def _load_isal() -> tuple[Any, Any]:
@@ -42,10 +44,13 @@ _BUFFER = 1 << 20
 
 
 class Compression(NamedTuple):
-    """A way to compress: ``damaged`` are the errors of its reader, beside EOFError for a file that ends too early."""
+    """A way to compress: ``damaged`` are the errors of its reader, beside EOFError for a file that ends too early.
+
+    ``magic`` matches the first bytes.
+    """
 
     suffix: str
-    magic: bytes
+    magic: re.Pattern[bytes]
     read: Callable[[BinaryIO], Any]
     write: Callable[[BinaryIO], Any]
     pack: Callable[[bytes], bytes]
@@ -67,7 +72,7 @@ def _checked() -> dict[int, int]:
 _ALL = (
     Compression(
         ".gz",
-        b"\x1f\x8b",
+        re.compile(rb"\x1f\x8b"),
         read=lambda raw: gzip.GzipFile(fileobj=raw) if igzip is None else igzip.IGzipFile(fileobj=raw, mode="rb"),
         write=lambda raw: (
             gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
@@ -82,15 +87,15 @@ _ALL = (
     ),
     Compression(
         ".xz",
-        b"\xfd7zXZ\x00",
-        read=lzma.LZMAFile,
+        re.compile(rb"\xfd7zXZ\x00"),
+        read=XzReader,
         write=functools.partial(lzma.LZMAFile, mode="wb"),
         pack=lzma.compress,
         damaged=(lzma.LZMAError,),
     ),
     Compression(
         ".zst",
-        b"\x28\xb5\x2f\xfd",
+        re.compile(rb"\x28\xb5\x2f\xfd|[\x50-\x5f]\x2a\x4d\x18"),  # also pzstd's, which says the size of each frame
         read=lambda raw: _zstd().ZstdFile(raw),
         write=lambda raw: _zstd().ZstdFile(raw, mode="wb", options=_checked()),
         pack=lambda content: cast(bytes, _zstd().compress(content, options=_checked())),
@@ -98,7 +103,20 @@ _ALL = (
     ),
 )
 DAMAGED = tuple(error for compression in _ALL for error in compression.damaged)
-LONGEST_MAGIC = max(len(compression.magic) for compression in _ALL)
+_FOREIGN = {
+    "bzip2": re.compile(rb"BZh[1-9](1AY&SY|\x17rE8P\x90)"),
+    "zip": re.compile(rb"PK\x03\x04"),
+    "7-Zip": re.compile(rb"7z\xbc\xaf\x27\x1c"),
+    "lz4": re.compile(rb"\x04\x22\x4d\x18"),
+    "lzip": re.compile(rb"LZIP\x01"),
+    "lzma": re.compile(rb"\x5d\x00\x00.{2}(\xff{8}|.{5}\x00{3})", re.DOTALL),
+    "compress": re.compile(rb"\x1f\x9d"),
+}
+_LONGEST_MAGIC = 13
+
+
+class NotUnpacked(Exception):
+    """The content is packed by a program whose files are not read, or twice; the text says which."""
 
 
 def suffix_of(path: str) -> str:
@@ -115,13 +133,30 @@ def pack(content: bytes, suffix: str) -> bytes:
 
 @contextlib.contextmanager
 def unpacked(raw: BinaryIO) -> Iterator[BinaryIO]:
-    """What ``raw`` (which can peek) holds."""
-    found = _of_content(cast(io.BufferedReader, raw).peek(LONGEST_MAGIC)[:LONGEST_MAGIC])
+    """What ``raw`` (which can peek) holds. Raises NotUnpacked."""
+    beginning = _beginning(raw)
+    found = next((one for one in _ALL if one.magic.match(beginning)), None)
     if found is None:
+        _refuse(beginning)
         yield raw
         return
     with io.BufferedReader(cast(io.RawIOBase, found.read(raw)), _BUFFER) as stream:
+        beginning = _beginning(cast(BinaryIO, stream))
+        if any(one.magic.match(beginning) for one in _ALL):
+            raise NotUnpacked("is packed twice")
+        _refuse(beginning)
         yield cast(BinaryIO, stream)
+
+
+def _beginning(stream: BinaryIO) -> bytes:
+    return cast(io.BufferedReader, stream).peek(_LONGEST_MAGIC)[:_LONGEST_MAGIC]
+
+
+def _refuse(beginning: bytes) -> None:
+    """Raise NotUnpacked for what is text for no program."""
+    name = next((name for name, magic in _FOREIGN.items() if magic.match(beginning)), None)
+    if name is not None:
+        raise NotUnpacked(f"is packed with {name}")
 
 
 @contextlib.contextmanager
@@ -139,7 +174,3 @@ def packed(raw: BinaryIO, path: str) -> Iterator[BinaryIO]:
 
 def _of_name(path: str) -> Compression | None:
     return next((found for found in _ALL if path.endswith(found.suffix)), None)
-
-
-def _of_content(beginning: bytes) -> Compression | None:
-    return next((found for found in _ALL if beginning.startswith(found.magic)), None)

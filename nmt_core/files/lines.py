@@ -7,12 +7,12 @@ import itertools
 import os
 import stat
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import IO, BinaryIO, cast
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files.compression import DAMAGED
+from nmt_core.files.compression import DAMAGED, NotUnpacked
 from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
 from nmt_core.files.temporary import room_for_temporary
 
@@ -46,24 +46,40 @@ def read_blocks(
     return blocks if as_it_is else without_mark(blocks, shown or path)
 
 
+def read_beginning(path: str, size: int) -> bytes:
+    """The first bytes of the content, at most ``size``. Raises InputError as ``read_lines``."""
+    with _damage_named(path, lambda: 0), open_input(path) as stream:
+        return stream.read(size)
+
+
 def _named_blocks(opened: AbstractContextManager[BinaryIO], shown: str) -> Iterator[bytes]:
     """Blocks whose errors name the file and the line."""
     number = 0
-    try:
+    with _damage_named(shown, lambda: number):
         for block in _cut_behind_lines(opened):
             yield block
             number += block.count(b"\n")
+
+
+@contextmanager
+def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
+    """Raise InputError for a file that cannot be read further, behind so many ``lines``."""
+    try:
+        yield
     except _TooLong as error:
         problem = f"is longer than {line_limit() // _MIB} MiB; is this the right file? {LINE_LIMIT}=N allows N MiB"
-        raise InputError(shown, problem, line=number + 1) from error
+        raise InputError(shown, problem, line=lines() + 1) from error
+    except NotUnpacked as error:
+        remedy = "which is not read; unpack it, or pack it once, with gzip, xz or zstd"
+        raise InputError(shown, f"{error}, {remedy}") from error
     except EOFError as error:
         problem = "the compressed data ends too early, here or a little later (a truncated file?); copy it again"
-        raise InputError(shown, problem, line=number + 1) from error
+        raise InputError(shown, problem, line=lines() + 1) from error
     except DAMAGED as error:
         problem = f"the compressed data is damaged, here or a little later ({error}); make or copy the file again"
-        raise InputError(shown, problem, line=number + 1) from error
+        raise InputError(shown, problem, line=lines() + 1) from error
     except OSError as error:
-        raise InputError(shown, f"cannot be read ({error.strerror or error})", line=number + 1) from error
+        raise InputError(shown, f"cannot be read ({error.strerror or error})", line=lines() + 1) from error
 
 
 class _TooLong(Exception):

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from nmt_core.errors import InputError
-from nmt_core.files import open_input, read_lines
+from nmt_core.files import read_beginning, read_lines
 from nmt_core.ngram_binary import check_binary
 from smt_bridge.doctor.findings import Finding, error, warning
 
@@ -29,8 +29,10 @@ def examine(path: str) -> tuple[LanguageModel, list[Finding]]:
     """The kind and order of a model, and what is wrong with it."""
     if not os.path.exists(path):
         return LanguageModel("", None), [error(path, "there is no such language model", "correct the path")]
-    with open_input(path) as stream:
-        head = stream.read(200)
+    try:
+        head = read_beginning(path, 200)
+    except InputError as problem:
+        return _unreadable(problem)
     if head.startswith(_MAGIC):
         return LanguageModel("binary", None), list(_examine_binary(path, head))
     if head.startswith(codecs.BOM_UTF8):
@@ -39,12 +41,16 @@ def examine(path: str) -> tuple[LanguageModel, list[Finding]]:
     try:
         lines = [line.strip() for line in islice(read_lines(path), 20)]
     except InputError as problem:
-        return LanguageModel("", None), [error(str(problem), "KenLM cannot read it", "make or copy it again")]
+        return _unreadable(problem)
     if b"\\data\\" not in lines:
         remedy = "give an ARPA file or a binary of build_binary"
         return LanguageModel("", None), [error(path, "is neither an ARPA file nor a KenLM binary", remedy)]
     orders = [int(found[1]) for line in lines if (found := re.match(rb"ngram ([0-9]{1,3})=", line))]
     return LanguageModel("arpa", max(orders, default=0)), list(_examine_end(path))
+
+
+def _unreadable(problem: InputError) -> tuple[LanguageModel, list[Finding]]:
+    return LanguageModel("", None), [error(str(problem), "KenLM cannot read it", "make or copy it again")]
 
 
 def _examine_binary(path: str, head: bytes) -> Iterator[Finding]:

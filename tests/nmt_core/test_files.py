@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bz2
 import codecs
 import contextlib
 import fcntl
@@ -156,6 +157,53 @@ def test_all_compressions_are_read_by_content_and_written_by_name(tmp_path: Path
     assert UNPACKERS[suffix](written.read_bytes()) == b"some text\n" * 1000
     written.write_bytes(pack(b"one\n", suffix) + pack(b"two\n", suffix))
     assert list(read_lines(str(written))) == [b"one", b"two"]
+
+
+def test_xz_streams_with_padding_between_them_lose_no_line(tmp_path: Path) -> None:
+    path = tmp_path / "padded.xz"
+    path.write_bytes(lzma.compress(b"a\n") + bytes(8) + lzma.compress(b"b\n") + bytes(1 << 17) + lzma.compress(b"c\n"))
+    assert list(read_lines(str(path))) == [b"a", b"b", b"c"]
+
+
+@pytest.mark.parametrize("behind", [b"garbage that is no stream", b"\xfd7zXZ", bytes(8) + lzma.compress(b"b\n")[1:]])
+def test_what_stands_behind_an_xz_stream_is_not_passed_over(tmp_path: Path, behind: bytes) -> None:
+    path = tmp_path / "more.xz"
+    path.write_bytes(lzma.compress(b"a\n") + behind)
+    with pytest.raises(InputError, match=r"more.xz:\d: the compressed data"):
+        list(read_lines(str(path)))
+
+
+def test_what_pzstd_writes_is_read(tmp_path: Path) -> None:
+    size = zstd.compress(b"a\n")
+    path = tmp_path / "frames.zst"
+    path.write_bytes((b"\x50\x2a\x4d\x18\x04\0\0\0" + len(size).to_bytes(4, "little") + size) * 2)
+    assert list(read_lines(str(path))) == [b"a", b"a"]
+
+
+PACKED_OTHERWISE = {
+    "bzip2": bz2.compress(b"a\n"),
+    "lzma": lzma.compress(b"a\n", lzma.FORMAT_ALONE),
+    "zip": b"PK\x03\x04\x14\0\0\0",
+}
+
+
+@pytest.mark.parametrize("name", PACKED_OTHERWISE)
+@pytest.mark.parametrize("pack_again", [bytes, gzip.compress], ids=["itself", "in gzip"])
+def test_other_compressions_are_not_taken_for_text(
+    tmp_path: Path, name: str, pack_again: Callable[[bytes], bytes]
+) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(pack_again(PACKED_OTHERWISE[name]))
+    with pytest.raises(InputError, match=f"f: is packed with {name}, which is not read; unpack it"):
+        list(read_lines(str(path)))
+
+
+@pytest.mark.parametrize("suffix", PACKERS)
+def test_what_is_packed_twice_is_not_taken_for_text(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(gzip.compress(PACKERS[suffix](b"a\n")))
+    with pytest.raises(InputError, match="f: is packed twice, which is not read; unpack it"):
+        list(read_lines(str(path)))
 
 
 @pytest.mark.parametrize("suffix", PACKERS)

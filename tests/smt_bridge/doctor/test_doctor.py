@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -97,6 +98,12 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
             edit("lm.arpa", lambda t: "mmap lm http://kheafield.com/code format version 4\n"),
             "error",
             "format version 4",
+        ),
+        (lambda folder: (folder / "lm.arpa").write_bytes(gzip.compress(ARPA.encode())[:-5]), "error", "ends too early"),
+        (
+            lambda folder: (folder / "lm.arpa").write_bytes(lzma.compress(ARPA.encode()) + b"?"),
+            "error",
+            "ends too early",
         ),
         (edit("nbest", lambda t: t.replace("LM0= -5", "LM0= nan")), "error", "nan"),
         (edit("nbest", lambda t: t.replace("1 |||", "7 |||", 1)), "error", "has ids up to 7"),
