@@ -35,6 +35,8 @@ def one_line(text: object) -> str:
 
 def say(text: object) -> None:
     """Write one line on standard error; one that is closed is no error."""
+    if sys.stderr is None:  # print would take standard output
+        return
     with contextlib.suppress(OSError, ValueError):
         print(one_line(text), file=sys.stderr, flush=True)
 

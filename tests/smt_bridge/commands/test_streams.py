@@ -111,6 +111,25 @@ def test_closed_messages_do_no_harm(files: Path) -> None:
     assert (files / "out").read_bytes() == (files / "expected").read_bytes()
 
 
+def test_messages_that_nobody_hears_do_not_go_into_the_output(files: Path) -> None:
+    command = f"BRIDGE {ADD.removesuffix('--quiet')} --source source --nbest nbest --jobs 1"
+    assert shell(f"{command} > expected", files).returncode == 0
+    assert shell(f"{command} > out 2>&-", files).returncode == 0
+    assert (files / "out").read_bytes() == (files / "expected").read_bytes()
+    assert shell(f"{command} --output all-closed <&- >&- 2>&-", files).returncode == 0
+    assert (files / "all-closed").read_bytes() == (files / "expected").read_bytes()
+
+
+def test_no_file_gets_the_number_of_a_closed_stream(files: Path) -> None:
+    program = (
+        "import os, sys; from nmt_core.commands.closed_streams import occupy_closed_streams as occupy; occupy();"
+        "out = open('out', 'wb'); os.write(2, b'of a library'); os.system('echo of a program >&2');"
+        "out.write(b'%d %s' % (out.fileno() > 2, str(sys.stdout).encode()))"
+    )
+    assert shell(f'{sys.executable} -c "{program}" <&- >&- 2>&-', files).returncode == 0
+    assert (files / "out").read_bytes() == b"1 None"
+
+
 def test_a_record_that_is_none_is_not_replaced(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (files / "out.json").write_text('{"my": "settings"}')
     command = [*ADD.split(), "--source", str(files / "source"), "--nbest", str(files / "nbest"), "--jobs", "1"]
