@@ -17,6 +17,7 @@ from nmt_core.errors import NmtError
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.calls import Calls
 from nmt_core.serving.devices import Load
+from nmt_core.serving.freed_memory import keep_freed_memory
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.security import Certificates
@@ -77,6 +78,7 @@ class NmtServer:
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
         gc.freeze()  # what was imported so far
+        keep_freed_memory(self.servicer.limits.message_bytes)
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())
 

@@ -1,0 +1,41 @@
+"""The memory of large messages is kept for the next ones."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+
+import pytest
+
+_BLOCKS = """
+import resource, sys
+from nmt_core.serving.freed_memory import keep_freed_memory
+keep_freed_memory(int(sys.argv[1]) << 20)
+for _ in range(4):
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    blocks = [b"x" * (size << 20) for size in (20, 26, 28)]
+    pages = 4096 * (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) >> 20
+    del blocks
+print(pages)
+"""
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc"
+)
+
+
+def _taken_again(message_mib: int, **variables: str) -> int:
+    """MiB that a process gets from the kernel for blocks of 74 MiB that it had and freed before."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
+    command = [sys.executable, "-c", _BLOCKS, str(message_mib)]
+    return int(subprocess.check_output(command, env=environment | variables, text=True))
+
+
+def test_what_messages_leave_is_kept_for_the_next_ones() -> None:
+    assert _taken_again(32) < 8
+
+
+def test_what_the_environment_says_of_memory_holds() -> None:
+    assert _taken_again(32, MALLOC_TRIM_THRESHOLD_="131072") > 60
