@@ -152,14 +152,12 @@ def in_process_translation(args: argparse.Namespace, texts: Sequence[str]) -> di
     """The command line's decoder on the same sentences."""
     import torch
 
-    from nmt_core.device import choose_device
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import open_translator
 
     torch.set_num_threads(args.threads)
     config = DecodingConfig(beam=args.beam)
-    device = str(choose_device(args.device))
-    translator = open_translator([args.model], config=config, batch_tokens=args.batch_tokens, device=device)
+    translator = open_translator([args.model], config=config, batch_tokens=args.batch_tokens, device=args.device)
     translator.translate(texts[:5])
     begin = time.perf_counter()
     found = translator.translate(texts)
@@ -242,11 +240,10 @@ def scoring(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Pairs a second through the service and in-process."""
     import torch
 
-    from nmt_core.device import choose_device
     from nmt_core.inference.pair_scorer import open_pair_scorer
 
     torch.set_num_threads(args.threads)
-    local = open_pair_scorer([args.model], device=choose_device(args.device))
+    local = open_pair_scorer([args.model], device=args.device)
     inputs = {"phrase table": table_pairs(args.pairs), "100-best lists": nbest_pairs(args.pairs // 100)}
     server = Server(args)
     remote = RemotePairScorer(server.address)

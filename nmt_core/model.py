@@ -13,7 +13,6 @@ from typing import get_args
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.device import choose_device, choose_dtype
 from nmt_core.errors import ConfigError
 from nmt_core.inference.alignment import AlignedPair
 from nmt_core.inference.pair_scorer import ModelPairScorer
@@ -23,8 +22,7 @@ from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.vectors import source_vectors
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.checkpoint import load_model as load_folder
+from nmt_core.models.checkpoint import LoadedModel, load_models
 
 _WINDOW = 5000  # pairs scored together, as by the command
 
@@ -41,9 +39,7 @@ def load_model(*folders: str | os.PathLike[str], device: str = "auto", dtype: st
         ModelError: a folder cannot be used.
         ConfigError: the device or precision is not there, or the models do not go together.
     """
-    chosen = choose_device(device)
-    precision = choose_dtype(dtype, chosen)
-    return Model([load_folder(os.fspath(folder), device=chosen, dtype=precision) for folder in folders])
+    return Model(load_models([os.fspath(folder) for folder in folders], device=device, dtype=dtype))
 
 
 class Model:

@@ -115,18 +115,16 @@ def _open_local(spec: str, options: ScorerOptions, load: Load) -> PairScorer:
     folders = model_folders(spec)
     import torch
 
-    from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    device = choose_device(options.device)
     return open_scorer_of_form(
         folders,
         "surface",
-        device=device,
-        dtype=choose_dtype(options.dtype, device),
+        device=options.device,
+        dtype=options.dtype,
         softmax=choose_softmax(options.softmax),
         unknown_backoff=options.unknown_backoff,
         load=load,

@@ -233,13 +233,11 @@ def load_models(spec: str, options: ScorerOptions, *, load: Load = load_folder) 
     folders = model_folders(spec)
     import torch
 
-    from nmt_core.device import choose_device, choose_dtype
+    from nmt_core.models import checkpoint
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)
-    device = choose_device(options.device)
-    dtype = choose_dtype(options.dtype, device)
-    return [load(folder, device=device, dtype=dtype) for folder in folders]
+    return checkpoint.load_models(folders, device=options.device, dtype=options.dtype, load=load)
 
 
 def nbest_lines(number: int, translations: Iterable[Any], write: Callable[[str], str]) -> list[str]:

@@ -167,14 +167,11 @@ def run(args: argparse.Namespace) -> int:
 
 def open_translator(args: argparse.Namespace) -> Translator:
     """The translator of the models and of the search that the options describe."""
-    from nmt_core.device import choose_device, choose_dtype
     from nmt_core.inference.translator import Translator
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.checkpoint import load_models
 
     config = search_config(args)
-    device = choose_device(args.device)
-    dtype = choose_dtype(args.dtype, device)
-    models = [load_model(folder, device=device, dtype=dtype) for folder in args.model]
+    models = load_models(args.model, device=args.device, dtype=args.dtype)
     _check_read_sources(models, config)
     translator = Translator(
         models,
@@ -182,7 +179,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
         batch_tokens=args.batch_tokens,
         window=args.window,
         attention=bool(args.alignments or args.heatmaps),
-        fusion=open_fused(args, device=device, dtype=dtype),
+        fusion=open_fused(args),
         unknowns=open_unknowns(args, models),
         candidates=_open_candidates(args, models),
     )

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
-    import torch
-
     from nmt_core.inference.lm_reranking import LanguageModelReranker
     from nmt_core.inference.shallow_fusion import FusedLanguageModel
 
@@ -54,14 +52,15 @@ def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     return LanguageModelReranker(NgramModel(args.lm), weight=args.lm_weight, ranking=ranking)
 
 
-def open_fused(args: argparse.Namespace, *, device: torch.device, dtype: torch.dtype) -> FusedLanguageModel | None:
+def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
     """That of ``--fusion-lm``. Raises ConfigError or ModelError."""
     from nmt_core.inference.shallow_fusion import FusedLanguageModel
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.models.checkpoint import load_models
 
     if not _given(args, "fusion"):
         return None
-    return FusedLanguageModel(load_model(args.fusion_lm, device=device, dtype=dtype), args.fusion_weight)
+    (loaded,) = load_models([args.fusion_lm], device=args.device, dtype=args.dtype)
+    return FusedLanguageModel(loaded, args.fusion_weight)
 
 
 def _given(args: argparse.Namespace, kind: str) -> bool:

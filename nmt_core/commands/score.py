@@ -97,7 +97,6 @@ def run(args: argparse.Namespace) -> int:
     """Score."""
     from tqdm import tqdm
 
-    from nmt_core.device import choose_device, choose_dtype
     from nmt_core.errors import ConfigError
     from nmt_core.factors import factors_read
     from nmt_core.files import open_output, write_lines
@@ -116,9 +115,7 @@ def run(args: argparse.Namespace) -> int:
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_freed_memory()
-    device = choose_device(args.device)
-    options: dict[str, Any] = {"device": device, "dtype": choose_dtype(args.dtype, device)}
-    options["softmax"] = choose_softmax(args.softmax)
+    options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax)}
     pairs: Iterator[SentencePair]
     if args.word_alignment:
         scorer, pairs = _open_aligned(args, options)

@@ -21,7 +21,7 @@ from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
 from nmt_core.inference.tree_walk import Floats, NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.ensembles import check_members
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -232,9 +232,9 @@ def choose_softmax(text: str) -> Softmax:
 def open_pair_scorer(
     folders: Sequence[str],
     *,
-    device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+    dtype: str = "float32",
     softmax: Softmax = "full",
 ) -> ModelPairScorer:
     """Load the models of ``folders`` and make their scorer. Raises ModelError or ConfigError."""
-    return ModelPairScorer([load_model(folder, device=device, dtype=dtype) for folder in folders], softmax=softmax)
+    return ModelPairScorer(load_models(folders, device=device, dtype=dtype), softmax=softmax)

@@ -12,13 +12,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
-import torch
-
 from nmt_core.inference.copies import check_scores_text
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
 from nmt_core.models.raw_text import open_raw_text, shared_preparation
 from nmt_core.preparation.surface import SurfaceReader, SurfaceText, for_surface_words
 
@@ -146,8 +144,8 @@ def open_scorer_of_form(
     folders: Sequence[str],
     form: TextForm,
     *,
-    device: str | torch.device = "cpu",
-    dtype: torch.dtype = torch.float32,
+    device: str = "cpu",
+    dtype: str = "float32",
     softmax: Softmax = "full",
     unknown_backoff: str | None = None,
     load: Callable[..., LoadedModel] = load_model,
@@ -158,7 +156,7 @@ def open_scorer_of_form(
     ConfigError, or InputError.
     """
     unigrams = None if unknown_backoff is None else read_unigrams(unknown_backoff)
-    models = [load(folder, device=device, dtype=dtype) for folder in folders]
+    models = load_models(folders, device=device, dtype=dtype, load=load)
     scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
     if unigrams is not None:
         scorer = BackedOffScorer(models, scorer, unigrams)

@@ -11,8 +11,6 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-import torch
-
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
@@ -32,7 +30,7 @@ from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
 from nmt_core.interfaces import Aligns
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
@@ -286,10 +284,10 @@ def open_translator(
     *,
     config: DecodingConfig | SamplingConfig | None = None,
     device: str = "cpu",
-    dtype: torch.dtype = torch.float32,
+    dtype: str = "float32",
     batch_tokens: int = 1000,
     attention: bool = False,
 ) -> Translator:
     """Load the models of ``folders`` and make their translator. Raises ModelError or ConfigError."""
-    models = [load_model(folder, device=device, dtype=dtype) for folder in folders]
+    models = load_models(folders, device=device, dtype=dtype)
     return Translator(models, config=config, batch_tokens=batch_tokens, attention=attention)

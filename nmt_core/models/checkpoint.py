@@ -19,13 +19,14 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
 import yaml
 
+from nmt_core.device import choose_device, choose_dtype
 from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.factors import split_factors
 from nmt_core.models.build import settings_beside_parameters, source_factors
@@ -204,6 +205,18 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
             model = loaded.model.to(device=device, dtype=dtype).eval().requires_grad_(False)
             return dataclasses.replace(loaded, model=model)
     raise ModelError(f"{folder}: is written all the time; load it when that has ended")
+
+
+def load_models(
+    folders: Iterable[str], *, device: str, dtype: str, load: Callable[..., LoadedModel] = load_model
+) -> list[LoadedModel]:
+    """Read model folders for inference with the device and the precision that a user named (``nmt_core.device``).
+
+    ``load`` is ``load_model``, or has what it loads already. Raises ConfigError before anything is read, or ModelError.
+    """
+    chosen = choose_device(device)
+    precision = choose_dtype(dtype, chosen)
+    return [load(folder, device=chosen, dtype=precision) for folder in folders]
 
 
 def _load(folder: str) -> LoadedModel:
