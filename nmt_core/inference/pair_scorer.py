@@ -128,8 +128,7 @@ class ModelPairScorer:
             )
             for loaded, ids in zip(self.models, sources, strict=True)
         ]
-        log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
-        log_probs_PL = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
+        log_probs_PL = _of_pairs(tree, walks)
         if spelled is not None:
             spelled.add_to(log_probs_PL, [one.answers for one in walks])
         unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
@@ -141,19 +140,12 @@ class ModelPairScorer:
         for index, (total, source, target) in enumerate(
             zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
         ):
-            end = int(ends[index])
-            yield PairScore(
-                total,
-                unknown_source[source],
-                unknown_target[target],
-                tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None,
-                self.attention_of(
-                    _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], widths[source]), aligns
-                )
-                if attended
-                else None,
-                aligns,
-            )
+            end, rows = int(ends[index]), None
+            if attended:
+                mean_LS = _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], widths[source])
+                rows = self.attention_of(mean_LS, aligns)
+            numbers = tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None
+            yield PairScore(total, unknown_source[source], unknown_target[target], numbers, rows, aligns)
 
     def _attended(self, walks: Sequence[Walk]) -> tuple[Aligns, list[NodeAttention]]:
         """Which words the rows of attention are of, and the attention of the members like the first that attends."""
@@ -211,6 +203,13 @@ def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
     words, lengths = padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy()
     lengths_P = lengths[texts.target_of_P]
     return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
+
+
+def _of_pairs(tree: PrefixTree, walks: Sequence[Walk]) -> Floats:
+    """The log-probabilities of the words of every pair, (P, L), 0 behind its end: the mean over the models."""
+    log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
+    log_probs_PL: Floats = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
+    return log_probs_PL
 
 
 def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:

@@ -16,7 +16,7 @@ from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.copies import check_unknowns_allowed, restore, rule_of
+from nmt_core.inference.copies import check_unknowns_allowed
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.line_requests import LineRequests
 from nmt_core.inference.predictor import Predictor, make_predictor
@@ -28,7 +28,8 @@ from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
-from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
+from nmt_core.inference.translation_maker import TranslationMaker
+from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.raw_text import open_raw_text
@@ -76,7 +77,6 @@ class Translator:
         self.predictor = make_predictor(models, average=average)
         self.target, self.order = models[0].target, models[0].target_order
         self.copying, self.unknowns = models[0].copying, unknowns
-        self._rule = unknowns or rule_of(models[0])
         self.attention = attention or (unknowns is not None and self.copying is None)
         if self.copying is not None:
             self.config = self._of_annotated_text(self.copying)
@@ -94,13 +94,9 @@ class Translator:
             folders=self._folders,
         )
         self._speller = speller_of(models)
-        if unknowns is not None and self.copying is None:
-            self.check_attends("replacing <unk>")
-        if self._speller is not None:
-            self._check_spells(unknowns is not None, average)
-        if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
-            self.check_attends("a coverage penalty")
+        self._maker = TranslationMaker(models[0], self._aligns, unknowns)
         self._processor: RawText | None = None
+        self._check()
 
     def __repr__(self) -> str:
         return f"Translator({self.predictor!r}, {self.config!r})"
@@ -115,12 +111,17 @@ class Translator:
         if self.predictor.aligns is None:
             raise ConfigError(f"{purpose} needs a model with attention (such as rnnsearch); {self._folders} has none")
 
-    def _check_spells(self, replaces: bool, average: str) -> None:
-        """Raises ConfigError for what does not go with spelling."""
-        if replaces:
+    def _check(self) -> None:
+        """Raises ConfigError for what these models cannot do."""
+        if self.unknowns is not None and self.copying is None:
+            self.check_attends("replacing <unk>")
+        if self._speller is not None and self.unknowns is not None:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
-        if average != "log-probabilities":
-            raise ConfigError(f"models that spell are averaged by log-probabilities, not by {average}: {self._folders}")
+        if self._speller is not None and self._average != "log-probabilities":
+            problem = f"models that spell are averaged by log-probabilities, not by {self._average}"
+            raise ConfigError(f"{problem}: {self._folders}")
+        if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
+            self.check_attends("a coverage penalty")
 
     @property
     def signature(self) -> str:
@@ -171,7 +172,7 @@ class Translator:
             unspelled = zip(asked, written, numbers, strict=True)
             written = self._speller.spell([Unspelled(line.text, one, self.config, n) for line, one, n in unspelled])
         return [
-            [self._translation(*one, source.words, raw=raw) for one in translations]
+            [self._translation(one, source.words, raw=raw) for one in translations]
             for translations, source in zip(written, sources, strict=True)
         ]
 
@@ -242,30 +243,9 @@ class Translator:
         words = self.target.decode(hypothesis.words)
         return tuple(line.surface(words, hypothesis.taken) if line.prefix or line.constraints else words)
 
-    def _translation(
-        self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...], *, raw: bool
-    ) -> Translation:
-        counts = NOTHING_REPLACED
-        numbers, attention, aligns = hypothesis.word_log_probs, hypothesis.attention, self._aligns
-        if self.copying is not None:
-            words, numbers, attention, counts = restore(
-                self.copying, self._rule, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
-            )
-            aligns = "written"
-        elif self.unknowns is not None and attention is not None:
-            words, counts = self.unknowns.replace(words, source, attention, aligns)
-        text = " ".join(words)
-        return Translation(
-            text=self.processor.detokenize(text) if raw else text,
-            words=words,
-            log_prob=hypothesis.log_prob,
-            score=hypothesis.score,
-            word_log_probs=numbers,
-            source_words=source,
-            attention=attention,
-            unknown=counts,
-            aligns=aligns,
-        )
+    def _translation(self, found: Found, source: tuple[str, ...], *, raw: bool) -> Translation:
+        made = self._maker.make(found, source)
+        return replace(made, text=self.processor.detokenize(made.text)) if raw else made
 
     @property
     def _aligns(self) -> Aligns:
