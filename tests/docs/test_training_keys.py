@@ -51,6 +51,30 @@ def test_every_key_of_a_section_has_a_row(section: str, config: type[BaseModel])
 
 
 @pytest.mark.parametrize(
+    ("section", "config"),
+    [("data", DataConfig), ("training", TrainingConfig), *(("model", config) for config in MODELS)],
+)
+def test_every_default_is_in_the_row_of_its_key(section: str, config: type[BaseModel]) -> None:
+    missing = []
+    for name, field in config.model_fields.items():
+        if name == "type" or field.default in (None, (), ""):
+            continue
+        cells = [row.split("|", 2)[2] for row in ROWS if {name, f"{section}.{name}"} & set(keys(row))]
+        if not any(re.search(rf"(?<![\w.])({written(field.default)})(?![\w])", cell) for cell in cells):
+            missing.append((name, field.default))
+    assert missing == []
+
+
+def written(default: object) -> str:
+    """A pattern of what the document may write for a default."""
+    if isinstance(default, bool):
+        return str(default).lower()
+    if isinstance(default, float):
+        return f"{re.escape(str(default))}|{default:g}"
+    return re.escape(str(list(default) if isinstance(default, tuple) else default))
+
+
+@pytest.mark.parametrize(
     ("key", "config"),
     [
         ("text.", TextConfig),
