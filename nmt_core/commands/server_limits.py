@@ -65,9 +65,10 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
 
 
 def read_limits(args: argparse.Namespace) -> Limits:
-    """The limits that were given. Raises ConfigError for those below 1."""
+    """The limits that were given. Raises ConfigError for those below 1 or that do not go together."""
     from nmt_core.errors import ConfigError
     from nmt_core.serving.limits import Limits
+    from nmt_core.serving.shares import REQUEST_COPIES
 
     given: dict[str, Any] = {}
     for name in _LIMITS:
@@ -87,6 +88,10 @@ def read_limits(args: argparse.Namespace) -> Limits:
     if args.cache_mib < 0:
         raise ConfigError(f"--cache-mib {args.cache_mib}: expected at least 0")
     limits = Limits(**given, cache_bytes=args.cache_mib << 20)
+    if mib is not None and (needed := REQUEST_COPIES * mib) > limits.memory_bytes >> 20:
+        held = f"a request is held {REQUEST_COPIES} times while it is handled"
+        least = f"expected at least --max-memory-mib {needed}, not {limits.memory_bytes >> 20}"
+        raise ConfigError(f"--max-message-mib {mib}: {held}; {least}")
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     if min(args.queue_tokens, args.client_tokens or 0, args.max_delay, args.grace, args.drain_delay) < 0:

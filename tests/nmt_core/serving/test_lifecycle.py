@@ -310,6 +310,7 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None
         (["--model", "m=a", "--beam", "0"], "--beam"),
         (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
         (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
+        (["--model", "m=a", "--max-message-mib", "86"], "expected at least --max-memory-mib 258, not 256"),
         (["--model", "m=a", "--cache-mib", "-1"], "--cache-mib -1: expected at least 0"),
         (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),
         (["--model", "m=a", "--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
