@@ -1,4 +1,4 @@
-"""README and docs/README.md name every document and command, and their links lead somewhere."""
+"""README and docs/README.md name every document and command; links and names of tests lead somewhere."""
 
 from __future__ import annotations
 
@@ -28,3 +28,13 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert found.exists(), target
         headings = re.findall(r"^#+ (.*)$", found.read_text(), re.MULTILINE) if anchor else []
         assert not anchor or anchor in [re.sub(r"[^\w -]", "", line).lower().replace(" ", "-") for line in headings]
+
+
+def test_every_promise_names_tests_that_exist() -> None:
+    rows = re.findall(r"^\| .* \| (.*) \|$", (ROOT / "docs" / "guarantees.md").read_text(), re.MULTILINE)[1:]
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    functions = {name for path in files for name in re.findall(r"^ *def (test_\w+)", path.read_text(), re.MULTILINE)}
+    known = functions | {path.name for path in files} | {"lint-imports", "pyproject.toml"}
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) >= len(rows) > 100
+    assert [name for name in named if name not in known and not ("/" in name and (ROOT / name).exists())] == []
