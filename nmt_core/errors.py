@@ -25,11 +25,16 @@ class InputError(NmtError):
     """
 
     def __init__(self, path: str, problem: str, *, line: int | None = None) -> None:
-        self.path = "standard input" if path == "-" else path
+        self.path = input_name(path)
         self.line = line
         self.problem = problem
         place = self.path if line is None else f"{self.path}:{line}"
         super().__init__(f"{place}: {problem}")
+
+
+def input_name(path: str) -> str:
+    """What an input is called in messages."""
+    return "standard input" if path == "-" else path
 
 
 class ConfigError(NmtError):

@@ -180,15 +180,13 @@ def _together(
     args: argparse.Namespace, pairs: Iterator[SentencePair], lines: Iterator[tuple[int, str]]
 ) -> Iterator[tuple[SentencePair, tuple[int, str]]]:
     """Every pair with its line. Raises InputError where one of them ends earlier."""
-    from nmt_core.errors import InputError
+    from nmt_core.files import unequal_lines
 
     for number, (pair, line) in enumerate(itertools.zip_longest(pairs, lines)):
-        if pair is None or line is None:
-            short, other = args.word_alignment, args.source
-            if pair is None:
-                short, other = other, short
-            problem = f"has {number} lines but {other} has more; parallel files must match line by line"
-            raise InputError(short, problem)
+        if pair is None:
+            raise unequal_lines(args.source, number, args.word_alignment, lines)
+        if line is None:
+            raise unequal_lines(args.word_alignment, number, args.source, pairs)
         yield pair, line
 
 

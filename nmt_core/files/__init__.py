@@ -17,6 +17,7 @@ from nmt_core.files.lines import (
     read_parallel_lines,
     read_text_lines,
     readable_again,
+    unequal_lines,
     write_lines,
 )
 from nmt_core.files.reading import ShareRead, file_digest, open_input
@@ -54,5 +55,6 @@ __all__ = [
     "readable_again",
     "remove_leftovers",
     "suffix_of",
+    "unequal_lines",
     "write_lines",
 ]

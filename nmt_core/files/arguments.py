@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from nmt_core.errors import ConfigError
+from nmt_core.errors import ConfigError, input_name
 from nmt_core.files.writing import check_output
 
 
@@ -75,9 +75,8 @@ def _check_pipes(args: argparse.Namespace) -> None:
             continue
         shown = name.replace("_", "-")
         if pipe in pipes:
-            what = "standard input" if path == "-" else path
             both = f"{pipes[pipe]} and for {shown}"
-            raise ConfigError(f"{what} is given for {both}, but can be read only once; give files")
+            raise ConfigError(f"{input_name(path)} is given for {both}, but can be read only once; give files")
         pipes[pipe] = shown
 
 

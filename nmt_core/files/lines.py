@@ -8,13 +8,14 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import IO, BinaryIO, cast
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.errors import ConfigError, InputError, input_name
 from nmt_core.files.compression import DAMAGED, NotUnpacked
 from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
 from nmt_core.files.temporary import room_for_temporary
+from nmt_core.messages import counted
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -116,7 +117,7 @@ def readable_again(path: str) -> Iterator[str]:
     if path != "-" and (not os.path.exists(path) or stat.S_ISREG(os.stat(path).st_mode)):
         yield path
         return
-    with room_for_temporary("standard input" if path == "-" else path):
+    with room_for_temporary(input_name(path)):
         copy = _copied(path)
     with copy:
         yield f"/proc/{os.getpid()}/fd/{copy.fileno()}"
@@ -159,7 +160,7 @@ def read_text_lines(path: str, *, errors: str = "strict") -> Iterator[str]:
 def read_parallel_lines(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """Yield the lines of several UTF-8 files side by side.
 
-    Raises InputError when the files do not have the same number of lines.
+    Raises InputError, with both numbers if they can be known, when the files do not have as many lines.
     """
     streams = [read_text_lines(path) for path in paths]
     end = object()
@@ -170,12 +171,25 @@ def read_parallel_lines(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
         if len(ended) == len(paths):
             return
         if ended:
-            longer = next(path for path in paths if path not in ended)
-            raise InputError(
-                ended[0], f"has {number} lines but {longer} has more; parallel files must match line by line"
-            )
+            longer = next(place for place, line in enumerate(lines) if line is not end)
+            raise unequal_lines(ended[0], number, paths[longer], streams[longer])
         number += 1
         yield cast(tuple[str, ...], tuple(lines))
+
+
+def unequal_lines(short: str, lines: int, longer: str, rest: Iterator[object]) -> InputError:
+    """What is said of a file that ends after so many lines where another goes on.
+
+    ``rest`` is what follows the next line of the longer one, which is counted if it is a file: a pipe may never end.
+    """
+    more = "more"
+    if os.path.isfile(longer):
+        with suppress(InputError):  # of a line that cannot be read
+            more = f"{lines + 1 + sum(1 for _ in rest):,}"
+    problem = (
+        f"has {counted(lines, 'line')} but {input_name(longer)} has {more}; parallel files must match line by line"
+    )
+    return InputError(short, problem, line=lines + 1)
 
 
 def write_lines(stream: IO[bytes], lines: Sequence[str]) -> None:

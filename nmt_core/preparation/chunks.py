@@ -6,8 +6,7 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from nmt_core.errors import InputError
-from nmt_core.files import read_lines
+from nmt_core.files import read_lines, unequal_lines
 
 LINES = 5000
 
@@ -27,10 +26,9 @@ def read_chunks(paths: Sequence[str], *, lines: int = LINES) -> Iterator[Chunk]:
         sides = tuple(list(itertools.islice(stream, lines)) for stream in streams)
         shortest, longest = min(map(len, sides)), max(map(len, sides))
         if shortest < longest:
-            shorter, longer = (paths[[*map(len, sides)].index(length)] for length in (shortest, longest))
-            count = first + shortest - 1
-            problem = f"has {count:,} lines but {longer} has more; parallel files must match line by line"
-            raise InputError(shorter, problem, line=count + 1)
+            shorter, longer = ([*map(len, sides)].index(length) for length in (shortest, longest))
+            rest = itertools.chain(sides[longer][shortest + 1 :], streams[longer])
+            raise unequal_lines(paths[shorter], first + shortest - 1, paths[longer], rest)
         if not longest:
             return
         yield Chunk(first, sides)

@@ -82,9 +82,22 @@ def test_text_that_is_not_utf8_is_named_by_line(tmp_path: Path) -> None:
 
 def test_parallel_files_must_have_as_many_lines(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("1\n2\n")
-    (tmp_path / "b").write_text("1\n2\n3\n")
-    with pytest.raises(InputError, match=r"has 2 lines but .*b has more"):
+    (tmp_path / "b").write_text("1\n2\n3\n4\n")
+    with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has 4; parallel files"):
         list(read_parallel_lines([str(tmp_path / "a"), str(tmp_path / "b")]))
+    (tmp_path / "b").write_bytes(b"1\n2\n3\n\xff\n")
+    with pytest.raises(InputError, match=r"a:3: has 2 lines but .*b has more;"):
+        list(read_parallel_lines([str(tmp_path / "b"), str(tmp_path / "a")]))
+
+
+def test_of_standard_input_that_goes_on_no_number_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a").write_text("1\n")
+    reader, writer = os.pipe()
+    os.write(writer, b"1\n2\n3\n4\n5\n")  # and does not end
+    with os.fdopen(reader) as stream, os.fdopen(writer, "w"):
+        monkeypatch.setattr(sys, "stdin", stream)
+        with pytest.raises(InputError, match=r"a:2: has 1 line but standard input has more;"):
+            list(read_parallel_lines([str(tmp_path / "a"), "-"]))
 
 
 def test_a_missing_file_is_an_error_and_a_missing_folder_is_made(tmp_path: Path) -> None:

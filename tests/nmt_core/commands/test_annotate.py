@@ -99,7 +99,7 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
             "a:3: point 4-1, but the sentences have 4 and 2 words; is it the al",
         ),
         ("a", "0-0\n\n0-x\n", "a:3: alignment point '0-x'"),
-        ("a", "0-0\n\n", "a: has 2 lines but"),
+        ("a", "0-0\n\n", "a:3: has 2 lines but"),
         ("s.vocab", "the\n", "s.vocab:1: a vocabulary begins with </s> and <unk>"),
     ],
 )

@@ -55,8 +55,8 @@ def test_a_real_alignment_gives_the_lexicon_that_moses_made_of_it(
         ("0-0\n1-2\n", r"points:2: point 1-2, but the sentences have 2 and 1 words; is it the alignment of another"),
         ("0-0 0-1\n0-1\n", r"points:2: point 0-1, .* are source and target exchanged\?"),
         ("0-0\n0=1\n", r"points:2: alignment point '0=1'"),
-        ("0-0\n", r"points: has 1 lines but .*source has more"),
-        ("0-0\n0-0\n\n", r"source: has 2 lines but .*points has more"),
+        ("0-0\n", r"points:2: has 1 line but .*source has 2"),
+        ("0-0\n0-0\n\n", r"source:3: has 2 lines but .*points has 3"),
     ],
 )
 def test_an_alignment_of_something_else_is_refused(tmp_path: Path, points: str, message: str) -> None:

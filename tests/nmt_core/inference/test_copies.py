@@ -243,7 +243,7 @@ class TestPosall:
             ["score", "--word-alignment", "{f}/a", "{f}/s", "{f}/s"],
             "a:1: point 0-4, but the sentences have 2 and",
         ),
-        (["score", "--word-alignment", "{f}/short", "{f}/s", "{f}/s"], "short: has 1 lines but"),
+        (["score", "--word-alignment", "{f}/short", "{f}/s", "{f}/s"], "short:2: has 1 line but"),
     ],
 )
 def test_what_does_not_go_is_one_line(folders, tmp_path: Path, capsys, arguments: list[str], message: str) -> None:

@@ -146,7 +146,7 @@ def test_another_corpus_like_the_first(tmp_path: Path) -> None:
 
 def test_unequal_sides_are_an_error_and_leave_nothing(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH[:4], GERMAN)
-    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*raw.de has more"):
+    with pytest.raises(InputError, match=r"raw.en:5: has 4 lines but .*raw.de has \d+;"):
         prepare(tmp_path, inputs)
     assert list((tmp_path / "out").iterdir()) == []
 
