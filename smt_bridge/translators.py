@@ -14,7 +14,7 @@ from nmt_core.commands.decoded_lines import nbest_line
 from nmt_core.errors import ConfigError, ServiceError
 from nmt_core.interfaces import NgramAdvice, PairScorer
 from nmt_core.text.processing import RawText
-from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
 
 FEATURE = "NMT0"
@@ -89,7 +89,8 @@ class LocalDecoder:
         self._joins = self._preparation is not None and self._preparation.joins("target")
         names = " + ".join(loaded.folder for loaded in translator.models)
         serve = any(loaded.unknown_words_serve for loaded in translator.models)
-        self._unknown = UnknownShare(names, warn, hint="", serve=serve)
+        usual = usual_share(loaded.source for loaded in translator.models)
+        self._unknown = UnknownShare(names, warn, hint="", serve=serve, usual=usual)
 
     def nbest(self, sentences: Sequence[str], advice: Sequence[NgramAdvice | None] = ()) -> list[list[str]]:
         """As ``nmt-core decode --nbest`` writes them, with advice for each or none; no list for a blank sentence."""

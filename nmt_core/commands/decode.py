@@ -232,8 +232,11 @@ def _with_unknowns_noticed(
     translator: Translator, stream: Iterable[list[Translation]], *, raw: bool
 ) -> Iterator[list[Translation]]:
     """The translations; one warning where many source words are unknown to all models."""
+    from nmt_core.text.unknown_share import usual_share
+
     serve = any(loaded.unknown_words_serve for loaded in translator.models)
-    share = _unknown_share([loaded.folder for loaded in translator.models], raw=raw, serve=serve)
+    usual = usual_share(loaded.source for loaded in translator.models)
+    share = _unknown_share([loaded.folder for loaded in translator.models], raw=raw, serve=serve, usual=usual)
     for found in stream:
         words = found[0].source_words if found else ()
         share.add(words=len(words), unknown=sum(word not in translator.source for word in words))
@@ -241,17 +244,18 @@ def _with_unknowns_noticed(
     share.finish()
 
 
-def report_words(args: argparse.Namespace, *, words: int, unknown: int, serve: bool) -> None:
+def report_words(args: argparse.Namespace, *, words: int, unknown: int, serve: bool, usual: float | None) -> None:
     """The same warning for so many words of a text that has been translated."""
-    share = _unknown_share(args.model, raw=args.raw, serve=serve)
+    share = _unknown_share(args.model, raw=args.raw, serve=serve, usual=usual)
     share.add(words=words, unknown=unknown)
     share.finish()
 
 
-def _unknown_share(folders: Sequence[str], *, raw: bool, serve: bool) -> UnknownShare:
+def _unknown_share(folders: Sequence[str], *, raw: bool, serve: bool, usual: float | None) -> UnknownShare:
     from nmt_core.text.unknown_share import UnknownShare
 
-    return UnknownShare(" + ".join(folders), warn, hint="" if raw else "Raw text needs --raw", serve=serve)
+    hint = "" if raw else "Raw text needs --raw"
+    return UnknownShare(" + ".join(folders), warn, hint=hint, serve=serve, usual=usual)
 
 
 def warn(message: str) -> None:

@@ -78,6 +78,7 @@ class DecodeWorker:
         """The lines of its translations for every file."""
         from nmt_core.inference.lm_reranking import LanguageModelCoverage
         from nmt_core.jobs.parts import Piece
+        from nmt_core.text.unknown_share import usual_share
 
         args, translator, reranker = self._args, self._translator, self._reranker
         factors = len(translator.models[0].factors)
@@ -85,10 +86,11 @@ class DecodeWorker:
         long = LongLines(args)
         found = list(translator.translate_stream(long.cut(lines), raw=args.raw, first=window.first))
         words = [word for one in found for word in one[0].source_words]
-        counts = {
+        counts: dict[str, float] = {
             "lines": len(window.lines),
             "words": len(words),
             "unknown": sum(word not in translator.source for word in words),
+            "usual": len(words) * (usual_share(loaded.source for loaded in translator.models) or 0.0),
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
             "restored": args.replace_unk is not None or translator.copying is not None,
         }
@@ -170,7 +172,8 @@ def _finish(args: argparse.Namespace, pieces: list[dict[str, float]], _: dict[st
     total = {name: int(sum(piece[name] for piece in pieces)) for name in pieces[0]} if pieces else {}
     if not total:
         return
-    report_words(args, words=total["words"], unknown=total["unknown"], serve=total["serve"] > 0)
+    usual = total["usual"] / max(total["words"], 1) or None
+    report_words(args, words=total["words"], unknown=total["unknown"], serve=total["serve"] > 0, usual=usual)
     if args.lm:
         warning = coverage_warning(args.lm, words=total["lm_words"], unknown=total["lm_unknown"])
         if warning is not None:

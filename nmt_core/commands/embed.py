@@ -97,13 +97,14 @@ def _read(path: str, loaded: LoadedModel) -> list[str]:
 def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
     """Where many are: they all have one vector."""
     from nmt_core.messages import say
-    from nmt_core.text.unknown_share import UnknownShare
+    from nmt_core.text.unknown_share import UnknownShare, usual_share
     from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
 
     def warn(message: str) -> None:
         say(f"nmt-core {NAME}: warning: {message}")
 
-    share = UnknownShare(loaded.folder, warn, hint="", serve=loaded.unknown_words_serve)
+    usual = usual_share([loaded.source])
+    share = UnknownShare(loaded.folder, warn, hint="", serve=loaded.unknown_words_serve, usual=usual)
     for line in lines:
         share.add(words=len(split_words(line)), unknown=loaded.encode_text(line).count(UNKNOWN_ID))
     share.finish()

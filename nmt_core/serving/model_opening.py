@@ -31,7 +31,7 @@ from nmt_core.serving.running_search import CandidateSearch, RunningSearch
 from nmt_core.serving.work import StepDecoder
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
-from nmt_core.text.unknown_share import UnknownShare
+from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
 
 
@@ -117,6 +117,7 @@ def _searches(
         logging.getLogger(__name__).warning,
         hint="Raw text needs 'raw' in the request",
         serve=any(loaded.unknown_words_serve for loaded in models),
+        usual=usual_share(loaded.source for loaded in models),
     )
     if candidates is None:
         return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)

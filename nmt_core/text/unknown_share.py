@@ -9,22 +9,37 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+
+from nmt_core.text.vocabulary import Vocabulary
 
 MANY = 0.1  # of running text; a vocabulary of usual size lacks two to six of a hundred words
 MANY_THAT_SERVE = 0.5  # models of characters and of annotated text have small vocabularies and use other words, too
+MORE = 0.07
+"""Beyond the share of the training text: text of another domain has up to 0.06 more, text that is not tokenised 0.08
+or more (Multi30k, vocabularies of 1,000 to 11,000 words)."""
 _FIRST_CHECK = 1000  # words
 _FEWEST = 100
 
 
 class UnknownShare:
-    """Counts words until it has warned; ``name`` is the model's. More are usual where unknown words ``serve``."""
+    """Counts words until it has warned; ``name`` is the model's. More are usual where unknown words ``serve``.
+
+    ``usual`` is the share of them in the model's training text, None where that is not known.
+    """
 
     def __init__(
-        self, name: str, warn: Callable[[str], None], *, hint: str = "Raw text needs --raw", serve: bool = False
+        self,
+        name: str,
+        warn: Callable[[str], None],
+        *,
+        hint: str = "Raw text needs --raw",
+        serve: bool = False,
+        usual: float | None = None,
     ) -> None:
         self._name, self._warn, self._hint = name, warn, hint
-        self._many = MANY_THAT_SERVE if serve else MANY
+        self._many = MANY_THAT_SERVE if serve else suspicious_share(usual, least=MANY)
+        self._usual = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
         self._words = self._unknown = 0
         self._warned = False
 
@@ -46,7 +61,17 @@ class UnknownShare:
         self._warned = True
         share = f"{self._unknown:,} of the first {self._words:,} words ({100 * self._unknown / self._words:.0f} %)"
         problem = (
-            f"{self._name}: {share} are unknown to the model; is the text prepared as its training text was "
-            f"(tokenised, cased, escaped, cut into subwords)? {self._hint}"
+            f"{self._name}: {share} are unknown to the model{self._usual}; is the text prepared as its training text"
+            f" was (tokenised, cased, escaped, cut into subwords)? {self._hint}"
         )
         self._warn(problem.rstrip())
+
+
+def usual_share(vocabularies: Iterable[Vocabulary]) -> float | None:
+    """The largest share of unknown words that a text had of which one of the vocabularies was made; None if unsaid."""
+    return max((share for share in (one.unknown_share for one in vocabularies) if share is not None), default=None)
+
+
+def suspicious_share(usual: float | None, *, least: float) -> float:
+    """The share, ``least`` at least, from which text is not what the model was trained on."""
+    return max(least, (usual or 0.0) + MORE)

@@ -77,6 +77,14 @@ class Vocabulary:
         return [self.words[number] for number in ids]
 
     @property
+    def unknown_share(self) -> float | None:
+        """Of the running words of the corpus that the list was made from; None where the counts do not say."""
+        if self.counts is None:
+            return None
+        words = sum(self.counts) - self.counts[END_ID]
+        return self.counts[UNKNOWN_ID] / words if words else None
+
+    @property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that change when the words or their order change."""
         return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -175,7 +176,20 @@ def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) 
 
     if warn is None:
         return scorer
-    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=unknown_words_serve(scorer.signature)))
+    serve = unknown_words_serve(scorer.signature)
+    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=serve, usual=_usual_share(spec)))
+
+
+def _usual_share(spec: str) -> float | None:
+    """Of unknown words in the training text; None for a server, which does not say."""
+    from smt_bridge.scorers import REMOTE, model_folders
+
+    if spec.startswith(REMOTE):
+        return None
+    from nmt_core.models.checkpoint import read_vocabularies
+    from nmt_core.text.unknown_share import usual_share
+
+    return usual_share(itertools.chain.from_iterable(map(read_vocabularies, model_folders(spec))))
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

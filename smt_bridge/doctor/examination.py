@@ -97,7 +97,11 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.scorer or files.scorer.startswith("grpc:"):
         return
     for folder in files.scorer.split(","):
-        sides = [words.read_vocabulary(folder, side) for side in ("source", "target")]
+        try:
+            sides = [words.read_vocabulary(folder, side) for side in ("source", "target")]
+        except NmtError as problem:
+            yield error(str(problem), "the model cannot be loaded", "give the folder that `nmt-core train` wrote")
+            continue
         if None in sides:
             yield error(folder, "is not a model folder", "give the folder that `nmt-core train` wrote")
             continue

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 from nmt_core.escapes import unescape
 from nmt_core.files import read_lines, read_text_lines
+from nmt_core.text.unknown_share import suspicious_share
+from nmt_core.text.vocabulary import Vocabulary
 from smt_bridge.doctor.findings import Finding, warning
 
 _ESCAPED = re.compile(r"&(?:apos|quot|amp|lt|gt|#124|#91|#93);")
@@ -35,7 +37,7 @@ class Words(NamedTuple):
         """Share of the running words that match."""
         return sum(count for word, count in self.counts.items() if pattern.search(word)) / max(self.total, 1)
 
-    def unknown(self, vocabulary: frozenset[str]) -> float:
+    def unknown(self, vocabulary: Vocabulary | frozenset[str]) -> float:
         """Share of the running words outside ``vocabulary``."""
         return sum(count for word, count in self.counts.items() if word not in vocabulary) / max(self.total, 1)
 
@@ -93,23 +95,19 @@ def examine_escapes(first: Words, second: Words) -> Iterator[Finding]:
             )
 
 
-def read_vocabulary(folder: str, side: str) -> frozenset[str] | None:
-    """The words of a model folder's side, or None where there is no such file."""
+def read_vocabulary(folder: str, side: str) -> Vocabulary | None:
+    """The words of a model folder's side, or None where there is no such file. Raises ModelError for other files."""
     path = os.path.join(folder, f"{side}.vocab")
-    if not os.path.isfile(path):
-        return None
-    return frozenset(line.partition("\t")[0] for line in read_text_lines(path, errors="surrogateescape"))
+    return Vocabulary.load(path) if os.path.isfile(path) else None
 
 
-def examine_coverage(
-    words: Words, vocabulary: frozenset[str], *, other: frozenset[str], model: str
-) -> Iterator[Finding]:
+def examine_coverage(words: Words, vocabulary: Vocabulary, *, other: Vocabulary, model: str) -> Iterator[Finding]:
     """How many words the model does not know, and whether its direction, case or escapes are why.
 
     ``other`` is the vocabulary of its other side.
     """
     unknown = words.unknown(vocabulary)
-    if unknown < _POOR or not words.total:
+    if unknown < suspicious_share(vocabulary.unknown_share, least=_POOR) or not words.total:
         return
     problem = f"{unknown:.0%} of the words are unknown to {model}"
     if words.unknown(other) < _FEWER * unknown:

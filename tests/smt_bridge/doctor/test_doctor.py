@@ -149,6 +149,18 @@ def test_a_model_of_the_other_direction_is_named(folder: Path) -> None:
     assert len(found) == 3 and all("it is a model of the other direction: give one of this" in line for line in found)
 
 
+def test_unknown_words_are_judged_by_what_the_training_text_had(folder: Path) -> None:
+    (folder / "source").write_text("the house x\na house the\n")  # 17 %
+    assert any("17% of the words are unknown to" in found for found in findings(folder))
+    (folder / "model" / "source.vocab").write_text("</s>\t9\n<unk>\t12\na\t30\nhouse\t30\nthe\t28\n")
+    assert findings(folder) == []
+
+
+def test_a_vocabulary_that_is_none_is_named(folder: Path) -> None:
+    (folder / "model" / "source.vocab").write_text("a\nb\n")
+    assert any("source.vocab:1: a vocabulary begins with" in found for found in findings(folder))
+
+
 def test_what_is_read_more_than_once_is_no_pipe(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--table", str(folder / "table"), "--source", "/dev/null"]) == 2
     assert "/dev/null: is a device; expected an ordinary file" in capsys.readouterr().err
