@@ -143,7 +143,7 @@ def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: I
     for sentence in unsettled:
         start = int(starts_A[sentence])
         there = range(start, start + int(counts_A[sentence]))
-        settle(scores_NV, offsets_N, best, sentence=sentence, rows=there)
+        settle(scores_NV, tops_NG, offsets_N, best, sentence=sentence, rows=there)
     totals_AC, log_probs_AC, indices_AC = np.split((fetch() if unsettled else fetched)[:, :-1], 3, axis=1)
     rows_AC, words_AC = np.divmod(indices_AC.astype(np.int64), scores_NV.shape[1])
     return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC, {})

@@ -128,8 +128,7 @@ class ModelPredictor:
         if self._words_C is not None:
             previous_N = torch.where(previous_N < 0, previous_N, self._words_C[previous_N])
         step = self.model.step(previous_N, state, memory, layout)
-        scores_NV = self._logits(step.readout_NL)
-        return Advance(scores_NV, *_tops_and_normalizer(scores_NV), step.state, step.attention_NS)
+        return Advance(*self._scores(step.readout_NL), step.state, step.attention_NS)
 
     def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
         """The same model with its generator restricted to these words."""
@@ -138,14 +137,23 @@ class ModelPredictor:
         restricted._generator = self.model.generator.restricted_to(restricted._words_C)
         return restricted
 
-    def _logits(self, readout_NL: Tensor) -> Tensor:
-        """Logits in one place again and again: on a CPU, to ask for new memory takes as long as to fill it."""
+    def _scores(self, readout_NL: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The logits of all words, their ``block_maxima`` and ``log_normalizer``.
+
+        Logits are in one place again and again: on a CPU, to ask for new memory takes as long as to fill it.
+        """
         if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
-            return self._generator.logits(readout_NL)
+            scores_NV = self._generator.logits(readout_NL)
+            return scores_NV, *_tops_and_normalizer(scores_NV)
         rows = readout_NL.shape[0]
         if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
             self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
-        return self._generator.logits_into(self._logits_buffer[:rows], readout_NL)
+        room_NV = self._logits_buffer[:rows]
+        found = self._generator.scores_into(room_NV, readout_NL, BLOCK)
+        if found is not None:
+            return room_NV, *found
+        scores_NV = self._generator.logits_into(room_NV, readout_NL)
+        return scores_NV, *_tops_and_normalizer(scores_NV)
 
 
 @dataclass(frozen=True)

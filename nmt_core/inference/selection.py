@@ -64,14 +64,19 @@ def best_continuations(
     return Candidates(*_ordered(totals_AC[:, :-1], indices_AM.gather(1, best_AC[:, :-1])), unsettled_A)
 
 
-def settle(scores_NV: Tensor, offsets_N: Tensor, candidates: Candidates, *, sentence: int, rows: range) -> None:
+def settle(
+    scores_NV: Tensor, tops_NG: Tensor, offsets_N: Tensor, candidates: Candidates, *, sentence: int, rows: range
+) -> None:
     """Take, of totals equal to a sentence's last, those of the smallest indices; changes ``candidates``."""
-    totals_C = candidates.totals_AC[sentence]
-    better = int((totals_C > totals_C[-1]).sum())
-    part = slice(rows.start, rows.stop)
-    totals_M = (scores_NV[part] + offsets_N[part].unsqueeze(1)).flatten()
-    equal = (totals_M == totals_C[-1]).nonzero().squeeze(1)[: len(totals_C) - better]
-    candidates.indices_AC[sentence, better:] = equal + rows.start * scores_NV.shape[1]
+    totals_C, words = candidates.totals_AC[sentence], scores_NV.shape[1]
+    better, part = int((totals_C > totals_C[-1]).sum()), slice(rows.start, rows.stop)
+    offsets_K1 = offsets_N[part].unsqueeze(1)
+    rows_X, blocks_X = (tops_NG[part].to(offsets_N.dtype) + offsets_K1 >= totals_C[-1]).nonzero(as_tuple=True)
+    words_XW = blocks_X.unsqueeze(1) * BLOCK + torch.arange(BLOCK, device=scores_NV.device)
+    totals_XW = scores_NV[part][rows_X.unsqueeze(1), words_XW.clamp(max=words - 1)] + offsets_K1[rows_X]
+    indices_XW = (rows_X + rows.start).unsqueeze(1) * words + words_XW
+    equal = indices_XW[(totals_XW == totals_C[-1]) & (words_XW < words)]
+    candidates.indices_AC[sentence, better:] = equal[: len(totals_C) - better]
 
 
 def block_maxima(scores_NV: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
 from nmt_core.layers.packed_product import Version, linear, packed, stays, version
+from nmt_core.native import kernels
 
 
 class Generator(nn.Module, abc.ABC):
@@ -47,6 +48,13 @@ class Generator(nn.Module, abc.ABC):
     def logits_into(self, out_NV: Tensor, readout_NL: Tensor) -> Tensor:
         """``logits`` for inference, which may be written into ``out_NV``."""
         return self.logits(readout_NL)
+
+    def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor] | None:
+        """``logits`` written into ``out_NV``, the largest of every ``block`` words (N, G) and the normaliser (N,).
+
+        None, and nothing written, where this is not one loop.
+        """
+        return None
 
     def log_probs(self, readout: Tensor) -> Tensor:
         """Log-probabilities of all words, (..., L) -> (..., V), in float32 or better."""
@@ -109,7 +117,7 @@ class _Built(NamedTuple):
 
     weights: list[Tensor]
     versions: list[Version]
-    normalizer: Normalizer
+    normalizer: BlockNormalizer
 
 
 @final
@@ -158,11 +166,17 @@ class LinearGenerator(Generator):
         ]
         return torch.cat(parts) + self.bias[words_M].to(dtype)
 
-    def normalizer(self) -> Normalizer:
+    def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor] | None:
+        """Of weights in use, by kernels."""
+        if not kernels.tiles_apply_to(readout_NL, self.weight) or not self._stays():
+            return None
+        return self.normalizer().scores_into(out_NV, readout_NL, block)
+
+    def normalizer(self) -> BlockNormalizer:
         """Made once; again when a weight was changed, moved or replaced, and always of weights in training."""
-        weights = [self.weight, self.bias, *([] if self.low_rank is None else self.low_rank.parameters())]
-        if not all(map(stays, weights)):
+        if not self._stays():
             return self._new_normalizer()
+        weights = self._weights()
         versions = [version(weight) for weight in weights]
         if self._built is None or self._built.versions != versions:
             self._built = _Built([weight.detach() for weight in weights], versions, self._new_normalizer())
@@ -179,6 +193,13 @@ class LinearGenerator(Generator):
     def untrained(self) -> Sequence[nn.Parameter]:
         """The bias, where there should be none."""
         return [self.bias] if isinstance(self.bias, nn.Parameter) and not self.biased else []
+
+    def _weights(self) -> list[Tensor]:
+        """All."""
+        return [self.weight, self.bias, *([] if self.low_rank is None else self.low_rank.parameters())]
+
+    def _stays(self) -> bool:
+        return all(map(stays, self._weights()))
 
     def _inputs(self, readout: Tensor) -> Tensor:
         """What the matrix is multiplied with."""

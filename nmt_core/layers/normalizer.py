@@ -48,6 +48,17 @@ class BlockNormalizer:
         work = self._simply if inputs_ND.is_cuda else self._on_cpu
         return torch.cat([work(rows_ND) for rows_ND in inputs_ND.split(ROWS)])
 
+    def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor]:
+        """Write the logits; the largest of every ``block`` words, and the normaliser of what was written.
+
+        One loop, in bfloat16 where ``kernels.tiles_apply_to`` the weights.
+        """
+        tops_NG, normalizer_N = self._tiled.scores_into(out_NV, self._inputs(readout_NL), block)
+        unsafe_N = ~torch.isfinite(normalizer_N)
+        if bool(unsafe_N.any()):
+            tops_NG[unsafe_N], normalizer_N[unsafe_N] = kernels.normalize(out_NV[unsafe_N], block)
+        return tops_NG, normalizer_N
+
     def _simply(self, inputs_ND: Tensor) -> Tensor:
         logits_NV = F.linear(inputs_ND, self._weight_VD, self._bias_V)
         return torch.logsumexp(logits_NV.to(self._dtype), dim=1)

@@ -18,7 +18,7 @@ from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
 VERSION = 2  # of the numbers they give, for signatures, and
-_TILES = 1  # of those of tiles.cpp
+_TILES = 2  # of those of tiles.cpp
 
 
 class AttentionArguments(Structure):
@@ -66,6 +66,16 @@ class NormalizerArguments(Structure):
     )
 
 
+class ScoreArguments(Structure):
+    """As in tiles.cpp."""
+
+    _fields_ = (
+        ("normalizer", NormalizerArguments),
+        *((name, c_int64) for name in ("rows", "words", "block", "blocks")),
+        *((name, c_void_p) for name in ("scores", "tops", "most")),
+    )
+
+
 class ProductArguments(Structure):
     """As in tiles.cpp."""
 
@@ -85,6 +95,7 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
     "memory_cell": (POINTER(CellArguments), c_void_p, c_void_p),
     "maxout": (POINTER(MaxoutArguments), c_void_p),
     "log_sum_exp": (POINTER(NormalizerArguments),),
+    "score": (POINTER(ScoreArguments),),
     "multiply": (POINTER(ProductArguments),),
 }
 

@@ -1,6 +1,7 @@
 // Products of bfloat16 in tiles (AMX), summed in float32: those with matrices, and the log of the sum of exp(logit) over all
-// words, whose logits never leave the first-level cache. While the processor multiplies one block, it works on the numbers
-// of the block before. Each row is computed by itself and in one order, so that it does not depend on what is beside it.
+// words, whose logits never leave the first-level cache unless they are wanted, too. While the processor multiplies one
+// block, it works on the numbers of the block before. Each row is computed by itself and in one order, so that it does not
+// depend on what is beside it.
 
 #include "vectors.h"
 
@@ -21,6 +22,15 @@ struct NormalizerArguments {
     const float *bias;
     int64_t rows, size, words;
     float *lanes, *shifts, *totals;
+};
+
+// Where logits are written, of so many rows and words, which those of the normaliser fill up, and the largest of every
+// `block` words, a power of two that is at least SIDE.
+struct ScoreArguments {
+    NormalizerArguments normalizer;
+    int64_t rows, words, block, blocks;
+    Bf16 *scores, *tops;
+    float *most;
 };
 
 struct ProductArguments {
@@ -183,6 +193,7 @@ struct alignas(64) Logits {
     Square sums;
     const float *bias = nullptr, *shifts = nullptr;
     float *lanes = nullptr;
+    int64_t row, word;
 };
 
 // exp to 2e-7 of itself for numbers near 0; what is no number stays none
@@ -199,23 +210,48 @@ static inline Floats quick_exp(Floats x) {
     return (Floats)_mm512_scalef_ps((__m512)sum, (__m512)whole);
 }
 
+static inline void add_row(const Logits &block, int row, Floats first, Floats second) {
+    float *lanes = block.lanes + row * LANES, shift = block.shifts[row];
+    store(lanes, load(lanes) + (quick_exp(first - shift) + quick_exp(second - shift)));
+}
+
 // the largest logits of a row, or the sums of exp(logit - shift)
 template <bool LARGEST>
 static inline void take_row(const Logits &block, int row) {
     Floats first = load(block.sums[row]) + load(block.bias);
     Floats second = load(block.sums[row] + LANES) + load(block.bias + LANES);
     float *lanes = block.lanes + row * LANES;
-    if (LARGEST) {
-        store(lanes, larger(load(lanes), larger(first, second)));
-    } else {
-        float shift = block.shifts[row];
-        store(lanes, load(lanes) + (quick_exp(first - shift) + quick_exp(second - shift)));
-    }
+    if (LARGEST) store(lanes, larger(load(lanes), larger(first, second)));
+    else add_row(block, row, first, second);
 }
 
-// the rows by the words from `begin` to `end`
-template <bool LARGEST>
-static void take(const NormalizerArguments &given, int64_t begin, int64_t end) {
+// The logits of a row, rounded, are written; of these are the sums and the largest (of those that are numbers).
+static inline void put_scores(const ScoreArguments &given, const Logits &block, int row) {
+    if (block.row + row >= given.rows) return;
+    Bf16 rounded[SIDE];
+    narrow(rounded, load(block.sums[row]) + load(block.bias));
+    narrow(rounded + LANES, load(block.sums[row] + LANES) + load(block.bias + LANES));
+    Bf16 *to = given.scores + (block.row + row) * given.words + block.word;
+    if (block.word + SIDE <= given.words) std::memcpy(to, rounded, sizeof rounded);
+    else std::memcpy(to, rounded, (given.words - block.word) * sizeof(Bf16));
+    Floats first = widen(rounded), second = widen(rounded + LANES);
+    add_row(block, row, first, second);
+    __m512 most = _mm512_max_ps((__m512)first, (__m512)second);
+    float *lanes = given.most + (block.row + row) * LANES;
+    if (block.word & (given.block - 1)) most = _mm512_max_ps(most, _mm512_loadu_ps(lanes));
+    if ((block.word + SIDE) & (given.block - 1) && block.word + SIDE < given.words) {
+        _mm512_storeu_ps(lanes, most);
+        return;
+    }
+    float top = _mm512_reduce_max_ps(most);
+    uint32_t bits;
+    std::memcpy(&bits, &top, sizeof bits);
+    given.tops[(block.row + row) * given.blocks + block.word / given.block] = bits >> 16;
+}
+
+// the rows by the words from `begin` to `end`; `work` is done for every row of a block of logits
+template <class Work>
+static void take(const NormalizerArguments &given, int64_t begin, int64_t end, Work work) {
     Logits blocks[2];
     int turn = 0;
     int64_t steps = given.size / SIDE;
@@ -225,28 +261,41 @@ static void take(const NormalizerArguments &given, int64_t begin, int64_t end) {
             Logits &next = blocks[turn], &before = blocks[1 - turn];
             begin_tiles(nullptr);
             multiply(rows, given.matrix + word * given.size, 0, steps, before.lanes ? 0 : SIDE,
-                     [&](int one) { take_row<LARGEST>(before, one); });
+                     [&](int one) { work(before, one); });
             store_tiles(next.sums);
             next.bias = given.bias + word;
             next.shifts = given.shifts + row;
             next.lanes = given.lanes + row * LANES;
+            next.row = row;
+            next.word = word;
             turn = 1 - turn;
         }
     }
     if (blocks[1 - turn].lanes)
-        for (int row = 0; row < SIDE; row++) take_row<LARGEST>(blocks[1 - turn], row);
+        for (int row = 0; row < SIDE; row++) work(blocks[1 - turn], row);
 }
 
-static void log_sum_exp(const NormalizerArguments &given) {
+// `work` has to add to the lanes
+template <class Work>
+static void log_sum_exp(const NormalizerArguments &given, Work work) {
     configure_tiles();
     for (int64_t lane = 0; lane < given.rows * LANES; lane++) given.lanes[lane] = -INFINITY;
-    take<true>(given, 0, given.words < FOR_SHIFT ? given.words : FOR_SHIFT);
+    take(given, 0, given.words < FOR_SHIFT ? given.words : FOR_SHIFT,
+         [](const Logits &block, int row) { take_row<true>(block, row); });
     for (int64_t row = 0; row < given.rows; row++) given.shifts[row] = largest_of(load(given.lanes + row * LANES));
     std::memset(given.lanes, 0, given.rows * LANES * sizeof(float));
     for (int64_t word = 0; word < given.words; word += COLUMNS)
-        take<false>(given, word, word + COLUMNS < given.words ? word + COLUMNS : given.words);
+        take(given, word, word + COLUMNS < given.words ? word + COLUMNS : given.words, work);
     for (int64_t row = 0; row < given.rows; row++) given.totals[row] = sum_of(load(given.lanes + row * LANES));
     _tile_release();
+}
+
+static void log_sum_exp(const NormalizerArguments &given) {
+    log_sum_exp(given, [](const Logits &block, int row) { take_row<false>(block, row); });
+}
+
+static void score(const ScoreArguments &given) {
+    log_sum_exp(given.normalizer, [&](const Logits &block, int row) { put_scores(given, block, row); });
 }
 
 #pragma GCC pop_options
@@ -260,6 +309,7 @@ static bool has_tiles() {
 
 static void multiply_matrix(const ProductArguments &) {}
 static void log_sum_exp(const NormalizerArguments &) {}
+static void score(const ScoreArguments &) {}
 static bool has_tiles() { return false; }
 
 #endif
@@ -274,4 +324,6 @@ int hybridmt_has_tiles() { return has_tiles(); }
 void hybridmt_multiply(const ProductArguments *given) { multiply_matrix(*given); }
 
 void hybridmt_log_sum_exp(const NormalizerArguments *given) { log_sum_exp(*given); }
+
+void hybridmt_score(const ScoreArguments *given) { score(*given); }
 }

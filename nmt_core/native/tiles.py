@@ -1,22 +1,23 @@
 """Products of bfloat16 models on a CPU with AMX, and their normaliser, with exponentials and sums in the same loop.
 
-Logits are never rounded to bfloat16 here, nor written to memory. Each row is computed by itself and in one order, so
-that it is the same in every batch. ``kernels.tiles_apply_to`` says of which matrices and inputs.
+The normaliser alone never rounds logits to bfloat16 nor writes them to memory. Each row is computed by itself and in
+one order, so that it is the same in every batch. ``kernels.tiles_apply_to`` says of which matrices and inputs.
 
 Shapes: N rows, I inputs and O outputs of a matrix, D columns of the output matrix, V words; a row has K and the
-vocabulary W numbers, filled up.
+vocabulary W numbers, filled up; G blocks of words.
 """
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.native import kernels
-from nmt_core.native.library import NormalizerArguments, ProductArguments
+from nmt_core.native.library import NormalizerArguments, ProductArguments, ScoreArguments
 
 _LANES = 16
 _SIDE = 2 * _LANES
@@ -81,6 +82,30 @@ class TiledWords:
 
         It may be infinite or no number where logits differ by more than 88 from those of the first words.
         """
+        return self._sum(inputs_ND, lambda given: kernels.call("log_sum_exp", ctypes.byref(given)))
+
+    def scores_into(self, out_NV: Tensor, inputs_ND: Tensor, block: int) -> tuple[Tensor, Tensor]:
+        """Write W x + b; the largest of every ``block`` words, (N, G), and ``log_sum_exp`` of what was written.
+
+        A row's largest ones are right where its sum is finite; it is not where a score is no number.
+        """
+        rows = len(inputs_ND)
+        if block < _SIDE or block & (block - 1):
+            raise ValueError(f"expected blocks of a power of two of words, at least {_SIDE}, not {block}")
+        if out_NV.shape != (rows, self.words) or out_NV.dtype is not inputs_ND.dtype or not out_NV.is_contiguous():
+            raise ValueError(f"expected room for {(rows, self.words)}, not {tuple(out_NV.shape)} of {out_NV.dtype}")
+        blocks = -(-self.words // block)
+        tops_NG = out_NV.new_empty(rows, blocks)
+        most = torch.empty(rows, _LANES, dtype=torch.float32)
+        outputs = (out_NV.data_ptr(), tops_NG.data_ptr(), most.data_ptr())
+
+        def work(given: NormalizerArguments) -> None:
+            kernels.call("score", ctypes.byref(ScoreArguments(given, rows, self.words, block, blocks, *outputs)))
+
+        return tops_NG, self._sum(inputs_ND, work)
+
+    def _sum(self, inputs_ND: Tensor, work: Callable[[NormalizerArguments], None]) -> Tensor:
+        """The logs of the sums, (N,), that ``work`` makes."""
         self._matrix.check(inputs_ND)
         rows, columns = inputs_ND.shape
         inputs_NK = F.pad(inputs_ND, (0, self._matrix.size - columns, 0, -rows % _SIDE)).contiguous()
@@ -89,5 +114,5 @@ class TiledWords:
         sizes = (len(inputs_NK), self._matrix.size, self._matrix.rows)
         inputs = (inputs_NK.data_ptr(), self._matrix.tiles.data_ptr(), self._bias_W.data_ptr())
         given = NormalizerArguments(*inputs, *sizes, lanes.data_ptr(), shift_N.data_ptr(), total_N.data_ptr())
-        kernels.call("log_sum_exp", ctypes.byref(given))
+        work(given)
         return total_N.log_().add_(shift_N)[:rows]

@@ -21,7 +21,8 @@ def choose(scores_NV: Tensor, offsets_N: Tensor, count: int) -> Candidates:
     best = best_continuations(scores_NV, block_maxima(scores_NV), offsets_N, rows, missing, count=count)
     for sentence in best.unsettled_A.nonzero().squeeze(1).tolist():
         start = int(starts[sentence])
-        settle(scores_NV, offsets_N, best, sentence=sentence, rows=range(start, start + COUNTS[sentence]))
+        rows_of = range(start, start + COUNTS[sentence])
+        settle(scores_NV, block_maxima(scores_NV), offsets_N, best, sentence=sentence, rows=rows_of)
     return best
 
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.layers.packed_product import linear, packed
 from nmt_core.native import kernels
@@ -39,6 +40,66 @@ def test_it_is_the_log_of_the_sum_of_the_exponentials(rows: int, words: int, col
     inputs_ND, weight_VD, bias_V = numbers(rows, columns), numbers(words, columns, seed=1, scale=scale), numbers(words)
     found_N = TiledWords(weight_VD, bias_V).log_sum_exp(inputs_ND)
     assert torch.allclose(found_N.double(), exactly(inputs_ND, weight_VD, bias_V), rtol=2e-6, atol=2e-6)
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    rows=st.integers(0, 70),
+    words=st.integers(1, 1200),
+    columns=st.integers(1, 140),
+    scale=st.floats(0.01, 1.0),
+    block=st.sampled_from([32, 128, 256]),
+)
+def test_scores_are_those_of_the_product_with_their_largest_and_their_sum(
+    rows: int, words: int, columns: int, scale: float, block: int
+) -> None:
+    inputs_ND, weight_VD, bias_V = numbers(rows, columns), numbers(words, columns, seed=1, scale=scale), numbers(words)
+    scores_NV = torch.full((rows, words), torch.nan, dtype=torch.bfloat16)
+    tops_NG, normalizer_N = TiledWords(weight_VD, bias_V).scores_into(scores_NV, inputs_ND, block)
+    assert torch.equal(scores_NV, TiledMatrix(weight_VD)(inputs_ND, bias_V))
+    assert torch.equal(tops_NG, torch.stack([part.amax(dim=1) for part in scores_NV.split(block, dim=1)], dim=1))
+    assert torch.allclose(normalizer_N.double(), scores_NV.double().logsumexp(dim=1), rtol=1e-6, atol=1e-6)
+
+
+def test_scores_of_a_row_are_the_same_whatever_is_beside_it() -> None:
+    """Also where one of the rows has to be done again."""
+    inputs_ND, weight_VD, bias_V = numbers(75, 500), numbers(3000, 500, seed=1, scale=0.1), numbers(3000)
+    bias_V[2000] = -torch.inf
+    normalizer = BlockNormalizer(as_it_is, weight_VD, bias_V)
+
+    def scored(inputs_ND: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        scores_NV = inputs_ND.new_empty(len(inputs_ND), 3000)
+        return scores_NV, *normalizer.scores_into(scores_NV, inputs_ND, 128)
+
+    together = scored(inputs_ND)
+    for first, last in ((0, 1), (74, 75), (3, 40), (31, 33)):
+        alone = scored(inputs_ND[first:last])
+        assert all(torch.equal(one, all_of[first:last]) for one, all_of in zip(alone, together, strict=True))
+    inputs_ND[40] *= 50.0
+    inputs_ND[41, 3] = torch.nan
+    others = torch.tensor([row not in (40, 41) for row in range(75)])
+    scores_NV, tops_NG, normalizer_N = scored(inputs_ND)
+    for one, all_of in zip((scores_NV, tops_NG, normalizer_N), together, strict=True):
+        assert torch.equal(one[others], all_of[others])
+    assert torch.allclose(normalizer_N[40].double(), scores_NV[40].double().logsumexp(dim=0), rtol=1e-6)
+    assert torch.equal(tops_NG[40], torch.stack([part.amax() for part in scores_NV[40].split(128)]))
+    assert bool(normalizer_N[41].isnan()) and bool(tops_NG[41].isnan().all())
+
+
+def test_search_asks_for_scores_of_weights_in_use_alone(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In training weights change at every update, and would be put in order at every step."""
+    with torch.inference_mode(mode=False):
+        generator = linear_generator(40, 500).bfloat16()
+        for parameter in generator.parameters():
+            torch.nn.init.normal_(parameter)
+    readout_NL, room_NV = numbers(3, 40), numbers(3, 500)
+    assert generator.scores_into(room_NV, readout_NL, 128) is None
+    generator.requires_grad_(False)
+    found = generator.scores_into(room_NV, readout_NL, 128)
+    assert found is not None and torch.equal(room_NV, generator.logits(readout_NL))
+    assert torch.allclose(found[1], room_NV.float().logsumexp(dim=1), rtol=1e-6)
+    monkeypatch.setattr(library, "has_tiles", False)
+    assert generator.scores_into(room_NV, readout_NL, 128) is None
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -134,10 +195,15 @@ def test_other_inputs_are_refused() -> None:
                 work(wrong)
     with pytest.raises(ValueError, match="expected a bias of 50"):
         matrix(numbers(3, 40), numbers(49))
+    with pytest.raises(ValueError, match="expected blocks of a power of two"):
+        words.scores_into(numbers(3, 50), numbers(3, 40), 48)
+    for room in (numbers(3, 49), numbers(3, 50).float(), numbers(50, 3).t()):
+        with pytest.raises(ValueError, match=r"expected room for \(3, 50\)"):
+            words.scores_into(room, numbers(3, 40), 32)
 
 
 def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
     assert not kernels.tiles_apply_to(numbers(1, 2), numbers(3, 2))
-    assert names == {f"|kernels:{VERSION}+amx1"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+    assert names == {f"|kernels:{VERSION}+amx2"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
