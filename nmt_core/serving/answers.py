@@ -1,7 +1,10 @@
 """Answers as bytes, put together of small pieces, so that no other thread waits long for Python meanwhile.
 
 A message's bytes are those of its fields one after the other (protobuf.dev/programming-guides/encoding); what
-would be large as Python values, the weights of attention, goes from an array to the bytes as it is.
+would be large as Python values, the weights of attention, goes from an array to the bytes as it is. Small messages
+of which there may be thousands are made inside another one and share its memory: with each 10,000 blocks that messages
+free, protobuf has the C library return all free memory to the kernel (malloc_trim), and what comes next takes it
+page by page again.
 """
 
 from __future__ import annotations
@@ -72,23 +75,29 @@ def _scores(scores: Sequence[PairScore | Refusal]) -> Iterator[bytes]:
     for start in range(0, len(scores), _AT_A_TIME):
         part = scores[start : start + _AT_A_TIME]
         if all(isinstance(score, Refusal) or score.attention is None for score in part):
-            yield pb.GroupScores(scores=map(_pair_score, part)).SerializeToString()
+            piece = pb.GroupScores()
+            for score in part:
+                piece.scores.add(**_values(score))
+            yield piece.SerializeToString()
             continue
         for score in part:
-            yield from _field(_ITEMS, [_pair_score(score).SerializeToString(), *_weights(score)])
+            yield from _field(_ITEMS, [pb.PairScore(**_values(score)).SerializeToString(), *_weights(score)])
 
 
-def _pair_score(score: PairScore | Refusal) -> pb.PairScore:
-    """Without its attention."""
+def _values(score: PairScore | Refusal) -> dict[str, Any]:
+    """Of a ``PairScore`` of the contract, without its attention. What is empty is left out: a list costs a block."""
     if isinstance(score, Refusal):
-        return pb.PairScore(error=to_error(score))
-    return pb.PairScore(
-        log_prob=score.log_prob,
-        unknown_source_words=score.unknown_source,
-        unknown_target_words=score.unknown_target,
-        word_log_probs=score.word_log_probs or (),
-        attention_columns=len(score.attention[0]) if score.attention is not None and len(score.attention) else 0,
-    )
+        return {"error": to_error(score)}
+    values: dict[str, Any] = {
+        "log_prob": score.log_prob,
+        "unknown_source_words": score.unknown_source,
+        "unknown_target_words": score.unknown_target,
+    }
+    if score.word_log_probs:
+        values["word_log_probs"] = score.word_log_probs
+    if score.attention is not None and len(score.attention):
+        values["attention_columns"] = len(score.attention[0])
+    return values
 
 
 def _weights(score: PairScore | Refusal) -> list[bytes]:
@@ -125,8 +134,10 @@ def _translation(found: Translation, text: str) -> pb.Translation:
 
 
 def _alignment(points: Points) -> bytes:
-    links = [pb.AlignmentPoint(source=source, target=target) for source, target in points]
-    return pb.Translation(alignment=links).SerializeToString()
+    piece = pb.Translation()
+    for source, target in points:
+        piece.alignment.add(source=source, target=target)
+    return piece.SerializeToString()
 
 
 def _packed(number: int, weights: Any) -> list[bytes]:

@@ -14,6 +14,7 @@ import resource, sys
 from nmt_core.serving.freed_memory import keep_freed_memory
 keep_freed_memory(int(sys.argv[1]) << 20)
 for _ in range(4):
+    {between}
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     blocks = [b"x" * (size << 20) for size in (20, 26, 28)]
     pages = 4096 * (resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) >> 20
@@ -21,20 +22,32 @@ for _ in range(4):
 print(pages)
 """
 
+_SCORES = """
+    from nmt_core.interfaces import PairScore
+    from nmt_core.serving.answers import score_answer
+    from nmt_core.v1 import nmt_pb2 as pb
+    group = pb.SourceGroup(targets=["a"] * 20_000)
+    score_answer([PairScore(-1.0, 0, 1, None, None)] * 20_000, pb.ScoreRequest(groups=[group]))
+"""
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc"
 )
 
 
-def _taken_again(message_mib: int, **variables: str) -> int:
-    """MiB that a process gets from the kernel for blocks of 74 MiB that it had and freed before."""
+def _taken_again(message_mib: int, between: str = "", **variables: str) -> int:
+    """MiB that a process gets from the kernel for blocks of 74 MiB that it had and freed before other work."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    command = [sys.executable, "-c", _BLOCKS, str(message_mib)]
+    command = [sys.executable, "-c", _BLOCKS.replace("{between}", between.strip()), str(message_mib)]
     return int(subprocess.check_output(command, env=environment | variables, text=True))
 
 
 def test_what_messages_leave_is_kept_for_the_next_ones() -> None:
     assert _taken_again(32) < 8
+
+
+def test_many_scores_do_not_give_it_back() -> None:
+    assert _taken_again(32, _SCORES) < 8
 
 
 def test_what_the_environment_says_of_memory_holds() -> None:
