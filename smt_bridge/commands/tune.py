@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from smt_bridge.tuning.guard import Guard
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.select import Selection
-    from smt_bridge.tuning.tune import TuningOptions, TuningReport
+    from smt_bridge.tuning.tune import CrossValidation, Start, TuningOptions, TuningReport
 
 NAME = "tune"
 HELP = "find the weights of an n-best list's features that make BLEU, chrF or TER best"
@@ -46,14 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
-    import json
-
     from nmt_core.files import open_output
     from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.metrics.metric import as_reported
-    from smt_bridge.tuning.guard import check_halves
-    from smt_bridge.tuning.tune import ablate, as_json, begin_with, cross_validate, losses, possible_folds
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
@@ -63,10 +58,7 @@ def run(args: argparse.Namespace) -> int:
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    begin_with(pool, start)  # what does not fit the list is refused before anything is searched for
-    check_halves(pool, halves)
-    if args.cross_validate:
-        possible_folds(pool, args.cross_validate)
+    _check_fits(args, pool, start, halves)
     if args.write_dat:
         _write_dat(args.write_dat, pool, start)
     options = tuning_options(args, features)
@@ -85,30 +77,79 @@ def run(args: argparse.Namespace) -> int:
     if recipe is not None:
         write_recipe(args.recipe, replace(recipe, weights=report.weights))
     searched = not report.note
-    validation = ablation = None
-    if args.cross_validate and searched:
-        validation = cross_validate(pool, start, options, tuner=args.tuner, folds=args.cross_validate)
-        tuned, held_out = show_score(validation.tuned, args.metric), show_score(validation.held_out, args.metric)
-        _say(f"cross-validation, {validation.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
-    if args.ablate and searched:
-        ablation = ablate(pool, start, options, tuner=args.tuner, halves=halves)
-        for name, loss in sorted(losses(report, ablation).items(), key=lambda item: -item[1].mean):
-            change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
-            spread = f", standard deviation {loss.deviation:.2f}" if len(ablation[name]) > 1 else ""
-            _say(f"without {name}: {show_score(fmean(ablation[name]), args.metric)} ({change:+.2f}{spread})")
+    validation = _cross_validate(args, pool, start, options) if args.cross_validate and searched else None
+    ablation = _ablate(args, pool, start, options, halves, report) if args.ablate and searched else None
     if args.report:
-        content = as_json(
-            report,
-            tuner=args.tuner,
-            metric=args.metric,
-            validation=validation,
-            ablation=ablation,
-            guard=guard.as_json() if guard else None,
-            selection=selection.as_json() if selection else None,
-        )
-        with open_output(args.report) as stream:
-            stream.write(json.dumps(content, indent=1).encode() + b"\n")
+        _write_report(args, report, validation, ablation, guard, selection)
     return 0
+
+
+def _check_fits(args: argparse.Namespace, pool: NbestPool, start: Start | None, halves: Sequence[str]) -> None:
+    """Raise WiringError, before anything is searched for, where options do not fit the list."""
+    from smt_bridge.tuning.guard import check_halves
+    from smt_bridge.tuning.tune import begin_with, possible_folds
+
+    begin_with(pool, start)
+    check_halves(pool, halves)
+    if args.cross_validate:
+        possible_folds(pool, args.cross_validate)
+
+
+def _cross_validate(
+    args: argparse.Namespace, pool: NbestPool, start: Start | None, options: TuningOptions
+) -> CrossValidation:
+    from smt_bridge.tuning.tune import cross_validate
+
+    found = cross_validate(pool, start, options, tuner=args.tuner, folds=args.cross_validate)
+    tuned, held_out = show_score(found.tuned, args.metric), show_score(found.held_out, args.metric)
+    _say(f"cross-validation, {found.folds} folds: {tuned} on the tuned parts, {held_out} on those held out")
+    return found
+
+
+def _ablate(
+    args: argparse.Namespace,
+    pool: NbestPool,
+    start: Start | None,
+    options: TuningOptions,
+    halves: Sequence[str],
+    report: TuningReport,
+) -> dict[str, tuple[float, ...]]:
+    """The scores without each feature; what is lost is said, the largest loss first."""
+    from smt_bridge.metrics.metric import as_reported
+    from smt_bridge.tuning.tune import ablate, losses
+
+    found = ablate(pool, start, options, tuner=args.tuner, halves=halves)
+    for name, loss in sorted(losses(report, found).items(), key=lambda item: -item[1].mean):
+        change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
+        spread = f", standard deviation {loss.deviation:.2f}" if len(found[name]) > 1 else ""
+        _say(f"without {name}: {show_score(fmean(found[name]), args.metric)} ({change:+.2f}{spread})")
+    return found
+
+
+def _write_report(
+    args: argparse.Namespace,
+    report: TuningReport,
+    validation: CrossValidation | None,
+    ablation: Mapping[str, Sequence[float]] | None,
+    guard: Guard | None,
+    selection: Selection | None,
+) -> None:
+    import json
+
+    from nmt_core.files import open_output
+    from smt_bridge.tuning.tune import as_json
+
+    content = as_json(
+        report,
+        tuner=args.tuner,
+        metric=args.metric,
+        validation=validation,
+        ablation=ablation,
+        guard=guard.as_json() if guard else None,
+        selection=selection.as_json() if selection else None,
+    )
+    with open_output(args.report) as stream:
+        stream.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
 def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
@@ -124,7 +165,7 @@ def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, Non
 def _tune(
     args: argparse.Namespace,
     pool: NbestPool,
-    start: Mapping[str, Sequence[float]] | None,
+    start: Start | None,
     options: TuningOptions,
     halves: Sequence[str],
 ) -> tuple[TuningReport, Guard | None]:
@@ -171,7 +212,7 @@ def _say_guard(guard: Guard, metric: str) -> None:
         _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
 
 
-def _write_dat(paths: Sequence[str], pool: NbestPool, start: Mapping[str, Sequence[float]] | None) -> None:
+def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> None:
     from nmt_core.files import open_output
     from smt_bridge.tuning.moses_dat import features_dat, scores_dat
     from smt_bridge.tuning.tune import begin_with
