@@ -111,12 +111,8 @@ class TrainingConfig(Config):
 
     @model_validator(mode="after")
     def _risk_stands_alone(self) -> TrainingConfig:
-        for key in (
-            ("label_smoothing", "self_normalization", "partition_words", "guided_alignment")
-            if self.minimum_risk
-            else ()
-        ):
-            if getattr(self, key):
+        for key in ("label_smoothing", "self_normalization", "partition_words", "guided_alignment"):
+            if self.minimum_risk and getattr(self, key):
                 raise ValueError(f"{key} is about likelihood and does not go with minimum_risk")
         return self
 
