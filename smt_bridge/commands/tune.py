@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> int:
     options = tuning_options(args, features)
     selection = _select(args, pool, options) if args.select else None
     options = options._replace(features=selection.names) if selection else options
-    report, guard = _named(args, pool) if args.from_tuner else _tune(args, pool, start, options, halves)
+    report, guard = _read_tuner_weights(args, pool) if args.from_tuner else _tune(args, pool, start, options, halves)
     _say(
         f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
@@ -152,7 +152,7 @@ def _write_report(
         stream.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _named(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
+def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
     """The weights of a tuner of Moses, with their names and what they reach."""
     from smt_bridge.tuning.pool import normalised
     from smt_bridge.tuning.tune import report_of

@@ -24,7 +24,7 @@ from smt_bridge.tuning.tune import (
     possible_folds,
     split,
     start_weights,
-    starts_with,
+    starting_points,
     tune,
 )
 
@@ -83,7 +83,7 @@ def _tune_from_all(
     pool: NbestPool, start: Start | None, options: TuningOptions, halves: Sequence[str], tuner: str
 ) -> TuningReport:
     """The best of what is found from every start."""
-    reports = [tune(pool, one, options, tuner=tuner) for one in starts_with(start, halves)]
+    reports = [tune(pool, one, options, tuner=tuner) for one in starting_points(start, halves)]
     return max(reports, key=lambda report: report.score)
 
 

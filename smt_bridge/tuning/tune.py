@@ -155,7 +155,7 @@ def possible_folds(pool: NbestPool, folds: int) -> int:
     return folds
 
 
-def starts_with(start: Start | None, halves: Sequence[str]) -> list[Start | None]:
+def starting_points(start: Start | None, halves: Sequence[str]) -> list[Start | None]:
     """Where tuning begins that is guarded by these features: at ``start``, and at each of them alone."""
     return [start, *({name: (1.0,)} for name in halves)]
 
@@ -168,7 +168,7 @@ def ablate(
     With ``halves``, from the best of their starts, as in ``tune_guarded``.
     """
     tuned = _tuned_columns(pool, options.features)
-    starts = [_start(pool, one, tuned, tuner) for one in starts_with(start, halves)]
+    starts = [_start(pool, one, tuned, tuner) for one in starting_points(start, halves)]
     names = np.array([column.name for column in pool.columns])
     found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
