@@ -15,6 +15,7 @@ from nmt_core.errors import ConfigError, ServiceError
 from nmt_core.interfaces import NgramAdvice, PairScorer
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare, usual_share
+from nmt_core.text.vocabulary import split_words
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
 
 FEATURE = "NMT0"
@@ -102,7 +103,7 @@ class LocalDecoder:
         words = [word for translations in found if translations for word in translations[0].source_words]
         self._unknown.add(words=len(words), unknown=sum(word not in self._translator.source for word in words))
         return [
-            nbest_lines(number, translations, self._words.write) if sentence.strip() else []
+            nbest_lines(number, translations, self._words.write) if split_words(sentence) else []
             for number, (sentence, translations) in enumerate(zip(sentences, found, strict=True))
         ]
 
@@ -170,7 +171,7 @@ class RemoteDecoder:
         asked = {"beam": options.beam, "nbest": options.nbest, "forbid_unknown": options.forbid_unknown}
         found = self._client.translate(sentences, **asked)
         return [
-            nbest_lines(number, answer.translations, str) if sentence.strip() else []
+            nbest_lines(number, answer.translations, str) if split_words(sentence) else []
             for number, (sentence, answer) in enumerate(zip(sentences, found, strict=True))
         ]
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import signal
 import sys
 import time
@@ -35,7 +36,7 @@ def main() -> int:
         return 1
     with open(lists, "wb", buffering=0) as nbest, open(marks, "wb", buffering=0) as unknowns:
         for number, line in enumerate(sys.stdin.buffer):
-            words = line.decode("utf-8", "surrogateescape").split()
+            words = re.findall(r"[^ \t\r\n]+", line.decode("utf-8", "surrogateescape"))
             for word in words:
                 act(word)
             if behaviour == "dies":

@@ -195,7 +195,7 @@ class _Counts:
     def add(self, sentence: str, choice: Choice) -> None:
         self.sentences += 1
         self.hypotheses += len(choice.entries)
-        for system in choice.silent if sentence.strip() else ():
+        for system in choice.silent if count_words(sentence) else ():
             self.silent[system] = self.silent.get(system, 0) + 1
 
     def report(self, moses: MosesProcess | None) -> None:

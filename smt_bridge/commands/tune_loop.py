@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from smt_bridge.commands.tuner_options import METRIC_NAMES, add_tuner_arguments,
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.tuning_loop import Loop, Settled
+    from smt_bridge.formats.moses_ini import MosesIni
     from smt_bridge.tuning.loop_folder import Round
 
 NAME = "tune-loop"
@@ -100,7 +102,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _loop(args: argparse.Namespace) -> Loop:
     from nmt_core.files import read_lines
-    from smt_bridge.decoder.moses_child import MosesOptions
+    from smt_bridge.decoder.moses_child import MosesOptions, has_words
     from smt_bridge.decoder.tuning_loop import Loop
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.moses_ini import read_ini
@@ -112,7 +114,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     if ini.is_before_2013:
         raise FormatError(args.ini, "names its tables in [ttable-file], as before 2013; give one with [feature]")
     sentences = list(read_lines(args.source))
-    if not any(line.strip() for line in sentences):
+    if not any(map(has_words, sentences)):
         raise FormatError(args.source, "has no sentences; expected the development set")
     references = [read_references(path, len(sentences), path=args.source) for path in args.reference]
     return Loop(
@@ -131,7 +133,7 @@ def _loop(args: argparse.Namespace) -> Loop:
         tuner=args.tuner,
         tuning=TuningOptions(seed=args.seed, runs=args.runs, restarts=args.restarts),
         folder=args.working_dir,
-        description=_description(args),
+        description=_description(args, ini),
         most_rounds=args.max_rounds,
         settled=args.settled,
         look=lambda firsts: _say_warnings(firsts, references, args),
@@ -143,8 +145,8 @@ def _loop(args: argparse.Namespace) -> Loop:
 _OPTIONS = ("moses_options", "nbest", "nbest_factor", "tuner", "metric", "runs", "seed", "restarts", "tokenize")
 
 
-def _description(args: argparse.Namespace) -> dict[str, Any]:
-    """What the rounds depend on: the content of files, and options."""
+def _description(args: argparse.Namespace, ini: MosesIni) -> dict[str, Any]:
+    """What the rounds depend on: the content of files, those that the ini names among them, and options."""
     from nmt_core.files import read_blocks
 
     def content(path: str) -> str:
@@ -155,7 +157,19 @@ def _description(args: argparse.Namespace) -> dict[str, Any]:
 
     files = {"MOSES.INI": content(args.ini), "--source": content(args.source)}
     options = {f"--{name.replace('_', '-')}": getattr(args, name) for name in (*_OPTIONS, "detokenize")}
-    return {**files, "--reference": [content(path) for path in args.reference], **options}
+    tables = {option.path: _digest(option.file) for option in ini.paths if option.file is not None}
+    return {**files, "--reference": [content(path) for path in args.reference], **options, **tables}
+
+
+def _digest(path: str) -> str:
+    """Of a file, or of the names and files of a folder, in which a binary table may be."""
+    from nmt_core.files import file_digest
+
+    if os.path.isfile(path):
+        return file_digest(path)
+    names = sorted(os.path.join(folder, name) for folder, _, files in os.walk(path) for name in files)
+    digests = [f"{os.path.relpath(name, path)} {file_digest(name)}" for name in names if os.path.isfile(name)]
+    return hashlib.sha256("\n".join(digests).encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _say_warnings(

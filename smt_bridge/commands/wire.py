@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import math
 import os
 from typing import TYPE_CHECKING
 
@@ -161,10 +160,12 @@ def _with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) 
 def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> list[float]:
     if given is None:
         return [_START_WEIGHT if name.startswith("p") else 0.0 for name in columns]
+    from smt_bridge.formats.nbest_entry import LARGEST, is_usable
+
     if len(given) != len(columns):
         raise ConfigError(f"--weights has {len(given)} numbers for {len(columns)} added columns")
-    if not all(math.isfinite(weight) for weight in given):
-        raise ConfigError("--weights must be finite numbers")
+    if not all(map(is_usable, given)):
+        raise ConfigError(f"--weights must be finite numbers up to {LARGEST:.2g}, as Moses reads them")
     return list(given)
 
 

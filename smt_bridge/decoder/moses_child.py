@@ -70,6 +70,11 @@ class MosesOptions(NamedTuple):
         ]
 
 
+def has_words(line: bytes) -> bool:
+    """Whether Moses finds a word in a line; a no-break space is one."""
+    return bool(line.strip(b" \t\r"))
+
+
 class MosesFailed(NmtError):
     """Moses cannot be started, or ends again and again before it has translated anything."""
 

@@ -14,7 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesOptions
+from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesOptions, has_words
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
@@ -53,7 +53,7 @@ class MosesProcess:
         Sentences are tokenised lines without line ends; one without words has an empty list. Raises MosesFailed.
         """
         answers: list[list[bytes] | None] = [[] for _ in sentences]
-        waiting = deque(index for index, line in enumerate(sentences) if line.strip())
+        waiting = deque(index for index, line in enumerate(sentences) if has_words(line))
         suspects: dict[int, int] = {}
         alone = False
         while waiting:

@@ -17,7 +17,7 @@ import numpy as np
 
 from nmt_core.files import open_output
 from smt_bridge.decoder.development import decode
-from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_child import MosesOptions, has_words
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import MosesIni
 from smt_bridge.formats.nbest import NbestEntry, NbestList, read_entries, runs_of_sentence
@@ -119,7 +119,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
         seed = loop.tuning.seed + (number - 1) * loop.tuning.runs
         report = tune(pool, used, loop.tuning._replace(seed=seed), tuner=loop.tuner)
         found = found._replace(tuned=report.weights, tuned_score=report.score, deviation=report.deviation)
-    given_up = sum(bool(line.strip()) and sentence not in firsts for sentence, line in enumerate(loop.sentences))
+    given_up = sum(has_words(line) and sentence not in firsts for sentence, line in enumerate(loop.sentences))
     loop.tell(number, found, given_up)
     return found
 

@@ -85,7 +85,7 @@ class HybridSearch:
         entering = []
         for key, item in requests:
             text = without_markup(item.text)
-            ticket = self._parts.moses.ask(self._caller, text.encode("utf-8", "replace")) if text.strip() else None
+            ticket = self._parts.moses.ask(self._caller, text.encode("utf-8", "replace")) if split_words(text) else None
             self._live[key] = _Sentence(text, item.config.nbest, ticket)
             entering.append((key, SearchItem(self._parts.words.read(text), self._parts.config)))
         self._searching.update(key for key, _ in entering)

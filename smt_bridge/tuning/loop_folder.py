@@ -22,7 +22,7 @@ from smt_bridge.errors import FormatError
 STATE = "state.json"
 _LOCK = "lock"
 _OURS = re.compile(r"round[0-9]+\.(?:ini|nbest\.gz|[0-9]{8}\.gz)|state\.json")
-_FORMAT = 1
+_FORMAT = 2
 
 Weights = Mapping[str, Sequence[float]]
 

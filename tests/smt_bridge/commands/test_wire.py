@@ -75,8 +75,9 @@ def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFi
     assert "TM0= 0.1 0.2 -1e-05 -0.0005\n" in capfd.readouterr().out
     with pytest.raises(ConfigError, match="1 numbers for 2"):
         wired("--added", "2", "--weights", "0.3")
-    with pytest.raises(ConfigError, match="finite"):
-        wired("--added", "1", "--weights", "nan")
+    for wrong in ("nan", "1e39"):
+        with pytest.raises(ConfigError, match="finite"):
+            wired("--added", "1", "--weights", wrong)
 
 
 def test_wrong_number_of_scores_names_both(folder: Path) -> None:

@@ -41,6 +41,11 @@ def test_blank_lines_are_answered_here(options: MosesOptions) -> None:
         assert moses.translate([b"", b"ab cd", b"  \t "]) == [[], turned("ab", "cd"), []]
 
 
+def test_other_spaces_than_blanks_and_tabs_are_words(options: MosesOptions) -> None:
+    with MosesProcess(options) as moses:
+        assert moses.translate([b"\x0c", b"\t\r", "\u3000".encode()]) == [turned("\x0c"), [], turned("\u3000")]
+
+
 def test_a_list_written_in_pieces_is_whole(options: MosesOptions) -> None:
     with MosesProcess(options) as moses:
         assert moses.translate(["SPLIT é漢字".encode(), b"ab cd"]) == [turned("SPLIT", "é漢字"), turned("ab", "cd")]

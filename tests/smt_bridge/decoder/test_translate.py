@@ -85,6 +85,15 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
     assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
 
 
+def test_a_line_of_no_break_spaces_is_translated_by_both(folder: Path, moses: str) -> None:
+    Path("dev").write_text("ab cd\n\u00a0 \u3000\n")
+    options = ["--input", "dev", "--output", "out", "--nbest-output", "list"]
+    assert translate(moses, *LISTS, *COLUMNS, *options) == 0
+    found = [entry.features for entry in read_entries("list") if entry.sentence == 1]
+    assert any(features["InMoses0"] == (1.0,) for features in found)
+    assert any(features["InNmt0"] == (1.0,) for features in found)
+
+
 def test_a_model_that_searches_and_scores_is_loaded_once(
     folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

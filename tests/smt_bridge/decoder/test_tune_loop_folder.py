@@ -145,6 +145,22 @@ def test_other_files_or_options_are_refused(weighted_moses: str, capsys: pytest.
     assert main(arguments(weighted_moses, "--restart", "--quiet")) == 0
 
 
+@pytest.mark.parametrize("name", ["table.gz", "table.gz/a.dat"])
+def test_another_table_under_the_same_name_is_refused(
+    weighted_moses: str, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(name).parent.mkdir(exist_ok=True)
+    Path(name).write_text("a ||| b ||| 0.1\n")
+    Path("lm.arpa").write_text("one")
+    for _ in range(2):
+        assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
+    Path(name).write_text("a ||| b ||| 0.2\n")
+    capsys.readouterr()
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 2
+    assert "work: was begun with another table.gz; use the same again, another --working-dir" in capsys.readouterr().err
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1", "--restart")) == 0
+
+
 def test_a_folder_is_for_one_loop_at_a_time(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
     from smt_bridge.tuning.loop_folder import held
 

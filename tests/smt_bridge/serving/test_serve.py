@@ -119,6 +119,11 @@ def test_a_list_is_ordered_by_the_totals_and_has_the_numbers_of_the_neural_model
         assert len(one.word_log_probs) == len(one.words) + 1
 
 
+def test_a_no_break_space_is_a_word(hybrid: NmtClient) -> None:
+    (found,) = hybrid.translate(["\u00a0"], nbest=20)
+    assert {system for one in found.translations for system in one.systems} == {"moses", "nmt"}
+
+
 def test_it_scores_as_its_neural_model_and_says_what_it_is(hybrid: NmtClient, neural: NmtClient) -> None:
     pairs = [("ab cd", "ba dc"), ("ef", "fe fe")]
     expected = neural.score(pairs, per_word=True)
