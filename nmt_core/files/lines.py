@@ -99,7 +99,7 @@ def _cut_behind_lines(opened: AbstractContextManager[BinaryIO]) -> Iterator[byte
                 waiting += block
                 continue
             end = block.rfind(b"\n") + 1
-            yield b"".join([waiting, block[:end]])
+            yield b"".join([waiting, memoryview(block)[:end]])
             waiting = bytearray(block[end:])
     if waiting:
         yield bytes(waiting)

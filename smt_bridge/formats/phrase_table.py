@@ -32,6 +32,7 @@ from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of
 from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.ondisk_table import ondisk_blocks
+from smt_bridge.formats.phrase_table_fields import cut_fields
 from smt_bridge.formats.phrase_table_lines import (
     EXPECTED,
     FIELDS,
@@ -40,12 +41,10 @@ from smt_bridge.formats.phrase_table_lines import (
     SOURCE,
     TARGET,
     OtherTable,
-    Row,
     check_beginning,
     mend_row,
     refuse_rules,
 )
-from smt_bridge.formats.plain_numbers import are_plain_numbers
 from smt_bridge.formats.rule_phrases import ends_in_label, rule_words
 
 WINDOW = 20_000
@@ -63,21 +62,28 @@ _RULES = (
     "this is a table of hierarchical or syntax rules (phrases end in a label such as [X]), which"
     " `rescore-table`, `filter-table`, `report --table`, `wire --table` and `doctor` take; give a phrase table"
 )
-_BAR, _NEWLINE = b"|\n"
+_NEWLINE, _BLANK, _RETURN = b"\n \r"
+_AT_ONCE = 1000  # lines that are put together while they are in the processor's cache
 
 
 class Columns(NamedTuple):
-    """The lines of a window, field by field, and the bytes between the places where new numbers go.
+    r"""The lines of a window, field by field. Shapes: N lines.
 
-    ``gaps`` has one item more than there are lines: from the beginning to behind the first line's last
-    score, from there to behind the second's, and so on; the last ends in a newline. Where a separator
-    or a carriage return follows the score, it comes with the blank before it.
+    ``content`` are the lines, with ``\n`` between them and single blanks between scores; in it the third fields begin
+    and end at the places ``begins_N`` and ``ends_N``.
     """
 
+    content: bytes
     sources: list[bytes]
     targets: list[bytes]
-    scores: list[bytes]
-    gaps: list[bytes]
+    begins_N: npt.NDArray[np.int64]
+    ends_N: npt.NDArray[np.int64]
+
+    @property
+    def scores(self) -> list[bytes]:
+        """The third fields, cut anew each time."""
+        spans = zip(self.begins_N.tolist(), self.ends_N.tolist(), strict=True)
+        return [self.content[begin:end] for begin, end in spans]
 
 
 class Window(NamedTuple):
@@ -116,7 +122,7 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
-    for content in cut_at_sources(table_blocks(path, share), size=WINDOW):
+    for first, content in _numbered_parts(table_blocks(path, share), size=WINDOW):
         if window is None:
             beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
             if beginning.rules and not rules:
@@ -124,9 +130,7 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
             if beginning.rules and binarised_kind(path) is not None:
                 raise OtherTable(path, "is a binarised table of rules; give the text that it was made from")
             window = Window(path, 1, beginning.scores, content, beginning.rules)
-        else:
-            window = window._replace(first=window.first + window.size, content=content)
-        yield window
+        yield window._replace(first=first, content=content)
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
@@ -153,23 +157,32 @@ def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
     How the lines come in ``blocks``, which end where a line does, makes no difference. The parts have no
     ``\n`` at their end.
     """
-    waiting = b""
+    return (part for _, part in _numbered_parts(blocks, size=size))
+
+
+def _numbered_parts(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, bytes]]:
+    """The same parts, and the number of the first line of each, from 1."""
+    first, waiting, length = 1, [b""], 0
     ends = np.zeros(0, np.int64)
     place = size  # the first line that may begin a new part
     for block in blocks:
-        whole = block if block.endswith(b"\n") else block + b"\n"
-        ends = np.append(ends, _places(whole, _NEWLINE) + len(waiting))
-        waiting += whole
+        waiting.append(block if block.endswith(b"\n") else block + b"\n")
+        ends = np.append(ends, _places(waiting[-1], _NEWLINE) + length)
+        length += len(waiting[-1])
+        if len(ends) <= size and length <= _LARGEST_BYTES:
+            continue
+        content = b"".join(waiting)
         while True:
-            place = _behind_source(waiting, ends, place, most=max(size, _LARGEST_WINDOW))
+            place = _behind_source(content, ends, place, most=max(size, _LARGEST_WINDOW))
             lines = min(place, max(1, int(np.searchsorted(ends, _LARGEST_BYTES, side="right"))))
             if lines >= len(ends):
                 break
             cut = ends[lines - 1]
-            yield waiting[:cut]
-            waiting, ends, place = waiting[cut + 1 :], ends[lines:] - (cut + 1), size
-    if waiting:
-        yield waiting[:-1]
+            yield first, content[:cut]
+            content, ends, place, first = content[cut + 1 :], ends[lines:] - (cut + 1), size, first + lines
+        waiting, length = [content], len(content)
+    if length:
+        yield first, b"".join(waiting)[:-1]
 
 
 def _behind_source(content: bytes, ends: npt.NDArray[np.int64], place: int, *, most: int) -> int:
@@ -196,35 +209,8 @@ def split_window(window: Window) -> Columns:
     Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores
     that is not that of the first line, and scores that are not plain numbers of at least 0.
     """
-    return _split_at_once(window) or _split_slowly(window)
-
-
-def _split_at_once(window: Window) -> Columns | None:
-    """The columns of lines with four fields or more and plain scores; None where one is different."""
-    content = window.content
-    bars = _places(content, _BAR)
-    separators = bars[::3]
-    if not window.rules and b"]" in content and b"][" in content:
-        return None
-    if len(bars) % 3 or (bars[2::3] - separators != 2).any():
-        return None
-    ends = np.append(_places(content, _NEWLINE), len(content))
-    starts = np.append(0, ends[:-1] + 1)
-    first = np.searchsorted(separators, starts)
-    if first[-1] + 2 >= len(separators) or (separators[first + 2] > ends).any():
-        return None
-    behind_source, behind_target, behind_scores = (separators[first + number] for number in range(3))
-    scores = _cut(content, behind_target + 3, behind_scores)
-    if not are_plain_numbers(scores, each=window.scores):
-        return None
-    gaps = [content[begin:end] for begin, end in pairwise([0, *(behind_scores - 1).tolist(), None])]
-    gaps[-1] += b"\n"
-    sources, targets = _cut(content, starts, behind_source), _cut(content, behind_source + 3, behind_target)
-    return Columns(sources, targets, scores, gaps)
-
-
-def _cut(content: bytes, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> list[bytes]:
-    return [content[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    fields = cut_fields(window.content, scores=window.scores, rules=window.rules)
+    return _split_slowly(window) if fields is None else Columns(window.content, *fields)
 
 
 def _split_slowly(window: Window) -> Columns:
@@ -235,29 +221,30 @@ def _split_slowly(window: Window) -> Columns:
         refuse_rules(window.path, window.first, rows)
     for number, (line, row) in enumerate(zip(lines, rows, strict=True), start=window.first):
         mend_row(window.path, number, line, row, scores=window.scores)
-    gaps = [b""]
-    for row in rows:
-        begin, end = _around_new_scores(row)
-        gaps[-1] += begin
-        gaps.append(end + b"\n")
-    return Columns([row[SOURCE] for row in rows], [row[TARGET] for row in rows], [row[SCORES] for row in rows], gaps)
-
-
-def _around_new_scores(row: Row) -> tuple[bytes, bytes]:
-    """The line up to its last score, and what follows it."""
-    scores = row[SCORES]
-    kept = scores[:-1] if scores.endswith((b" ", b"\r")) else scores
-    return SEPARATOR.join([*row[:SCORES], kept]), SEPARATOR.join([scores[len(kept) :], *row[FIELDS - 1 :]])
+    lines = [SEPARATOR.join(row) for row in rows]
+    starts_N = np.cumsum([0, *(len(line) + 1 for line in lines[:-1])])
+    begins_N = starts_N + [len(row[SOURCE]) + len(row[TARGET]) + 2 * len(SEPARATOR) for row in rows]
+    ends_N = begins_N + [len(row[SCORES]) for row in rows]
+    return Columns(b"\n".join(lines), [row[SOURCE] for row in rows], [row[TARGET] for row in rows], begins_N, ends_N)
 
 
 def append_scores(columns: Columns, numbers: Sequence[bytes]) -> bytes:
     r"""The lines, each ending in ``\n``, with ``numbers[i]`` (one or more, single blanks between) as last scores."""
     if len(numbers) != len(columns.sources):
         raise ValueError(f"{len(numbers)} new scores for {len(columns.sources)} lines")
-    pieces = [b" "] * (3 * len(numbers) + 1)
-    pieces[0::3] = columns.gaps
-    pieces[2::3] = numbers
-    return b"".join(pieces)
+    content = columns.content
+    last_N = np.frombuffer(content, np.uint8)[columns.ends_N - 1]
+    places = (columns.ends_N - ((last_N == _BLANK) | (last_N == _RETURN))).tolist()
+    blocks, reached = [], 0
+    for first in range(0, len(places), _AT_ONCE):
+        chosen = slice(first, first + _AT_ONCE)
+        bounds = [reached, *places[chosen]]
+        pieces = [b" "] * (3 * (len(bounds) - 1))
+        pieces[::3] = [content[begin:end] for begin, end in pairwise(bounds)]
+        pieces[2::3] = numbers[chosen]
+        blocks.append(b"".join(pieces))
+        reached = bounds[-1]
+    return b"".join([*blocks, content[reached:], b"\n"])
 
 
 def phrases_of(window: Window, columns: Columns) -> tuple[list[bytes], list[bytes]]:

@@ -154,13 +154,13 @@ def _scores(window: Window, columns: Columns, column: int) -> Floats:
     if column < _LEX + 1:
         problem = f"has {column} scores before the model's; expected Moses' four, with phi(target|source) the third"
         raise FormatError(window.path, problem, line=window.first)
-    return np.array(b" ".join(columns.scores).split(), dtype=np.float64).reshape(len(columns.scores), -1)
+    return np.array(b" ".join(columns.scores).split(), dtype=np.float64).reshape(len(columns.sources), -1)
 
 
 def _pair_counts(window: Window, columns: Columns) -> Floats:
     """Source count and joint count of every line, from the fifth field, (N, 2)."""
-    fields = [gap.partition(b"\n")[0].split(SEPARATOR, 3) for gap in columns.gaps[1:]]
-    counts = [fields_of[2].split() if len(fields_of) > 2 else [] for fields_of in fields]
+    fields = [line.split(SEPARATOR, 5) for line in window.lines]
+    counts = [fields_of[4].split() if len(fields_of) > 4 else [] for fields_of in fields]
     for number, one in enumerate(counts):
         if len(one) < 3:
             problem = "has no counts of target, source and pair in its fifth field; score the table with Moses' own"

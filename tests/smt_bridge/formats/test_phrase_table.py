@@ -7,7 +7,7 @@ from itertools import groupby, islice, pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt_core.errors import InputError
@@ -21,6 +21,7 @@ from smt_bridge.formats.phrase_table import (
     read_windows,
     split_window,
 )
+from smt_bridge.formats.phrase_table_lines import Beginning
 
 LINE = b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1 ||| 2 4 2 ||| |||"
 
@@ -166,6 +167,14 @@ _SCORE = st.floats(0.0, 1e30).map(lambda number: f"{number:.6g}".encode()) | st.
     [b".5", b"+1", b"1E-5", b"0"]
 )
 _BLANK = st.sampled_from([b" ", b"  ", b"\t"])
+_ANY_FIELD = st.text(alphabet="a |[]\0\r\t\xe9", max_size=6).map(str.encode)
+_ANY_SCORES = st.sampled_from([b" 1 2 ", b" .5 1e-05 ", b" 1  2 ", b"1 2", b" 1 2\r", b" 1 x ", b"", b" 1 2 3 "])
+_ANY_LINE = st.one_of(
+    st.just(b""),
+    st.lists(_ANY_FIELD, max_size=6).map(b"|||".join),
+    st.tuples(_ANY_FIELD, _ANY_FIELD, _ANY_SCORES, _ANY_FIELD).map(b"|||".join),
+    *[st.tuples(_ANY_FIELD, _ANY_FIELD, st.just(b" 1 2 "), _ANY_FIELD).map(b"|||".join)] * 6,
+)
 _TAIL = st.just(b"") | st.binary(max_size=20).filter(lambda text: b"\n" not in text).map(lambda text: b"|||" + text)
 
 
@@ -176,6 +185,60 @@ def test_random_table_is_kept_byte_for_byte(parts: list[tuple[bytes, bytes, list
         return [b"%b|||%b||| %b%b %b" % (s, t, b" ".join(n), added, tail) for s, t, n, tail in parts]
 
     assert through(*table(b""), added=b"0.1 7", scores=3) == table(b" 0.1 7")
+
+
+@given(st.lists(_ANY_LINE, min_size=1, max_size=12), st.integers(1, 60), st.booleans())
+@settings(max_examples=300)
+@example(lines=[b"a ||| b ||| 1 2 |||", b"a ||| b ||| 1 2 ||||"], at_once=1, rules=False)
+@example(lines=[b"a |||||| 1 2 |||||||", b"|||||| 1 2 |||"], at_once=60, rules=False)
+@example(lines=[b"a ||||| b ||| 1 2 |||", b"a|||| b ||| 1 2 |||"], at_once=60, rules=False)
+@example(lines=[b"a ||| b", b"a ||| b ||| 1 2 ||| ||| |||"], at_once=60, rules=False)
+def test_many_lines_at_once_are_what_they_are_one_by_one(lines: list[bytes], at_once: int, rules: bool) -> None:
+    window = Window("table", 5, 2, b"\n".join(lines), rules)
+
+    def result() -> object:
+        try:
+            columns = split_window(window)
+        except FormatError as error:
+            return str(error)
+        numbers = [b"%d .5" % number for number in range(len(lines))]
+        return columns.sources, columns.targets, columns.scores, append_scores(columns, numbers)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("smt_bridge.formats.phrase_table_fields._AT_ONCE", at_once)
+        patch.setattr("smt_bridge.formats.phrase_table._AT_ONCE", 1 + at_once // 20)
+        found = result()
+        patch.setattr("smt_bridge.formats.phrase_table.cut_fields", lambda *_, **__: None)
+        assert found == result()
+
+
+@given(
+    st.lists(st.sampled_from([b"", b"a", b"|||x", b"a|||b", b"b|||cccccccccccccccccc", b"\0|||\r"]), min_size=1),
+    st.data(),
+)
+def test_parts_and_their_numbers_do_not_depend_on_blocks(lines: list[bytes], data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 7))
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(lines)))))
+    blocks = [b"".join(line + b"\n" for line in lines[i:j]) for i, j in pairwise([0, *cuts, len(lines)]) if i < j]
+    if data.draw(st.booleans()) and lines[-1]:
+        blocks[-1] = blocks[-1].removesuffix(b"\n")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("smt_bridge.formats.phrase_table._LARGEST_BYTES", 50)
+        patch.setattr("smt_bridge.formats.phrase_table._LARGEST_WINDOW", 9)
+        parts = list(cut_at_sources(blocks, size=size))
+        patch.setattr("smt_bridge.formats.phrase_table.table_blocks", lambda *_: blocks)
+        patch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+        patch.setattr("smt_bridge.formats.phrase_table.check_beginning", lambda *_: Beginning(1, rules=False))
+        windows = list(read_windows("table"))
+        whole = [b"".join(line + b"\n" for line in lines)]
+        assert parts == list(cut_at_sources(whole, size=size))
+    assert b"\n".join(parts).split(b"\n") == lines
+    assert [window.content for window in windows] == parts
+    assert [window.first for window in windows] == [1 + sum(map(_size, parts[:place])) for place in range(len(parts))]
+
+
+def _size(part: bytes) -> int:
+    return part.count(b"\n") + 1
 
 
 @given(st.lists(_SCORE, min_size=1, max_size=5), st.lists(_BLANK, min_size=6, max_size=6))
