@@ -27,6 +27,7 @@ from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
 _WATCHDOG = 0.5  # seconds
+_GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
 _log = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class NmtServer:
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""
         gc.freeze()  # what was imported so far
+        gc.set_threshold(*gc.get_threshold()[:2], _GARBAGE)
         keep_freed_memory(self.servicer.limits.message_bytes)
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())

@@ -1,4 +1,4 @@
-"""The memory of large messages is kept for the next ones."""
+"""The memory of large messages is kept for the next ones, and their objects are not searched all the time."""
 
 from __future__ import annotations
 
@@ -30,6 +30,22 @@ _SCORES = """
     score_answer([PairScore(-1.0, 0, 1, None, None)] * 20_000, pb.ScoreRequest(groups=[group]))
 """
 
+_OBJECTS = """
+import asyncio, gc
+from nmt_core.serving.server import Address, NmtServer
+from nmt_core.serving.servicer import NmtServicer
+
+async def main():
+    server = NmtServer(NmtServicer(), Address(port=0))
+    await server.start()
+    before = gc.get_stats()[2]["collections"]
+    items = [(number, []) for number in range(200_000)]  # what several requests of 20,000 items hold
+    print(gc.get_stats()[2]["collections"] - before)
+    await server.stop(0)
+
+asyncio.run(main())
+"""
+
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not hasattr(ctypes.CDLL(None), "mallopt"), reason="needs glibc"
 )
@@ -52,3 +68,8 @@ def test_many_scores_do_not_give_it_back() -> None:
 
 def test_what_the_environment_says_of_memory_holds() -> None:
     assert _taken_again(32, MALLOC_TRIM_THRESHOLD_="131072") > 60
+
+
+def test_all_objects_are_seldom_searched_for_garbage() -> None:
+    found = subprocess.check_output([sys.executable, "-c", _OBJECTS], text=True)
+    assert int(found) == 0
