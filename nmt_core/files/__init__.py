@@ -20,7 +20,7 @@ from nmt_core.files.lines import (
     unequal_lines,
     write_lines,
 )
-from nmt_core.files.reading import ShareRead, file_digest, open_input
+from nmt_core.files.reading import ShareRead, file_digest, open_input, packing_of
 from nmt_core.files.writing import (
     DISK_FULL,
     is_written_through,
@@ -46,6 +46,7 @@ __all__ = [
     "open_output",
     "open_replacement",
     "pack",
+    "packing_of",
     "read_beginning",
     "read_blocks",
     "read_line_blocks",

@@ -131,6 +131,12 @@ def pack(content: bytes, suffix: str) -> bytes:
     return found.pack(content) if found else content
 
 
+def packing(raw: BinaryIO) -> str:
+    """The ending that a file of this content ought to have, nothing where it is not packed; ``raw`` can peek."""
+    beginning = _beginning(raw)
+    return next((one.suffix for one in _ALL if one.magic.match(beginning)), "")
+
+
 @contextlib.contextmanager
 def unpacked(raw: BinaryIO) -> Iterator[BinaryIO]:
     """What ``raw`` (which can peek) holds. Raises NotUnpacked."""

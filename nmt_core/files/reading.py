@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from nmt_core.errors import InputError
-from nmt_core.files.compression import unpacked
+from nmt_core.files.compression import packing, unpacked
 from nmt_core.messages import say
 
 
@@ -45,6 +45,15 @@ def open_input(path: str, share: ShareRead | None = None) -> Iterator[BinaryIO]:
         if share is not None:
             share.watch(raw)
         yield stream
+
+
+def packing_of(path: str) -> str:
+    """``.gz``, ``.xz`` or ``.zst`` by the first bytes of a file, whatever it is called; nothing for another.
+
+    Raises InputError when it cannot be opened.
+    """
+    with open_as_it_is(path) as raw:
+        return packing(raw)
 
 
 @contextlib.contextmanager

@@ -66,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
     """Check that table and configuration fit, write the new configuration, say what else to do."""
     from nmt_core.files import open_output
     from smt_bridge.formats.moses_ini import read_ini
+    from smt_bridge.formats.moses_packing import check_unpacked
 
     _check_options(args)
     ini = read_ini(args.ini)
@@ -74,6 +75,9 @@ def run(args: argparse.Namespace) -> int:
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = [] if args.table is None else added_columns(args.table, args.added)
     weights = _start_weights(columns, args.weights)
+    for path in (args.table, args.second) if args.merge is None else ():
+        if path is not None:
+            check_unpacked(path)
     rules = args.table is not None and _check_table(args.table, feature, len(columns))
     second = None if args.second is None else columns_of_second(args.second)
     table = args.table
@@ -115,6 +119,8 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--merge, --lex-f2e and --lex-e2f go together")
     if args.merge == "-":
         raise ConfigError("--merge needs a file, which the ini can name")
+    if args.merge is not None and args.merge.endswith((".xz", ".zst")):
+        raise ConfigError("--merge needs a file that Moses reads, plain or *.gz")
     if args.table == "-" or (args.table is not None and is_written_through(args.table)):
         raise ConfigError("--table needs a file, which the ini can name")
     if args.table is not None and os.path.isdir(args.table):

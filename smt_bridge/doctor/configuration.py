@@ -13,6 +13,7 @@ from smt_bridge.doctor.table import Table
 from smt_bridge.formats.feature_kinds import binarised_kind, binary_scores, missing_parts
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
+from smt_bridge.formats.moses_packing import why_not_unpacked
 from smt_bridge.formats.phrase_table import has_lines
 from smt_bridge.formats.weights import all_weights
 
@@ -54,6 +55,7 @@ def examine_ini(ini: MosesIni, tables: Mapping[str, Table]) -> Iterator[Finding]
         feature = features.get(option.name)
         if feature is not None and option.key == "path" and option.found is not None:
             yield from _examine_scores(ini, feature, option.found, tables.get(option.found))
+            yield from _examine_packing(ini, feature, option.file)
     for feature in features.values():
         if (feature.facts.takes_columns or feature.kind == "KENLM") and not feature.options.get("path"):
             place, problem = f"{ini.path}:{feature.line}", f"{feature.name} has no path, so that Moses finds no file"
@@ -91,6 +93,14 @@ def _examine_scores(ini: MosesIni, feature: Feature, path: str, table: Table | N
     elif table is None and feature.facts.role in ("binary", "computed"):
         problem = f"{feature.name} is a {feature.kind}: its phrase pairs are not looked into"
         yield note(path, problem, "give the text that it was made from with --table")
+
+
+def _examine_packing(ini: MosesIni, feature: Feature, file: str | None) -> Iterator[Finding]:
+    """Whether Moses sees that a text table is packed."""
+    found = why_not_unpacked(file) if feature.facts.role == "text" and file and os.path.isfile(file) else None
+    if found is not None:
+        problem, remedy = found
+        yield error(f"{ini.path}:{feature.line}", f"{file} {problem}", remedy)
 
 
 def _examine_members(ini: MosesIni, feature: Feature, features: Mapping[str, Feature]) -> Iterator[Finding]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.errors import ConfigError, NmtError
+from nmt_core.files import pack
 from smt_bridge.commands import wire as command
 from smt_bridge.commands.main import main
 
@@ -67,6 +68,20 @@ def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
     assert "TM0= 0.1 0.2 0.2 0\n" in wired()
     with pytest.raises(NmtError, match=r"--added is 1, but new\.json says that 2"):
         wired("--added", "1")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("new.zst", "zstd, which Moses does not read"), ("packed", "gzip, which Moses tells by a name")],
+)
+def test_a_table_that_moses_would_not_unpack_is_refused(folder: Path, name: str, problem: str) -> None:
+    content = pack((folder / "new").read_bytes(), name if name.endswith(".zst") else ".gz")
+    (folder / name).write_bytes(content)
+    with pytest.raises(NmtError, match=f"{name}: is packed with {problem}"):
+        wired("--added", "2", table=name)
+    assert not Path("new.ini").exists()
+    (folder / "new.gz").write_bytes(gzip.compress((folder / "new").read_bytes()))
+    assert "new.gz" in wired("--added", "2", table="new.gz")
 
 
 def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:

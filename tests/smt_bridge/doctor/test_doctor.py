@@ -79,6 +79,16 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("moses.ini", lambda t: t.replace(" path=", " path=#", 1)), "error", "has no path, so that Moses"),
         (edit("moses.ini", lambda t: t.replace("/table", "/model")), "error", "a PhraseDictionaryMemory reads text"),
         (edit("moses.ini", lambda t: t.replace("order=2", "order=5")), "warning", "has order 2, but"),
+        (
+            lambda folder: (folder / "table").write_bytes(gzip.compress(TABLE.encode())),
+            "error",
+            "/table is packed with gzip, which Moses tells by a name that ends in .gz; rename it",
+        ),
+        (
+            lambda folder: (folder / "table").write_bytes(lzma.compress(TABLE.encode())),
+            "error",
+            "/table is packed with xz, which Moses does not read; pack it with gzip, as *.gz",
+        ),
         (edit("table", lambda t: t.replace("0.5 0.25", "-0.5 -1.3")), "error", "must not be negative"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5")), "error", "has 1 score, but the first line has 2"),
         (edit("table", lambda t: t.replace("0.5 0.25", "0.5  0.25")), "warning", "two blanks between scores"),
