@@ -40,7 +40,7 @@ from nmt_core.messages import counted
 from nmt_core.small_files import json_bytes, read_json
 from nmt_core.version import VERSION
 
-SIDECAR_ENDING = ".json"
+_SIDECAR_ENDING = ".json"
 _DIGITS = 12
 
 
@@ -147,7 +147,7 @@ class Sidecar:
 
 def sidecar_path(path: str) -> str:
     """Where the sidecar of ``path`` lies."""
-    return path + SIDECAR_ENDING
+    return path + _SIDECAR_ENDING
 
 
 def write_sidecar(path: str, sidecar: Sidecar) -> None:

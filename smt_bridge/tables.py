@@ -14,7 +14,7 @@ from nmt_core.files import open_output
 from nmt_core.interfaces import PairScorer
 from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.factors import look_factored, parse_factors
+from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.formats.phrase_table import Window, phrases_of, read_windows, split_window
 from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.scorers import one_thread, opened, source_factors
@@ -23,7 +23,6 @@ from smt_bridge.signature import new_sidecar, sidecar_path
 _RECORDED = (
     "input", "scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax",
 )  # fmt: skip
-_LOOKED_AT = 500  # lines by which factors are recognised
 
 
 def rescore_table(
@@ -81,9 +80,7 @@ def rescore_table(
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new table
     if record is not None:
-        exact = (
-            "float32" if isinstance(scorer, str) else None
-        )  # of scorers opened here; of others the signature says it
+        exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
         options = {
             "input": table,
             "scorer": _name(scorer),
@@ -109,7 +106,7 @@ def check_factors(
     if option is not None:
         parse_factors(option)
         return
-    beginning = window.beginning(_LOOKED_AT)
+    beginning = window.beginning(LINES_FOR_FACTORS)
     source, target = map(look_factored, phrases_of(beginning, split_window(beginning)))
     if target or (source and (reverse_scorer is not None or not source_factors(scorer))):
         problem = "the words have factors (das|ART), which no model knows whole; say with --factor which one to score"

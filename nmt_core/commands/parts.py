@@ -80,6 +80,15 @@ def may_be_done_in_parts(source: str, output: str) -> bool:
     return os.path.isfile(source) and output != "-" and not is_written_through(output)
 
 
+def is_done_in_parts(args: argparse.Namespace, source: str, output: str, *, given_as: str) -> bool:
+    """The same; raises ConfigError for a part of the work where there are none. ``given_as`` names the input."""
+    if may_be_done_in_parts(source, output):
+        return True
+    if args.shards or args.restart:
+        raise ConfigError(f"--shards and --restart need a file as {given_as} and another as --output")
+    return False
+
+
 def _shown_by(bar: Any) -> Progress:
     """The progress of a job on a bar: time left is counted from what is done now."""
     resumed = 0

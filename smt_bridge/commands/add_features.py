@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
@@ -102,9 +102,7 @@ def run(args: argparse.Namespace) -> int:
     _dialect(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    in_parts = may_be_done_in_parts(args.nbest, args.output)
-    if not in_parts and (args.shards or args.restart):
-        raise ConfigError("--shards and --restart need a file as --nbest and another as --output")
+    in_parts = is_done_in_parts(args, args.nbest, args.output, given_as="--nbest")
     jobs = count_jobs(args, models_of(feature_specs(args)))
     record = _sidecar_path(args)
     before = _columns_before(args.nbest) if record else {}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
-_LOOKED_AT = 500  # lines by which factors are recognised
 
 
 class FeatureWorker:
@@ -89,7 +88,7 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
     from smt_bridge.errors import FormatError
     from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
     from smt_bridge.fields import text_of
-    from smt_bridge.formats.factors import look_factored, parse_factors, pick_factor
+    from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
 
     factor = None if args.factor is None else parse_factors(args.factor).source
     given, count = for_factored_sources(features, factor or 0)
@@ -97,7 +96,7 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
         check_factors(text_of(line), count, path=args.source, line=number)
     plain = [feature.names[0] for feature in given if isinstance(feature, OfSourceFactor)]
     if factor is None:
-        if plain and look_factored(lines[:_LOOKED_AT]):
+        if plain and look_factored(lines[:LINES_FOR_FACTORS]):
             raise FormatError(args.source, FACTORS.format(f"{plain[0]} does"), line=1)
         return features
     for number, line in enumerate(lines if plain else (), start=1):

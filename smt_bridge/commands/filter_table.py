@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile, is_written_through
+from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 NAME = "filter-table"
 HELP = "keep of a table what a text needs, or the better targets of every source"
-_SIDECAR = ".json"
 _EXAMPLE = """examples:
   smt-bridge filter-table nmt-table.gz --keep 20 --minimum-share 0.001 --output small-table.gz
   smt-bridge filter-table phrase-table.gz --by 3 --keep 20 --output small-table.gz
@@ -81,14 +80,12 @@ def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
     from nmt_core.commands.progress import progress_bar
     from nmt_core.files import ShareRead, open_output
-    from smt_bridge.signature import check_record
+    from smt_bridge.signature import new_sidecar
     from smt_bridge.table_filter import Counts
 
     record = _record_of(args.input)
     rule = None if _by_sources_alone(args) else _rule(args, record)
-    has_record = args.output != "-" and not is_written_through(args.output)
-    if has_record:
-        check_record(args.output + _SIDECAR)
+    sidecar = new_sidecar(args.output)
     counts, share = Counts(), ShareRead()
     sources = _open_sources(args)
     with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
@@ -97,10 +94,10 @@ def run(args: argparse.Namespace) -> int:
             counts = counts.plus(chunk.counts)
             progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
             progress.update(chunk.counts.lines)
-        if has_record:
-            Path(args.output + _SIDECAR).unlink(missing_ok=True)  # never the old record beside the new table
-    if has_record and record is not None:
-        _write_record(args, record, counts)
+        if sidecar is not None:
+            Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new table
+    if sidecar is not None and record is not None:
+        _write_record(sidecar, args, record, counts)
     _summarise(counts, sources=bool(args.sources), limited=rule is not None)
     return 0
 
@@ -144,9 +141,9 @@ def _chunks(path: str, rule: Rule | None, sources: SourceFilter | None, share: S
 def _record_of(table: str) -> dict[str, Any] | None:
     """What rescore-table wrote beside the table, if it did."""
     from nmt_core.small_files import read_json
-    from smt_bridge.signature import read_sidecar
+    from smt_bridge.signature import read_sidecar, sidecar_path
 
-    path = table + _SIDECAR
+    path = sidecar_path(table)
     if table == "-" or not Path(path).is_file():
         return None
     read_sidecar(path)
@@ -169,25 +166,26 @@ def _column(args: argparse.Namespace, record: dict[str, Any] | None) -> int:
     """The place of the score, from 0. Raises InputError where a record names it that is of another table."""
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.phrase_scoring import UNKNOWN
-    from smt_bridge.signature import check_scores
+    from smt_bridge.signature import check_scores, sidecar_path
 
     number = whole_number(args.by)
     if number is not None:
         if number < 1:
             raise ConfigError("--by counts scores from 1")
         return number - 1
+    path = sidecar_path(args.input)
     if record is None:
-        problem = f"which score is {args.by}? There is no {args.input}{_SIDECAR}, so give its number"
+        problem = f"which score is {args.by}? There is no {path}, so give its number"
         raise ConfigError(f"--by: {problem}, such as --by 5")
     if args.by not in record["added"] or args.by == UNKNOWN:
         there = ", ".join(name for name in record["added"] if name != UNKNOWN)
-        raise ConfigError(f"--by {args.by}: {args.input}{_SIDECAR} has {there}; or give the number of a score")
+        raise ConfigError(f"--by {args.by}: {path} has {there}; or give the number of a score")
     scores = next(read_windows(args.input, rules=True)).scores
-    check_scores(record, args.input + _SIDECAR, table=args.input, scores=scores)
+    check_scores(record, path, table=args.input, scores=scores)
     return int(record["scores_before"]) + int(record["added"].index(args.by))
 
 
-def _write_record(args: argparse.Namespace, record: dict[str, Any], counts: Counts) -> None:
+def _write_record(path: str, args: argparse.Namespace, record: dict[str, Any], counts: Counts) -> None:
     import json
 
     from nmt_core.files import open_output
@@ -197,7 +195,7 @@ def _write_record(args: argparse.Namespace, record: dict[str, Any], counts: Coun
         for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
     }
     filtered = [*record.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
-    with open_output(args.output + _SIDECAR) as stream:
+    with open_output(path) as stream:
         stream.write(json.dumps({**record, "filtered": filtered}, indent=2).encode() + b"\n")
 
 

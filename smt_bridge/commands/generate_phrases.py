@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.small_files import check_regular
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 NAME = "generate-phrases"
 HELP = "make a phrase table of what a model proposes"
-_SIDECAR = ".json"
-_LOOKED_AT = 500  # lines by which factors are recognised
 _BEAM, _NBEST = 12, 10
 _MANY_UNKNOWN = 0.5  # of what is generated
 _EXAMPLE = """examples:
@@ -100,9 +98,7 @@ def run(args: argparse.Namespace) -> int:
     first = next(sources, None)  # a wrong file is found before a model is loaded
     if first is None:
         raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
-    in_parts = may_be_done_in_parts(path, args.output)
-    if not in_parts and (args.shards or args.restart):
-        raise ConfigError("--shards and --restart need a file as input and another as --output")
+    in_parts = is_done_in_parts(args, path, args.output, given_as="input")
     make_job, open_worker = functools.partial(_job, args), functools.partial(_open_worker, args)
     work = Work(NAME, " lines", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
@@ -189,7 +185,7 @@ def _input(args: argparse.Namespace) -> str:
 def _read(args: argparse.Namespace) -> Iterator[Sources]:
     """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored
     from smt_bridge.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.scorers import source_factors
 
@@ -200,7 +196,7 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
         chosen = args.factor is not None
         blocks = sources_of_text(args.sources, most_words=most, missing_from=args.missing_from, factored=chosen)
     for number, block in enumerate(blocks):
-        looked_at = block.phrases[:_LOOKED_AT] if number == 0 else []
+        looked_at = block.phrases[:LINES_FOR_FACTORS] if number == 0 else []
         if look_factored([target for source in looked_at for target in source.targets]):
             raise FormatError(_input(args), "the words have factors (das|ART), which no model writes", line=block.first)
         factored = args.factor is None and look_factored([source.phrase for source in looked_at])
@@ -219,12 +215,13 @@ def _shard_of(sources: Sources) -> Shard:
 def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[Sources]:
     from nmt_core.jobs.manifest import Input
     from nmt_core.jobs.run import Job
+    from smt_bridge.signature import sidecar_path
 
-    path = _input(args)
+    path, record = _input(args), sidecar_path(args.output)
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}
     source = Input(path, functools.partial(_read, args), _shard_of)
     files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
-    return Job(args.output, description, source, progress=progress, record=args.output + _SIDECAR, files=files)
+    return Job(args.output, description, source, progress=progress, record=record, files=files)
 
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
@@ -257,6 +254,7 @@ def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:
 def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: Counts) -> None:
     from nmt_core.files import open_output
     from smt_bridge.phrase_scoring import column_names
+    from smt_bridge.signature import sidecar_path
 
     record = {
         "scores_before": 0,
@@ -265,7 +263,7 @@ def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: 
         "signatures": signatures,
         "counts": counts._asdict(),
     }
-    with open_output(args.output + _SIDECAR) as stream:
+    with open_output(sidecar_path(args.output)) as stream:
         stream.write(json.dumps(record, indent=2).encode() + b"\n")
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, may_be_done_in_parts, remark, summed
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.scoring_options import (
@@ -92,7 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
-    from smt_bridge.decoder.binariser import binarise, check_binariser
+    from smt_bridge.decoder.binariser import check_binariser
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.formats.source_groups import check_sorted
     from smt_bridge.phrase_scoring import Counts
@@ -113,9 +113,7 @@ def run(args: argparse.Namespace) -> int:
     _remark_on(first, quiet=args.quiet)
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
-    in_parts = args.dry_run is None and may_be_done_in_parts(args.input, output)
-    if not in_parts and (args.shards or args.restart):
-        raise ConfigError("--shards and --restart need a file as TABLE and another as --output")
+    in_parts = is_done_in_parts(args, args.input, output, given_as="TABLE")
     if args.binarise and in_parts:
         check_sorted(args.input)
     make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
@@ -134,10 +132,7 @@ def run(args: argparse.Namespace) -> int:
     if args.binarise:
         if not in_parts:  # a stream, which is read once
             check_sorted(output)
-        scores = first.scores + len(_columns(args))
-        path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
-        if not args.quiet:
-            _say(f"{path}: made of {output}, with {scores} scores")
+        _binarise(args, output, first)
     return 0
 
 
@@ -225,6 +220,16 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
             lines -= window.size
             if lines <= 0:
                 return
+
+
+def _binarise(args: argparse.Namespace, output: str, first: Window) -> None:
+    """Make the table that was written binary; ``first`` is the first window of what was read."""
+    from smt_bridge.decoder.binariser import binarise
+
+    scores = first.scores + len(_columns(args))
+    path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
+    if not args.quiet:
+        _say(f"{path}: made of {output}, with {scores} scores")
 
 
 def _factors_of(window: Window) -> tuple[int, int]:

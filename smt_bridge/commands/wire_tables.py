@@ -15,25 +15,23 @@ if TYPE_CHECKING:
 
     from smt_bridge.formats.moses_ini import Feature, MosesIni
 
-SIDECAR = ".json"
-_LOOKED_AT = 500  # lines by which factors are recognised
-
 
 def added_columns(table: str, added: int | None) -> list[str]:
     """The names of the added columns; WiringError when the record beside the table has another number."""
     from smt_bridge.errors import FormatError, WiringError
+    from smt_bridge.signature import sidecar_path
 
     if added is not None and added < 1:
         raise ConfigError("--added must be at least 1")
-    record = Path(table + SIDECAR)
-    if not record.is_file():
+    record = sidecar_path(table)
+    if not Path(record).is_file():
         if added is None:
             raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
         return ["p"] * added
     try:
-        names = [str(name) for name in read_json(str(record))["added"]]
+        names = [str(name) for name in read_json(record)["added"]]
     except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(str(record), "is not a record of rescore-table; delete it and give --added N") from error
+        raise FormatError(record, "is not a record of rescore-table; delete it and give --added N") from error
     if added not in (None, len(names)):
         raise WiringError(f"--added is {added}, but {record} says that {len(names)} were added ({', '.join(names)})")
     return names
@@ -44,24 +42,26 @@ def columns_of_second(table: str) -> list[str]:
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError, WiringError
     from smt_bridge.formats.phrase_table_lines import count_scores
+    from smt_bridge.signature import sidecar_path
 
-    if not Path(table + SIDECAR).is_file():
-        raise ConfigError(f"--second {table}: there is no {table}{SIDECAR}, which generate-phrases writes beside it")
+    record = sidecar_path(table)
+    if not Path(record).is_file():
+        raise ConfigError(f"--second {table}: there is no {record}, which generate-phrases writes beside it")
     columns = added_columns(table, None)
     line = next(read_lines(table, as_it_is=True), None)
     if line is None:
         raise FormatError(table, "the table is empty: nothing was generated")
     if count_scores(table, line) != len(columns):
-        raise WiringError(f"{table} has other scores than the {len(columns)} of {table}{SIDECAR}; give it as --table")
+        raise WiringError(f"{table} has other scores than the {len(columns)} of {record}; give it as --table")
     return columns
 
 
 def _source_factors(table: str) -> int:
     """How many factors each source word of a table has."""
-    from smt_bridge.formats.factors import factors_of, look_factored
+    from smt_bridge.formats.factors import LINES_FOR_FACTORS, factors_of, look_factored
     from smt_bridge.formats.phrase_table import read_windows, split_window
 
-    sources = split_window(next(read_windows(table)).beginning(_LOOKED_AT)).sources
+    sources = split_window(next(read_windows(table)).beginning(LINES_FOR_FACTORS)).sources
     return factors_of(sources[0]) if look_factored(sources) else 1
 
 

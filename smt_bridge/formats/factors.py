@@ -16,6 +16,7 @@ from smt_bridge.fields import split_tokens
 
 _BAR = b"|"
 FEWEST_WORDS = 3  # before the check for factors counts
+LINES_FOR_FACTORS = 500  # lines of a file, from its first, by which factors are recognised
 
 
 class Factors(NamedTuple):
