@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
@@ -55,11 +56,28 @@ class Countdown:
 
 
 async def until(condition: Callable[[], object]) -> None:
-    for _ in range(500):
+    for _ in range(6000):
         if condition():
             return
         await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen within 5 s")
+    raise AssertionError("it did not happen within 60 s")
+
+
+@contextlib.asynccontextmanager
+async def held(engine: Engine, tokens: int) -> AsyncIterator[None]:
+    """The thread does nothing until so many tokens wait, so that all that is asked for meanwhile is there together."""
+    begun, ends = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        begun.set()
+        assert ends.wait(60)
+
+    waiting = asyncio.create_task(engine.in_thread(wait))
+    await until(begun.is_set)
+    yield
+    await until(lambda: engine.waiting_tokens == tokens)
+    ends.set()
+    await waiting
 
 
 def test_jobs_of_one_key_that_wait_are_done_together() -> None:
@@ -72,12 +90,13 @@ def test_jobs_of_one_key_that_wait_are_done_together() -> None:
     async def scenario() -> list:
         engine = Engine(batches(run), delay=0.5)
         await engine.submit("x", [0], tokens=[1])  # the thread runs
-        tasks = [
-            asyncio.create_task(engine.submit(key, items, tokens=[1] * len(items)))
-            for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
-        ]
-        await asyncio.sleep(0)
-        tasks[3].cancel()
+        async with held(engine, 4):
+            tasks = [
+                asyncio.create_task(engine.submit(key, items, tokens=[1] * len(items)))
+                for key, items in [("x", [1]), ("y", [2]), ("x", [3, 4]), ("x", [5])]
+            ]
+            await until(lambda: engine.waiting_tokens == 5)
+            tasks[3].cancel()
         answers = await asyncio.gather(*tasks, return_exceptions=True)
         await engine.close()
         with pytest.raises(Refusal, match="shutting down"):
@@ -130,7 +149,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
     release = threading.Event()
 
     def run(key, items):
-        assert release.wait(10)
+        assert release.wait(60)
         return items
 
     async def scenario() -> None:
@@ -156,7 +175,7 @@ def test_a_caller_who_goes_away_makes_room_at_once() -> None:
     release, done = threading.Event(), []
 
     def run(key, items):
-        assert release.wait(10)
+        assert release.wait(60)
         done.extend(items)
         return items
 
@@ -212,7 +231,9 @@ def test_sentences_enter_and_leave_a_running_batch() -> None:
             assert await engine.submit("x", [steps], tokens=[1]) == ["done"]
             order.append(name)
 
-        await asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
+        async with held(engine, 4):
+            asked = asyncio.gather(ask("long", 40), ask("a", 5), ask("b", 5), ask("c", 5))
+        await asked
         await engine.close()
         return order
 
@@ -255,7 +276,7 @@ def test_work_whose_deadline_has_passed_is_never_begun() -> None:
     release, done = threading.Event(), []
 
     def run(key, items):
-        assert release.wait(10)
+        assert release.wait(60)
         done.extend(items)
         return items
 
@@ -437,7 +458,7 @@ def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is
     def run(key: object, items: list) -> list:
         ran.append((key, items))
         first.set()
-        assert release.wait(10)
+        assert release.wait(60)
         return items
 
     def open_work(key: object) -> BatchWork:
@@ -446,13 +467,14 @@ def test_a_batch_that_takes_long_leaves_turns_to_others_and_what_is_cancelled_is
 
     async def scenario() -> tuple[list, list]:
         engine = Engine(open_work)
-        long = asyncio.create_task(engine.submit("long", [3, 1, 2], tokens=[1, 1, 1]))
-        gone = asyncio.create_task(engine.submit("long", [4, 5], tokens=[1, 1]))
+        async with held(engine, 5):
+            long = asyncio.create_task(engine.submit("long", [3, 1, 2], tokens=[1, 1, 1]))
+            gone = asyncio.create_task(engine.submit("long", [4, 5], tokens=[1, 1]))
         await until(first.is_set)
         short = asyncio.create_task(engine.submit("short", ["x"], tokens=[1]))
         await until(lambda: engine.waiting_tokens == 1)
         gone.cancel()
-        await asyncio.sleep(0.01)
+        await asyncio.wait([gone])
         release.set()
         answers = await long, await short
         await engine.close()
@@ -472,7 +494,7 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
 
         def work() -> None:
             begun.set()
-            assert ends.wait(20)
+            assert ends.wait(60)
 
         asked = asyncio.create_task(engine.in_thread(work))
         await until(begun.is_set)
