@@ -234,6 +234,14 @@ def test_minibatches_that_processes_share_are_divided_evenly(processes: int, lea
     assert longest(corpus, neighbours) > least * longest(corpus, evenly)
 
 
+@pytest.mark.parametrize(("pairs", "group", "parts"), [(4, 4, 4), (6, 4, 3), (9, 8, 5)])
+def test_few_pairs_of_one_length_may_be_fewer_minibatches(pairs: int, group: int, parts: int) -> None:
+    vocabulary = Vocabulary([*SPECIAL_WORDS, "a"])
+    corpus = encode_corpus((("a", "a") for _ in range(pairs)), vocabulary.encode, vocabulary.encode)
+    [update] = BatchPlan(sentences=4, group=group, even=True).epoch(corpus, 0)
+    assert len(update) == parts
+
+
 def test_texts_are_drawn_by_their_weights(runs) -> None:
     files = {side: [runs.file(f"{name}.{side[0]}") for name in ("train", "other")] for side in ("source", "target")}
     runs.write("run", data={**files, "weights": [3, 1]})
