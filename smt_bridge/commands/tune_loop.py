@@ -136,7 +136,7 @@ def _loop(args: argparse.Namespace) -> Loop:
         description=_description(args, ini),
         most_rounds=args.max_rounds,
         settled=args.settled,
-        look=lambda firsts: _say_warnings(firsts, references, args),
+        look=lambda firsts: _say_warnings(firsts, references, len(sentences), args),
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
         progress=lambda number, done: _say_progress(number, done, len(sentences), args),
     )
@@ -173,10 +173,13 @@ def _digest(path: str) -> str:
 
 
 def _say_warnings(
-    firsts: Sequence[tuple[int, str]], references: Sequence[Sequence[str]], args: argparse.Namespace
+    firsts: Sequence[tuple[int, str]], references: Sequence[Sequence[str]], sentences: int, args: argparse.Namespace
 ) -> None:
     from smt_bridge.formats.nbest_check import warnings_of_references
 
+    for path, text in zip(args.reference, references, strict=True):
+        if len(text) > sentences:
+            _say(f"warning: {path} has {len(text)} lines, but {args.source} {sentences}; is it of another set?")
     for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.source):
         _say(warning)
 

@@ -132,6 +132,13 @@ def test_mistakes_are_one_line(
     assert not Path("tuned.ini").exists()
 
 
+def test_a_longer_reference_is_warned_of(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("dev.ref").write_text(Path("dev.ref").read_text() + "a b\n")
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
+    message = "tune-loop: warning: dev.ref has 9 lines, but dev.in 8; is it of another set?"
+    assert message in capsys.readouterr().err.splitlines()
+
+
 @pytest.mark.parametrize(
     ("harm", "message"),
     [
