@@ -40,7 +40,7 @@ class WorkerThread:
 class _SwitchInterval:
     """The interpreter's switch interval: shorter while a thread does long work, so that the event loop waits less.
 
-    Models release the global interpreter lock by themselves; a short interval at all times makes each call dearer.
+    Models release the global interpreter lock by themselves, but for moments, after which they have it again.
     """
 
     def __init__(self) -> None:

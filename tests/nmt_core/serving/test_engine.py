@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -506,3 +507,20 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
 
     asyncio.run(scenario())
     assert not problems
+
+
+def test_others_get_the_interpreter_soon_while_a_device_works() -> None:
+    usual, seen = sys.getswitchinterval(), []
+
+    def work(key: object, items: list) -> list:
+        seen.append(sys.getswitchinterval())
+        return items
+
+    async def scenario() -> None:
+        engine = Engine(batches(work))
+        assert await engine.submit("a", ["x"], tokens=[1]) == ["x"]
+        await engine.close()
+
+    asyncio.run(scenario())
+    assert seen == [pytest.approx(0.001)]
+    assert sys.getswitchinterval() == usual
