@@ -11,7 +11,8 @@ It starts the server in a process of its own; clients are asyncio tasks of this 
                compared with the right one, and then nothing may be left in the server
     terminate  SIGTERM under load: every request answered or refused
     attack     small requests that ask for much, calls that do not end: what another client's sentence and the health
-               wait meanwhile, and the most memory; then SIGTERM with watches and idle connections open
+               wait meanwhile (the health of a bare gRPC server, too, beside the same load), and the most memory; then
+               SIGTERM with watches and idle connections open
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from urllib.request import urlopen
 import grpc
 from common import SHARED, machine, nbest_pairs, table, table_pairs
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from health_probe import HealthProbe, bare_server
 
 from nmt_core.errors import ServiceError
 from nmt_core.serving.async_client import AsyncNmtClient
@@ -344,10 +346,12 @@ def attack(args: argparse.Namespace) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "tokens"
         path.write_text("".join(f"{name} {name}-token-of-the-benchmark\n" for name in ("attacker", "other")))
-        return _attacked(args, Server(args, "--token-file", str(path)))
+        server = Server(args, "--token-file", str(path))
+        with bare_server() as bare, contextlib.closing(HealthProbe(server.address, bare)) as probe:
+            return _attacked(args, server, probe)
 
 
-def _attacked(args: argparse.Namespace, server: Server) -> list[dict[str, Any]]:
+def _attacked(args: argparse.Namespace, server: Server, probe: HealthProbe) -> list[dict[str, Any]]:
     texts = sentences(200)
     rows: list[dict[str, Any]] = []
     long = " ".join(["a"] * 1000)
@@ -385,17 +389,17 @@ def _attacked(args: argparse.Namespace, server: Server) -> list[dict[str, Any]]:
         other = Access(token="other-token-of-the-benchmark")
         async with AsyncNmtClient(server.address, model="m", access=other) as client:
             attacking = asyncio.wrap_future(pool.submit(_attack, server.address, messages, args.seconds / 4))
-            checking = asyncio.create_task(health(server.address, round(40 * args.seconds / 4)))
+            checking = asyncio.create_task(probe.ask(args.seconds / 4))
             while not (waits and attacking.done()):
                 begin = time.perf_counter()
                 await client.translate([texts[len(waits) % len(texts)]], priority=INTERACTIVE)
                 waits.append(time.perf_counter() - begin)
                 peak = max(peak, server.memory)
-            checked = quantiles(await checking)
+            checked, of_bare = (quantiles(taken)["p99"] for taken in await checking)
         found = quantiles(waits)
         longest = round(1000 * max(waits))
-        columns = {"sentence p50": found["p50"], "longest": longest, "health p99": checked["p99"], "MiB": round(peak)}
-        rows.append({"attack": name, **columns, **await attacking})
+        columns = {"sentence p50": found["p50"], "longest": longest, "health p99": checked, "of a bare server": of_bare}
+        rows.append({"attack": name, **columns, "MiB": round(peak), **await attacking})
 
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(os.getpid).result()  # the process is there
