@@ -7,11 +7,14 @@ from collections.abc import Callable, Sequence
 from nmt_core.interfaces import PairScorer
 from smt_bridge import catalogue
 from smt_bridge.decoder.chooser import Chooser
+from smt_bridge.decoder.graph_lists import GraphLists, GraphReader
 from smt_bridge.decoder.moses_child import MosesOptions
-from smt_bridge.decoder.recipe import Recipe, check_signatures
+from smt_bridge.decoder.recipe import GraphSearch, Recipe, check_signatures
 from smt_bridge.exact_values import exact_values
 from smt_bridge.features.interface import Feature
 from smt_bridge.features.source_factor import for_factored_sources
+from smt_bridge.formats.graph_features import read_graph_features
+from smt_bridge.graphs.neural_search import Searcher
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
@@ -44,11 +47,24 @@ def moses_of(recipe: Recipe, *, program: str, threads: int, timeout: float) -> M
     )
 
 
+def graph_reader_of(recipe: Recipe) -> GraphReader | None:
+    """What reads the search graphs of its Moses, where these are searched; raises as ``read_graph_features``."""
+    return None if recipe.graph is None else GraphReader(read_graph_features(recipe.moses_ini), recipe.graph.gap)
+
+
+def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Searcher]) -> GraphLists | None:
+    """What searches in them; raises as ``read_graph_features``, and as ``open_searcher``."""
+    if recipe.graph is None:
+        return None
+    return GraphLists(read_graph_features(recipe.moses_ini), open_searcher(recipe.graph))
+
+
 def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:
     """What merges, scores and chooses as the recipe says; raises as ``exact_values``."""
     return Chooser(
         features,
         columns=recipe.columns,
+        systems=recipe.systems,
         fill=recipe.fill,
         exact=lambda columns: exact_values(recipe.exact, columns),
         weights=recipe.weights,

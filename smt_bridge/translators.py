@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.commands.decoded_lines import nbest_line
 from nmt_core.errors import ConfigError, ServiceError
@@ -17,6 +17,9 @@ from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import split_words
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
+
+if TYPE_CHECKING:
+    from nmt_core.inference.guided_search import GuidedTranslator
 
 FEATURE = "NMT0"
 _ITEMS = 4000  # targets of one request
@@ -199,6 +202,18 @@ def open_decoder(
     models = load_models(spec, options._replace(threads=None), load=load)  # nobody else is at work
     config = DecodingConfig.from_mapping(search._asdict(), origin="the neural model's search")
     return LocalDecoder(Translator(models, config=config), warn)
+
+
+def open_searcher(
+    spec: str, options: ScorerOptions, *, beam: int, nbest: int, widest: int = 0, load: Load = load_folder
+) -> GuidedTranslator:
+    """What searches in graphs with the models that ``spec`` names. Raises ConfigError for models that cannot."""
+    if spec.startswith(REMOTE):
+        raise ConfigError(f"{spec}: a server does not search in graphs; give the folder of its model")
+    from nmt_core.inference.guided_search import GuidedTranslator
+
+    models = load_models(spec, options._replace(threads=None), load=load)
+    return GuidedTranslator(models, beam=beam, nbest=nbest, widest=widest)
 
 
 def open_generator(

@@ -7,6 +7,9 @@ Every word is turned round; the list has that, and the words in the opposite ord
 ``SPLIT``  it writes in pieces, with pauses inside characters
 ``ONCE=F`` it dies unless the file F is there, which it then makes
 ``FORK=F`` it starts a process that holds its pipes and writes its number into F, and dies
+``NOTHING`` the sentence has no translation
+``NOGRAPH``, ``HALF``, ``WRONG`` its search graph is not written, has half of its lines, or other scores
+``ONCE-IN-GRAPH=F`` it dies behind half of the graph unless the file F is there, which it then makes
 
 ``FAKE_MOSES`` in the environment: ``load-fails`` ends while loading, ``dies`` kills the process at every sentence,
 ``garbage`` writes a line that is none,
@@ -23,6 +26,7 @@ import re
 import signal
 import sys
 import time
+from typing import BinaryIO
 
 
 def main() -> int:
@@ -34,7 +38,12 @@ def main() -> int:
     if behaviour == "load-fails":
         sys.stderr.write("line 1\nCould not read the phrase table nowhere.gz\n")
         return 1
-    with open(lists, "wb", buffering=0) as nbest, open(marks, "wb", buffering=0) as unknowns:
+    graphs = options.get("-output-search-graph-extended", os.devnull)
+    with (
+        open(lists, "wb", buffering=0) as nbest,
+        open(marks, "wb", buffering=0) as unknowns,
+        open(graphs, "wb") as graph,
+    ):
         for number, line in enumerate(sys.stdin.buffer):
             words = re.findall(r"[^ \t\r\n]+", line.decode("utf-8", "surrogateescape"))
             for word in words:
@@ -49,6 +58,10 @@ def main() -> int:
                 lines = weighted(number, words, options["-f"], size)
             else:
                 lines = entry(number + (behaviour == "shifted"), words)
+            if graphs != os.devnull:
+                write_graph(graph, graph_of(number, words, weights_of(options["-f"])), words)
+            if "NOTHING" in words:
+                lines = []
             content = "".join(lines).encode("utf-8", "surrogateescape")
             if "SPLIT" in words:
                 for begin in range(0, len(content), 7):
@@ -85,15 +98,59 @@ def act_at(number: int, behaviour: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def weighted(number: int, words: list[str], ini: str, size: int) -> list[str]:
-    """The best orders of the words: words in their order, words in alphabetical order, words that stay in place."""
+def weights_of(ini: str) -> dict[str, list[float]]:
+    """Of each feature."""
     weights = {}
     with open(ini) as stream:
         for line in stream:
             if "= " in line:
                 name, _, values = line.partition("#")[0].partition("= ")
                 weights[name] = [float(value) for value in values.split()]
-    found = []
+    return weights
+
+
+def graph_of(number: int, words: list[str], weights: dict[str, list[float]]) -> list[str]:
+    """The lines of a sentence's graph: a word is turned round, or stays as it is, or becomes two.
+
+    The ini has features and weights in the same order.
+    """
+    flat = [value for values in weights.values() for value in values]
+    lines, last = [f"{number} hyp=0 stack=0 forward=1 fscore=0.000\n"], len(words)
+    for place, word in enumerate(words, start=1):
+        for choice, target in enumerate([word[::-1], word, f"{word[::-1]} {word}"]):
+            known = {"WordPenalty0": [-len(target.split(" "))], "LM0": [-0.5 - choice * place / 8]}
+            core = [value for name, row in weights.items() for value in known.get(name, [0.0] * len(row))]
+            transition = sum(weight * value for weight, value in zip(flat, core, strict=True))
+            recombined = f"recombined={3 * place - 2} " if choice else ""
+            numbers = ",".join(f"{value:.3f}" for value in core)
+            lines.append(
+                f"{number} hyp={3 * place - 2 + choice} stack={place} back={max(0, 3 * place - 5)} score=0.000"
+                f" transition={transition:.3f} {recombined}forward={-1 if place == last else 3 * place + 1}"
+                f' fscore=0.000 covered={place - 1}-{place - 1} scores="core=({numbers}) " out="{word}|{target}"\n'
+            )
+    return lines
+
+
+def write_graph(stream: BinaryIO, lines: list[str], words: list[str]) -> None:
+    """As much of it as the words want."""
+    whole = lines[: len(lines) // 2] if "HALF" in words else lines
+    content = "".join(whole).encode("utf-8", "surrogateescape")
+    made = next((word.partition("=")[2] for word in words if word.startswith("ONCE-IN-GRAPH=")), None)
+    if "NOGRAPH" in words:
+        content = b""
+    if "WRONG" in words:
+        content = content.replace(b"transition=", b"transition=9")
+    dies = made is not None and not os.path.exists(made)
+    stream.write(content[: len(content) // 2] if dies else content)
+    stream.flush()
+    if dies:
+        open(str(made), "w").close()
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def weighted(number: int, words: list[str], ini: str, size: int) -> list[str]:
+    """The best orders of the words: words in their order, words in alphabetical order, words that stay in place."""
+    weights, found = weights_of(ini), []
     for order in itertools.permutations(range(len(words))):
         text = [words[place] for place in order]
         features = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
 from nmt_core.messages import say
-from smt_bridge.commands.graph_search import FEATURE, add_search_arguments
+from smt_bridge.commands.graph_search import add_search_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.formats.graph_features import GraphFeatures
@@ -88,6 +88,7 @@ def run(args: argparse.Namespace) -> int:
     """One graph after the other, each written before the next is read."""
     from smt_bridge.formats.graph_features import read_graph_features
     from smt_bridge.formats.search_graph import read_graphs
+    from smt_bridge.graphs.neural_search import FEATURE
 
     _check(args)
     if args.use == "list-posteriors":

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
@@ -13,16 +13,7 @@ from nmt_core.files import InputFile
 if TYPE_CHECKING:
     from smt_bridge.formats.graph_features import GraphFeatures
     from smt_bridge.formats.phrase_graph import PhraseGraph
-
-FEATURE = "NMT0"
-
-
-class SearchedGraph(NamedTuple):
-    """A graph, the lines of its list, and whether there are no better translations in it."""
-
-    graph: PhraseGraph
-    lines: list[bytes]
-    proved: bool
+    from smt_bridge.graphs.neural_search import SearchedGraph, Searcher
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
@@ -43,7 +34,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
         "--nmt-weight",
         type=float,
         metavar="W",
-        help=f"of log p(target | source) ({FEATURE} of --weights, else 1)",
+        help="of log p(target | source) (NMT0 of --weights, else 1)",
     )
     add("--graph-weight", type=float, default=1.0, metavar="G", help="of Moses' total (%(default)s)")
     add("--window", type=int, default=16, metavar="N", help="graphs that are searched together (%(default)s)")
@@ -55,17 +46,20 @@ def search_graphs(
 ) -> Iterator[SearchedGraph]:
     """The graphs in their order; without lines where Moses found no translation."""
     from smt_bridge.formats.search_graph import beside_lines
+    from smt_bridge.graphs.neural_search import search_window
 
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)
     pairs = beside_lines(args.source, graphs, path=args.graphs)
     sentences = ((_source(args, line, graph), graph) for line, graph in pairs if graph is not None)
     while window := list(itertools.islice(sentences, args.window)):
-        yield from _search_window(args, features, searcher, window, weight)
+        yield from search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
 
 
 def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
     """Raises ConfigError where it is not above 0, without which nothing would bound the search."""
+    from smt_bridge.graphs.neural_search import FEATURE
+
     weight, name = args.nmt_weight, "--nmt-weight"
     if weight is None:
         weight, name = features.others.get(FEATURE, (1.0,))[0], f"{args.weights}: {FEATURE}"
@@ -85,38 +79,10 @@ def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
     return text
 
 
-def _open_searcher(args: argparse.Namespace) -> Any:
-    from nmt_core.inference.guided_search import GuidedTranslator
-    from smt_bridge.scorers import REMOTE, ScorerOptions
-    from smt_bridge.translators import load_models
+def _open_searcher(args: argparse.Namespace) -> Searcher:
+    from smt_bridge.scorers import ScorerOptions
+    from smt_bridge.translators import open_searcher
 
-    if args.model.startswith(REMOTE):
-        raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
-    models = load_models(args.model, ScorerOptions(device=args.device))
-    return GuidedTranslator(models, beam=args.beam, nbest=args.nbest, widest=args.exact)
-
-
-def _search_window(
-    args: argparse.Namespace,
-    features: GraphFeatures,
-    searcher: Any,
-    window: Sequence[tuple[str, PhraseGraph]],
-    weight: float,
-) -> Iterator[SearchedGraph]:
-    from smt_bridge.graphs.guide import GraphGuide
-    from smt_bridge.graphs.nbest_lines import nbest_line
-
-    every = [GraphGuide(graph, features.scores(graph), weight=args.graph_weight / weight) for _, graph in window]
-    guides = {number: guide for number, guide in enumerate(every) if not guide.empty}
-    found = searcher.translate([window[number][0] for number in guides], list(guides.values()))
-    answers = dict(zip(guides, found, strict=True))
-    for number, (_, graph) in enumerate(window):
-        lines, proved = [], False
-        if number in answers:
-            proved = answers[number].proved
-            for one in answers[number].found:
-                derivation = guides[number].derivation(one.reached)
-                total = args.graph_weight * derivation.score + weight * one.log_prob
-                more = f"{FEATURE}= {one.log_prob:.6f}"
-                lines.append(nbest_line(graph, derivation, features, more=more, total=total))
-        yield SearchedGraph(graph, lines, proved)
+    return open_searcher(
+        args.model, ScorerOptions(device=args.device), beam=args.beam, nbest=args.nbest, widest=args.exact
+    )

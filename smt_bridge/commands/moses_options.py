@@ -29,8 +29,8 @@ def add_moses_options(group: argparse._ActionsContainer) -> None:
     )
 
 
-def option_words(options: str) -> tuple[str, ...]:
-    """As a shell takes them apart. Raises ConfigError, also for those that Moses gets from here."""
+def option_words(options: str, *, graphs: bool = False) -> tuple[str, ...]:
+    """As a shell takes them apart. Raises ConfigError, also as ``check_further_options``."""
     from smt_bridge.decoder.moses_child import check_further_options
 
     try:
@@ -38,7 +38,7 @@ def option_words(options: str) -> tuple[str, ...]:
     except ValueError as error:
         raise ConfigError(f"--moses-options {options}: {str(error).lower()}") from error
     try:
-        check_further_options(words)
+        check_further_options(words, graphs=graphs)
     except ConfigError as error:
         raise ConfigError(f"--moses-options: {error}") from error
     return words

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from smt_bridge.decoder.advised import AdvisedTranslator
     from smt_bridge.decoder.chooser import Choice
+    from smt_bridge.decoder.graph_lists import GraphLists
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.decoder.recipe import Recipe
@@ -59,7 +60,6 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from nmt_core.processes import orderly_end
     from smt_bridge.decoder.advised import AdvisedTranslator
-    from smt_bridge.decoder.chooser import MOSES
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
     from smt_bridge.scorers import load_folder, open_scorer, source_factors
@@ -76,9 +76,12 @@ def run(args: argparse.Namespace) -> int:
         decoder = _decoder(args, recipe, load)
         if advice:
             decoder.check_takes_advice()
+        graphs = _graphs(args, recipe, load)
         moses = _moses(args, recipe, stack)
         chooser = open_chooser(recipe, features)
-        hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser)
+        hybrid = (
+            AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
+        )
         text = decoder.raw_text() if args.raw else None
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
@@ -91,8 +94,8 @@ def run(args: argparse.Namespace) -> int:
             for sentence, choice in zip(sentences, _translate(args, hybrid, sentences), strict=True):
                 _write(choice, output, listing, counts, text.detokenize if text else None)
                 counts.add(sentence, choice)
-                if hybrid.has_moses and MOSES in choice.silent:
-                    _warn(_too_much(args, counts.sentences, sentence))
+                if hybrid.has_moses:
+                    _warn_of_silence(args, counts.sentences, sentence, choice)
             if args.output == "-":
                 output.flush()
             bar.update(len(window))
@@ -123,14 +126,25 @@ def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
     return decoder
 
 
+def _graphs(args: argparse.Namespace, recipe: Recipe, load: Load) -> GraphLists | None:
+    from smt_bridge.recipe_parts import graph_lists_of
+    from smt_bridge.translators import open_searcher
+
+    options = scorer_options(args, 0)
+    return graph_lists_of(
+        recipe, lambda how: open_searcher(recipe.model, options, beam=how.beam, nbest=how.nbest, load=load)
+    )
+
+
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
     from smt_bridge.decoder.moses_child import MosesFailed
     from smt_bridge.decoder.moses_process import MosesProcess
-    from smt_bridge.recipe_parts import moses_of
+    from smt_bridge.recipe_parts import graph_reader_of, moses_of
 
     options = moses_of(recipe, program=args.moses, threads=args.moses_threads, timeout=args.moses_timeout)
+    reader = graph_reader_of(recipe)
     try:
-        return stack.enter_context(MosesProcess(options))
+        return stack.enter_context(MosesProcess(options, reader))
     except MosesFailed as error:
         if not args.degrade:
             raise
@@ -153,10 +167,18 @@ def _translate(
         return hybrid.translate(sentences)
 
 
-def _too_much(args: argparse.Namespace, line: int, sentence: str) -> str:
-    """What is said of a sentence that Moses has no list for."""
-    problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice, or has no translation"
-    return f"line {line} ({count_words(sentence):,} words): {problem}; translated by the neural model alone"
+def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice: Choice) -> None:
+    """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
+    from smt_bridge.decoder.chooser import GIVEN_UP, GRAPH, MOSES
+
+    what = f"line {line} ({count_words(sentence):,} words)"
+    if MOSES in choice.silent:
+        problem = "Moses has no translation"
+        if choice.silent[MOSES] == GIVEN_UP:
+            problem = f"Moses ended, or was silent for {args.moses_timeout:g} s (--moses-timeout), twice"
+        _warn(f"{what}: {problem}; translated by the neural model alone")
+    elif GRAPH in choice.silent:
+        _warn(f"{what}: {choice.silent[GRAPH]}; translated without a list of its search graph")
 
 
 def _write(

@@ -21,11 +21,12 @@ from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.advised import AdviceOptions
-    from smt_bridge.decoder.recipe import Recipe
+    from smt_bridge.decoder.recipe import GraphSearch, Recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
 _ADVICE = ("advice_weight", "advice_scale")
-_IN_RECIPE = ("model", *_DEFAULTS, "allow_unk", "exact", "feature", "moses_options", *_ADVICE)
+_GRAPH = {"graph_gap": 1.0, "graph_beam": 12}
+_IN_RECIPE = ("model", *_DEFAULTS, *_GRAPH, "allow_unk", "exact", "feature", "moses_options", *_ADVICE)
 _SCALE = 5.0
 _MOST = 1000.0
 
@@ -46,8 +47,14 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     made = parser.add_argument_group("how lists are made, where there is no recipe yet")
     add = made.add_argument
     add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
-    add("--lists", metavar="SIZES", help="sizes of the two lists (moses:100,nmt:12)")
+    add(
+        "--lists",
+        metavar="SIZES",
+        help="sizes of the lists (moses:100,nmt:12); with ,graph:12 also of a search in Moses' search graphs",
+    )
     add("--beam", type=int, metavar="N", help="the neural model's beam (12)")
+    add("--graph-gap", type=float, metavar="G", help="of search graphs, as `smt-bridge graph prune` has it (1)")
+    add("--graph-beam", type=int, metavar="N", help="the neural model's beam in search graphs (12)")
     add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
     add_moses_options(made)
     add("--allow-unk", action="store_true", help="the neural model may write <unk>")
@@ -79,8 +86,10 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe, or how lists are made without one. Raises ConfigError."""
     from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
 
-    if any(number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor)):
-        raise ConfigError("--window, --beam and --nbest-factor must be above 0")
+    if any(
+        number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor, args.graph_beam)
+    ):
+        raise ConfigError("--window, --beam, --nbest-factor and --graph-beam must be above 0")
     check_moses_arguments(args)
     given = [name for name in _IN_RECIPE if getattr(args, name) or isinstance(getattr(args, name), float)]
     if args.recipe:
@@ -97,7 +106,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
             " place of the last translates without tuned weights)"
         )
     chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
-    moses, neural = _sizes(chosen["lists"])
+    moses, neural, graph = _sizes(chosen["lists"])
     recipe = Recipe(
         moses_ini=args.moses_ini,
         moses_nbest=moses,
@@ -109,17 +118,41 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         fill=chosen["fill"],
         exact=tuple(args.exact),
         features=tuple(args.feature),
-        moses_options=option_words(args.moses_options),
+        moses_options=option_words(args.moses_options, graphs=graph > 0),
+        graph=_graph_search(args, graph),
     )
     check_names(recipe)
     return recipe
 
 
-def _sizes(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"moses:([1-9]\d{0,5}),nmt:([1-9]\d{0,3})", text)
+def _sizes(text: str) -> tuple[int, int, int]:
+    """Of the lists of Moses, the model and the search graphs, 0 where there are none."""
+    found = re.fullmatch(r"moses:([1-9]\d{0,5}),nmt:([1-9]\d{0,3})(?:,graph:([1-9]\d{0,3}))?", text)
     if not found:
-        raise ConfigError(f"--lists must be like moses:100,nmt:12, not '{text}'")
-    return int(found[1]), int(found[2])
+        raise ConfigError(f"--lists must be like moses:100,nmt:12 or moses:20,nmt:12,graph:12, not '{text}'")
+    return int(found[1]), int(found[2]), int(found[3] or 0)
+
+
+def _graph_search(args: argparse.Namespace, size: int) -> GraphSearch | None:
+    """How search graphs are searched; None where they are not. Raises ConfigError."""
+    from smt_bridge.decoder.recipe import GraphSearch
+
+    given = {name: value for name in _GRAPH if (value := getattr(args, name)) is not None}
+    if not size:
+        if given:
+            raise ConfigError(
+                f"--{next(iter(given)).replace('_', '-')} needs lists of search graphs: --lists …,graph:12"
+            )
+        return None
+    if args.advice_weight is not None:
+        raise ConfigError("--lists with graph: is for lists to tune with; --advice-weight translates without weights")
+    if args.model.startswith(REMOTE):
+        raise ConfigError(f"{args.model}: a server does not search in graphs; give the folder of its model")
+    chosen = _GRAPH | given
+    gap = float(chosen["graph_gap"])
+    if not 0.0 <= gap <= _MOST:
+        raise ConfigError(f"--graph-gap must be from 0 to {_MOST:g}")
+    return GraphSearch(nbest=size, beam=max(int(chosen["graph_beam"]), size), gap=gap)
 
 
 def advice_of(args: argparse.Namespace) -> AdviceOptions | None:

@@ -6,11 +6,11 @@ The posteriors of each list's n-grams take part in ranking the neural model's hy
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from nmt_core.interfaces import NgramAdvice
-from smt_bridge.decoder.chooser import MOSES, NEURAL, Choice, Lists, as_read, lists_of
+from smt_bridge.decoder.chooser import MOSES, NEURAL, Choice, Lists, as_read, lists_of, why_silent
 from smt_bridge.decoder.hybrid import WithMoses, as_bytes
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.graphs.ngram_posteriors import posteriors_of
@@ -43,13 +43,13 @@ class AdvisedTranslator(WithMoses):
 
     def translate(self, sentences: Sequence[str]) -> list[Choice]:
         """The neural model's list of each sentence and its best, as ``HybridTranslator``. Raises MosesFailed."""
-        texts, answers = [as_read(sentence) for sentence in sentences], [None] * len(sentences)
+        texts, answers = [as_read(sentence) for sentence in sentences], [None for _ in sentences]
         found = answers if self._moses is None else self._moses.translate(as_bytes(sentences))
         asked = [lists_of(number, lines, []) for number, lines in enumerate(found)]
         lists = self._neural.nbest(texts, list(map(self._advice, asked)))
         return [
-            _choice(lists_of(number, None, lines), advice)
-            for number, (lines, advice) in enumerate(zip(lists, asked, strict=True))
+            _choice(lists_of(number, None, lines), advice, why_silent(answer))
+            for number, (lines, advice, answer) in enumerate(zip(lists, asked, found, strict=True))
         ]
 
     def _advice(self, lists: Lists) -> NgramAdvice | None:
@@ -65,8 +65,8 @@ class AdvisedTranslator(WithMoses):
         return NgramAdvice(posteriors, weight, factors)
 
 
-def _choice(own: Lists, advice: Lists) -> Choice:
+def _choice(own: Lists, advice: Lists, reasons: Mapping[str, str]) -> Choice:
     if NEURAL not in own:
-        return Choice([], None, ())
+        return Choice([], None, {})
     entries = own[NEURAL].entries
-    return Choice(entries, entries[0], () if MOSES in advice else (MOSES,))
+    return Choice(entries, entries[0], {} if MOSES in advice else {MOSES: reasons[MOSES]})

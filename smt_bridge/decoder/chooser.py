@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.errors import WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Feature
@@ -12,28 +13,30 @@ from smt_bridge.formats.nbest import NbestEntry, NbestList, parse_entry
 from smt_bridge.merging import Columns, ExactValue, Fill, Merger, layout
 from smt_bridge.reranking import Reranker
 
-MOSES, NEURAL = "moses", "nmt"
+MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
+GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"
+"""Why Moses has no list: it failed at the sentence twice, or has no translation of it."""
 
 Lists = Mapping[str, NbestList]
 """The list of each system that has one for a sentence."""
 
 
 class Choice(NamedTuple):
-    """The merged list of a sentence, the hypothesis that was chosen from it, and the systems that listed none.
+    """The merged list of a sentence, the hypothesis that was chosen from it, and which systems listed none, and why.
 
-    ``best`` is None, and the list empty, for a blank sentence.
+    ``best`` is None, and the list empty, for a blank sentence. Why is "" where nothing is known.
     """
 
     entries: list[NbestEntry]
     best: NbestEntry | None
-    silent: tuple[str, ...]
+    silent: Mapping[str, str]
 
 
 class Chooser:
     """Merges, scores and chooses.
 
-    ``columns`` are those of the merged lists; None: as the first sentences have them, so that both systems must
-    translate one of these. ``exact`` gives the functions for columns that can be computed. Without ``weights`` the
+    ``columns`` are those of the merged lists; None: as the first sentences have them, so that each of ``systems``
+    must translate one of these. ``exact`` gives the functions for columns that can be computed. Without ``weights`` the
     first hypothesis of the list is chosen, which is Moses' own choice.
     """
 
@@ -42,11 +45,12 @@ class Chooser:
         features: Sequence[Feature],
         *,
         columns: Sequence[Columns] | None = None,
+        systems: Sequence[str] = (MOSES, NEURAL),
         fill: Fill = "last",
         exact: Callable[[Sequence[Columns]], Mapping[str, ExactValue]] = lambda columns: {},
         weights: Mapping[str, Sequence[float]] | None = None,
     ) -> None:
-        self._features, self._fill, self._exact = features, fill, exact
+        self._features, self._fill, self._exact, self._systems = features, fill, exact, systems
         self._merger: Merger | None = None
         self.columns: tuple[Columns, ...] = ()
         if columns:
@@ -61,17 +65,20 @@ class Chooser:
         self._merger = Merger(columns, paths, fill=self._fill, exact=self._exact(columns))
         return self._merger
 
-    def choose(self, sentences: Sequence[str], groups: Sequence[Lists]) -> list[Choice]:
-        """One choice per sentence, given its lists. Raises WiringError."""
-        merger = self._merger or self._new_merger(_layout(groups))
+    def choose(
+        self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
+    ) -> list[Choice]:
+        """One choice per sentence, given its lists, and why systems have none. Raises WiringError."""
+        merger = self._merger or self._new_merger(_layout(groups, self._systems))
         entries = [entry for sentence, found in enumerate(groups) for entry in merger.entries(sentence, found)]
         merged: list[list[NbestEntry]] = [[] for _ in sentences]
         for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
             merged[entry.sentence].append(entry)
-        return [self._choice(rows, found) for rows, found in zip(merged, groups, strict=True)]
+        return [self._choice(*one) for one in zip(merged, groups, reasons, strict=True)]
 
-    def _choice(self, entries: list[NbestEntry], groups: Lists) -> Choice:
-        silent = tuple(part.system for part in self.columns if entries and part.system not in groups)
+    def _choice(self, entries: list[NbestEntry], groups: Lists, reasons: Mapping[str, str]) -> Choice:
+        missing = [part.system for part in self.columns if entries and part.system not in groups]
+        silent = {system: reasons.get(system, "") for system in missing}
         if not entries or self._reranker is None:
             return Choice(entries, entries[0] if entries else None, silent)
         return Choice(entries, self._reranker.best(NbestList(entries[0].sentence, entries)), silent)
@@ -86,11 +93,21 @@ class Chooser:
         return tuple(part.system for part in self.columns if entry.features[part.own[0]] == (1.0,))
 
 
-def lists_of(sentence: int, moses: Sequence[bytes] | None, neural: Sequence[str]) -> dict[str, NbestList]:
-    """The lists of the sentence of this number: ``moses`` are lines without their ids, ``neural`` with it."""
+def lists_of(
+    sentence: int, moses: Sequence[bytes] | None, neural: Sequence[str], graph: Sequence[bytes] = ()
+) -> dict[str, NbestList]:
+    """The lists of the sentence of this number: ``moses`` are lines without their ids, the others with it."""
     numbered = [b"%d ||| %s" % (sentence, line) for line in moses or []]
-    lines = {MOSES: numbered, NEURAL: [line.encode() for line in neural]}
+    lines = {MOSES: numbered, NEURAL: [line.encode() for line in neural], GRAPH: graph}
     return {system: _list_of(sentence, found, system) for system, found in lines.items() if found}
+
+
+def why_silent(answer: MosesLines | None) -> dict[str, str]:
+    """Why the systems that Moses' answer, None where it failed twice, makes lists for have none of a sentence."""
+    if answer is None:
+        return {MOSES: GIVEN_UP}
+    graph = "" if answer.graph is None else answer.graph.problem or "there is no complete translation in it"
+    return {MOSES: UNTRANSLATED, GRAPH: graph}
 
 
 def as_read(sentence: str) -> str:
@@ -103,15 +120,15 @@ def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:
     return NbestList(sentence, [parse_entry(line, path=path, number=number) for number, line in enumerate(lines, 1)])
 
 
-def _layout(groups: Sequence[Lists]) -> tuple[Columns, ...]:
+def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, ...]:
     """The columns as the first lists of each system have them."""
     firsts = {}
-    for system in (MOSES, NEURAL):
+    for system in systems:
         found = next((group[system].entries[0] for group in groups if system in group), None)
         if found is not None:
             firsts[system] = found
-    if len(firsts) < 2:
-        missing = " and ".join(system for system in (MOSES, NEURAL) if system not in firsts)
+    if len(firsts) < len(systems):
+        missing = " and ".join(system for system in systems if system not in firsts)
         raise WiringError(
             f"no list of {missing} in the first {len(groups)} sentences, so its columns are not known; give text that"
             " it can translate, or a recipe"

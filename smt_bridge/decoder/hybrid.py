@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from nmt_core.errors import NmtError
-from smt_bridge.decoder.chooser import Choice, Chooser, as_read, lists_of
+from smt_bridge.decoder.chooser import Choice, Chooser, as_read, lists_of, why_silent
+from smt_bridge.decoder.graph_lists import GraphLists
+from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.decoder.moses_process import MosesProcess
 
 
@@ -40,11 +42,16 @@ class WithMoses:
 
 
 class HybridTranslator(WithMoses):
-    """Moses and a neural model as one translator; ``moses`` None is the neural model with what features say."""
+    """Moses and a neural model as one translator; ``moses`` None is the neural model with what features say.
 
-    def __init__(self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser) -> None:
+    ``graphs`` makes the third lists, of the graphs that ``moses`` reads.
+    """
+
+    def __init__(
+        self, moses: MosesProcess | None, neural: NbestDecoder, chooser: Chooser, graphs: GraphLists | None = None
+    ) -> None:
         super().__init__(moses)
-        self._neural, self._chooser = neural, chooser
+        self._neural, self._chooser, self._graphs = neural, chooser, graphs
 
     def translate(self, sentences: Sequence[str]) -> list[Choice]:
         """One choice per sentence, in their order; Moses gets bytes that are not UTF-8 (surrogates) as they are.
@@ -59,8 +66,17 @@ class HybridTranslator(WithMoses):
         except BaseException:  # Ctrl-C above all: the answer of Moses is not needed any more
             other.stop()
             raise
-        groups = [lists_of(number, *lists) for number, lists in enumerate(zip(phrase_based, neural, strict=True))]
-        return self._chooser.choose(texts, groups)
+        searched = self._search_graphs(texts, phrase_based)
+        systems = zip(phrase_based, neural, searched, strict=True)
+        groups = [lists_of(number, *lists) for number, lists in enumerate(systems)]
+        return self._chooser.choose(texts, groups, [why_silent(answer) for answer in phrase_based])
+
+    def _search_graphs(self, texts: Sequence[str], answers: Sequence[MosesLines | None]) -> list[list[bytes]]:
+        if self._graphs is None:
+            return [[] for _ in texts]
+        return self._graphs.lists(
+            texts, [answer.graph.graph if answer and answer.graph else None for answer in answers]
+        )
 
 
 def as_bytes(sentences: Sequence[str]) -> list[bytes]:
@@ -73,7 +89,7 @@ class _InBackground:
 
     def __init__(self, moses: MosesProcess | None, sentences: Sequence[bytes]) -> None:
         self._moses = moses
-        self._found: list[list[bytes] | None] = [None] * len(sentences)
+        self._found: list[MosesLines | None] = [None] * len(sentences)
         self._error: NmtError | None = None
         self._thread = threading.Thread(target=self._run, args=(sentences,), daemon=True)
         self._thread.start()
@@ -91,7 +107,7 @@ class _InBackground:
             self._moses.stop()
         self._thread.join()
 
-    def result(self) -> list[list[bytes] | None]:
+    def result(self) -> list[MosesLines | None]:
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -2,7 +2,8 @@
 
 ``moses`` reads sentences from its standard input and writes, in their order, one n-best list each to one pipe and
 then one line of unknown words to another (``TranslationTask::Run`` in its source: the line of unknown words comes
-last). So when the i-th of these lines is there, the i-th list is complete, without waiting for the next sentence.
+last). So when the i-th of these lines is there, the i-th list is complete, without waiting for the next sentence; so is
+the i-th search graph, which a third pipe brings where somebody reads graphs.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import struct
 import subprocess
 import termios
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
 from nmt_core.errors import ConfigError, NmtError
+from smt_bridge.decoder.graph_lists import FoundGraph, GraphReader
+from smt_bridge.decoder.graph_pipe import GraphCutter
 
 _CHUNK = 1 << 16
 _MOST_ERROR_BYTES = 1 << 14  # bytes of standard error that are kept
@@ -35,12 +38,17 @@ _GIVEN_HERE = {
     ): "sentences go to Moses' standard input, and lists are counted from 0",
     ("-output-unknowns", "-v", "-verbose"): "this program reads them",
 }  # Moses takes the first of two, and reads another text with -i
+_GRAPHS = ("-output-search-graph", "-osg", "-output-search-graph-extended", "-osgx")
 _ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
 
 
-def check_further_options(words: Sequence[str]) -> None:
-    """Raise ConfigError for options among these words of Moses' command line that it gets from here."""
-    for names, remedy in _GIVEN_HERE.items():
+def check_further_options(words: Sequence[str], *, graphs: bool) -> None:
+    """Raise ConfigError for options among these words of Moses' command line that it gets from here.
+
+    ``graphs``: search graphs are read.
+    """
+    given_here = _GIVEN_HERE | ({_GRAPHS: "this program reads search graphs"} if graphs else {})
+    for names, remedy in given_here.items():
         given = next((word for word in words if word in names), None)
         if given is not None:
             raise ConfigError(f"leave out {given}: {remedy}")
@@ -61,12 +69,13 @@ class MosesOptions(NamedTuple):
     timeout: float = 60.0
     more: tuple[str, ...] = ()
 
-    def command(self, lists: int, unknowns: int) -> list[str]:
-        """The command line, given two file descriptors."""
+    def command(self, lists: int, unknowns: int, graphs: int | None = None) -> list[str]:
+        """The command line, given file descriptors."""
+        graph = [] if graphs is None else ["-output-search-graph-extended", f"/dev/fd/{graphs}"]
         return [
             *(self.program, "-f", self.ini, "-v", "0", "-threads", str(self.threads)),
             *("-n-best-list", f"/dev/fd/{lists}", str(self.nbest), "distinct", "-n-best-factor", str(self.factor)),
-            *("-output-unknowns", f"/dev/fd/{unknowns}", *self.more),
+            *("-output-unknowns", f"/dev/fd/{unknowns}", *graph, *self.more),
         ]
 
 
@@ -79,38 +88,49 @@ class MosesFailed(NmtError):
     """Moses cannot be started, or ends again and again before it has translated anything."""
 
 
-class MosesChild:
-    """One process: its pipes, and how far it has come."""
+class MosesLines(list[bytes]):
+    """The lines of a sentence's list without their ids, and its search graph where somebody reads graphs."""
 
-    def __init__(self, options: MosesOptions) -> None:
+    graph: FoundGraph | None = None
+
+
+class MosesChild:
+    """One process: its pipes, and how far it has come. ``reader`` reads graphs (None: Moses writes none)."""
+
+    def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
         self._timeout = options.timeout
         self.answered = 0
         self._written = 0
         self._closed = False
         self._lists, self._marks, self._errors = bytearray(), bytearray(), bytearray()
-        lists, lists_end = os.pipe()
-        marks, marks_end = os.pipe()
+        self._reader, self._cutter = reader, GraphCutter()
+        pipes = [os.pipe() for _ in range(2 if reader is None else 3)]
+        self._pipes, ends = [pipe for pipe, _ in pipes], [end for _, end in pipes]
         try:
             self._process = subprocess.Popen(
-                options.command(lists_end, marks_end),
+                options.command(*ends),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,
-                pass_fds=(lists_end, marks_end),
+                pass_fds=ends,
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-            os.close(lists)
-            os.close(marks)
+            self._close_pipes()
             problem = getattr(error, "strerror", error)
             raise MosesFailed(f"{options.program} cannot be started ({problem})") from error
         finally:
-            os.close(lists_end)
-            os.close(marks_end)
-        self._sources = {lists: self._lists, marks: self._marks, self._stderr.fileno(): self._errors}
-        self._list_pipe, self._mark_pipe = lists, marks
+            for end in ends:
+                os.close(end)
+        self._list_pipe, self._mark_pipe, *self._graph_pipes = self._pipes
+        self._takers: dict[int, Callable[[bytes], None]] = {
+            self._list_pipe: self._lists.extend,
+            self._mark_pipe: self._marks.extend,
+            self._stderr.fileno(): self._add_error,
+        }
+        self._takers |= dict.fromkeys(self._graph_pipes, self._cutter.add)
         self._selector = selectors.DefaultSelector()
-        for pipe in self._sources:
+        for pipe in self._takers:
             os.set_blocking(pipe, False)
             self._selector.register(pipe, selectors.EVENT_READ)
         os.set_blocking(self._stdin.fileno(), False)
@@ -125,9 +145,13 @@ class MosesChild:
         assert self._process.stderr is not None
         return self._process.stderr
 
-    def run(self, sentences: Sequence[bytes], most_ahead: int) -> list[list[bytes]]:
+    def _add_error(self, part: bytes) -> None:
+        self._errors += part
+        del self._errors[:-_MOST_ERROR_BYTES]
+
+    def run(self, sentences: Sequence[bytes], most_ahead: int) -> list[MosesLines]:
         """Send them, at most ``most_ahead`` before their answers; the lists that came before the process failed."""
-        found: list[list[bytes]] = []
+        found: list[MosesLines] = []
         outgoing, sent = bytearray(), 0
         deadline = time.monotonic() + self._timeout
         while len(found) < len(sentences):
@@ -185,23 +209,22 @@ class MosesChild:
                 with contextlib.suppress(KeyError):
                     self._selector.unregister(pipe)
                 return False
-            self._sources[pipe] += part
-            if pipe == self._stderr.fileno():
-                del self._errors[:-_MOST_ERROR_BYTES]
+            self._takers[pipe](part)
 
     def _drain_all(self) -> None:
-        for pipe in self._sources:
+        for pipe in self._takers:
             with contextlib.suppress(OSError):
                 self._drain(pipe)
 
-    def _complete(self, found: int, sent: int) -> list[list[bytes]]:
+    def _complete(self, found: int, sent: int) -> list[MosesLines]:
         """The lists of all sentences whose marks are there; ``found`` of ``sent`` are answered. Raises MosesFailed."""
         count = min(sent - found, self._marks.count(b"\n"))
         if not count:
             return []
         del self._marks[: _end_of_line(self._marks, count)]
-        self._drain(self._list_pipe)
-        lists: dict[int, list[bytes]] = {self.answered + place: [] for place in range(count)}
+        for pipe in (self._list_pipe, *self._graph_pipes):
+            self._drain(pipe)
+        lists = {self.answered + place: MosesLines() for place in range(count)}
         taken = 0
         while (end := self._lists.find(b"\n", taken)) >= 0:
             identifier, separator, rest = bytes(self._lists[taken:end]).partition(b" ||| ")
@@ -215,6 +238,9 @@ class MosesChild:
                 lists[sentence].append(rest)
             taken = end + 1
         del self._lists[:taken]
+        if self._reader is not None:
+            for sentence, lines in lists.items():
+                lines.graph = self._reader.read(self._cutter.take(sentence))
         self.answered += count
         return list(lists.values())
 
@@ -239,10 +265,13 @@ class MosesChild:
         self._drain_all()
         self._selector.close()
         self._stderr.close()
-        os.close(self._list_pipe)
-        os.close(self._mark_pipe)
+        self._close_pipes()
         lines = bytes(self._errors).decode("utf-8", "replace").strip().splitlines()
         return lines[-1].strip() if lines else ""
+
+    def _close_pipes(self) -> None:
+        for pipe in self._pipes:
+            os.close(pipe)
 
     def signal(self) -> None:
         """Kill it and everything it started."""

@@ -14,7 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesOptions, has_words
+from smt_bridge.decoder.graph_lists import GraphReader
+from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesLines, MosesOptions, has_words
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again
@@ -23,10 +24,13 @@ WORD = b"a"
 
 
 class MosesProcess:
-    """A running Moses; use as a context manager. ``restarts`` and ``given_up`` count what went wrong."""
+    """A running Moses; use as a context manager. ``restarts`` and ``given_up`` count what went wrong.
 
-    def __init__(self, options: MosesOptions) -> None:
-        self.options = options
+    ``reader`` reads its search graphs; without one Moses writes none.
+    """
+
+    def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
+        self.options, self._reader = options, reader
         self.restarts = 0
         self.given_up = 0
         self._child: MosesChild | None = None
@@ -34,7 +38,7 @@ class MosesProcess:
         self._stopped = threading.Event()
 
     def __enter__(self) -> MosesProcess:
-        self._child = MosesChild(self.options)
+        self._child = MosesChild(self.options, self._reader)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -47,12 +51,12 @@ class MosesProcess:
         if self._child is not None:
             self._child.signal()
 
-    def translate(self, sentences: Sequence[bytes]) -> list[list[bytes] | None]:
+    def translate(self, sentences: Sequence[bytes]) -> list[MosesLines | None]:
         """The lines of each sentence's n-best list, best first, without their ids; None where Moses failed twice.
 
         Sentences are tokenised lines without line ends; one without words has an empty list. Raises MosesFailed.
         """
-        answers: list[list[bytes] | None] = [[] for _ in sentences]
+        answers: list[MosesLines | None] = [MosesLines() for _ in sentences]
         waiting = deque(index for index, line in enumerate(sentences) if has_words(line))
         suspects: dict[int, int] = {}
         alone = False
@@ -79,7 +83,7 @@ class MosesProcess:
     def _most_ahead(self) -> int:
         return _IN_FLIGHT * self.options.threads
 
-    def _run(self, sentences: Sequence[bytes]) -> list[list[bytes]]:
+    def _run(self, sentences: Sequence[bytes]) -> list[MosesLines]:
         """The lists of as many sentences as are answered before the process fails."""
         assert self._child is not None
         return self._child.run(sentences, self._most_ahead)
@@ -92,7 +96,7 @@ class MosesProcess:
         self._end_child()
         self._stopped.wait(_WAITS[min(self._failures, len(_WAITS) - 1)])
         self.restarts += 1
-        self._child = MosesChild(self.options)
+        self._child = MosesChild(self.options, self._reader)
         if self._stopped.is_set():
             self._child.signal()
         if self._failures >= len(_WAITS):

@@ -16,15 +16,24 @@ from pydantic import Field, TypeAdapter, ValidationError
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output
 from nmt_core.small_files import json_bytes, read_json
+from smt_bridge.decoder.chooser import GRAPH, MOSES, NEURAL
 from smt_bridge.decoder.moses_child import check_further_options
 from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
 
 FORMAT = "hybridmt recipe"
 VERSION = 1
-SYSTEMS = ("moses", "nmt")
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
+
+
+@dataclass(frozen=True)
+class GraphSearch:
+    """How Moses' search graphs are pruned (``gap``), and how the neural model searches in them."""
+
+    nbest: Count
+    beam: Count
+    gap: Annotated[float, Field(ge=0.0, le=LARGEST)]
 
 
 @dataclass(frozen=True)
@@ -33,7 +42,7 @@ class Recipe:
 
     ``features`` are specs of ``smt_bridge.catalogue``; ``signatures`` says what each of their columns depends on.
     ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
-    Moses' command line.
+    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none).
     """
 
     moses_ini: str
@@ -50,6 +59,12 @@ class Recipe:
     signatures: Mapping[str, str] = field(default_factory=dict)
     weights: Mapping[str, tuple[Weight, ...]] | None = None
     moses_options: tuple[str, ...] = ()
+    graph: GraphSearch | None = None
+
+    @property
+    def systems(self) -> tuple[str, ...]:
+        """Whose lists are merged, in this order."""
+        return (MOSES, NEURAL) if self.graph is None else (MOSES, NEURAL, GRAPH)
 
     def as_json(self) -> dict[str, Any]:
         """The content of the file."""
@@ -94,7 +109,7 @@ def recipe_of(content: Any, path: str) -> Recipe:
         raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
     _check_columns(recipe, path)
     try:
-        check_further_options(recipe.moses_options)
+        check_further_options(recipe.moses_options, graphs=recipe.graph is not None)
     except ConfigError as error:
         raise InputError(path, f"has options for Moses (moses_options) that cannot be used: {error}") from error
     return recipe
@@ -103,8 +118,10 @@ def recipe_of(content: Any, path: str) -> Recipe:
 def _check_columns(recipe: Recipe, path: str) -> None:
     systems = tuple(part.system for part in recipe.columns)
     sizes = {(len(part.names) - len(part.renamed), len(part.names) - len(part.arities)) for part in recipe.columns}
-    if systems not in ((), SYSTEMS) or sizes - {(0, 0)} or (recipe.weights is not None and not systems):
-        problem = f"is a damaged recipe (columns: expected those of {' and '.join(SYSTEMS)}); tune again with --recipe"
+    if systems not in ((), recipe.systems) or sizes - {(0, 0)} or (recipe.weights is not None and not systems):
+        problem = (
+            f"is a damaged recipe (columns: expected those of {' and '.join(recipe.systems)}); tune again with --recipe"
+        )
         raise InputError(path, problem)
 
 

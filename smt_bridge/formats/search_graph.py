@@ -43,6 +43,17 @@ def read_graphs(path: str, features: GraphFeatures) -> Iterator[PhraseGraph]:
             last = graph.sentence
 
 
+def read_graph(content: bytes, features: GraphFeatures, *, path: str) -> PhraseGraph:
+    """The graph of one sentence from the text of either form; ``path`` is its name in errors.
+
+    Raises FormatError and WiringError as ``read_graphs``, also where there are several.
+    """
+    first, *others = _parse(iter([content]), features, path, 0)
+    if others:
+        raise FormatError(path, "has several graphs; expected that of one sentence", line=others[0].line)
+    return first
+
+
 def beside_lines(text: str, graphs: Iterable[PhraseGraph], *, path: str) -> Iterator[tuple[bytes, PhraseGraph | None]]:
     """Every line of ``text``, and the graph of the sentence where there is one; ``path`` is that of the graphs.
 
@@ -86,7 +97,10 @@ def _numbered(folder: str) -> list[tuple[int, str]]:
 
 
 def _read(path: str, features: GraphFeatures, sentence: int) -> Iterator[PhraseGraph]:
-    blocks = iter(read_blocks(path))
+    return _parse(iter(read_blocks(path)), features, path, sentence)
+
+
+def _parse(blocks: Iterator[bytes], features: GraphFeatures, path: str, sentence: int) -> Iterator[PhraseGraph]:
     first = next(blocks, b"")
     if not first:
         raise FormatError(path, f"is empty; {_EXPECTED}")

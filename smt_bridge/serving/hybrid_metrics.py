@@ -9,7 +9,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
+from smt_bridge.decoder.chooser import GIVEN_UP, UNTRANSLATED
 from smt_bridge.serving.moses_queue import MosesQueue
+
+WITHOUT_GRAPH = "without_graph"
+"""What sentences count as that have a list of Moses, but none of its search graph."""
 
 
 class HybridMetrics(Collector):
@@ -37,6 +41,12 @@ class HybridMetrics(Collector):
             "hybrid_degraded_sentences", "Sentences translated without Moses", labels=["model", "reason"]
         )
         for model, reasons in self._degraded.items():
-            for reason in ("failed", "given_up"):
+            for reason in ("failed", GIVEN_UP, UNTRANSLATED):
                 family.add_metric([model, reason], reasons[reason])
+        yield family
+        family = CounterMetricFamily(
+            "hybrid_sentences_without_graph", "Sentences whose search graph could not be used", labels=["model"]
+        )
+        for model, reasons in self._degraded.items():
+            family.add_metric([model], reasons[WITHOUT_GRAPH])
         yield family

@@ -11,14 +11,16 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.errors import ConfigError
+from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScorer
 from nmt_core.serving.further import OpenModel
 from nmt_core.serving.models import ServedModel
 from nmt_core.text.processing import TextProcessor
+from smt_bridge.decoder.graph_lists import GraphReader
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.recipe import Recipe, read_recipe
-from smt_bridge.recipe_parts import moses_of, open_chooser, open_features
+from smt_bridge.recipe_parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
 from smt_bridge.scorers import REMOTE, model_folders, open_scorer
 from smt_bridge.serving.hybrid_metrics import HybridMetrics
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
@@ -97,6 +99,7 @@ class HybridModels:
             moses=self._moses(name, recipe),
             degrade=self._choice.degrade,
             degraded=self._degraded[name],
+            graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
         )
         return dataclasses.replace(
             neural,
@@ -113,20 +116,20 @@ class HybridModels:
         """The Moses of a recipe, loaded; the one that runs, unless its options or its moses.ini have changed."""
         choice = self._choice
         options = moses_of(recipe, program=choice.program, threads=choice.threads, timeout=choice.timeout)
-        made_of = options, _stamp(recipe.moses_ini)
+        made_of = options, _stamp(recipe.moses_ini), recipe.graph
         with self._loading:  # devices share it
             before = self._running.get(name)
             if before is not None and before.made_of == made_of:
                 return before.queue
-            queue = self._started(options)
+            queue = self._started(options, graph_reader_of(recipe))
             self._running[name] = _Running(made_of, queue)
             if before is not None:
                 before.queue.retire()
             return queue
 
-    def _started(self, options: MosesOptions) -> MosesQueue:
+    def _started(self, options: MosesOptions, reader: GraphReader | None) -> MosesQueue:
         """Raises MosesFailed where it cannot be used, unless the neural model may go on alone."""
-        queue = MosesQueue(options)
+        queue = MosesQueue(options, reader)
         self._queues.append(queue)
         if self._closed:
             queue.close()

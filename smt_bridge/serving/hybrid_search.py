@@ -1,12 +1,14 @@
 """A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
 
-A sentence has its answer when both are done: their lists are merged, scored and put in order, one sentence a step, so
-that steps stay short. While only Moses works there is nothing for a step to do, and the device is others'.
+A sentence has its answer when both are done: its search graph, where there are lists of such, is searched in slices of
+time, then lists are merged, scored and put in order, one sentence a step, so that steps stay short. While only Moses
+works there is nothing for a step to do, and the device is others'.
 """
 
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,13 +20,18 @@ from nmt_core.inference.translation import Translation
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
+from nmt_core.serving.slices import Sliced
 from nmt_core.serving.work import StepDecoder
 from nmt_core.text.vocabulary import split_words
-from smt_bridge.decoder.chooser import MOSES, Choice, Chooser, lists_of
+from smt_bridge.decoder.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
+from smt_bridge.decoder.graph_lists import GraphLists
+from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 from smt_bridge.translators import SurfaceWords, nbest_lines
 
 _LOOK_AGAIN = 0.003  # seconds
+_SLICE = 0.02  # seconds of a step for searching a graph
+_log = logging.getLogger(__name__)
 _callers = itertools.count()
 
 
@@ -33,6 +40,7 @@ class Parts(NamedTuple):
 
     ``config`` is how its neural search was tuned, ``scorer`` gives the numbers of what is answered; ``degrade`` says
     that the neural model answers alone where Moses cannot be used, ``degraded`` counts the sentences it had to.
+    ``graphs`` makes lists of search graphs.
     """
 
     search: Callable[[], StepDecoder]
@@ -43,6 +51,7 @@ class Parts(NamedTuple):
     moses: MosesQueue
     degrade: bool
     degraded: Counter[str]
+    graphs: GraphLists | None = None
 
 
 @dataclass(eq=False)
@@ -53,6 +62,7 @@ class _Sentence:
     nbest: int
     ticket: Ticket | None
     neural: Any = None
+    graph: Sliced[list[bytes]] | None = None
 
     @property
     def ready(self) -> bool:
@@ -98,14 +108,25 @@ class HybridSearch:
                 self._live[key].neural = found
                 self._searching.discard(key)
         ready = next((key for key, one in self._live.items() if one.ready), None)
-        return [] if ready is None else [(ready, self._answer(self._live.pop(ready)))]
+        if ready is None or not self._graph_is_searched(self._live[ready]):
+            return []
+        return [(ready, self._answer(self._live.pop(ready)))]
+
+    def _graph_is_searched(self, sentence: _Sentence) -> bool:
+        """Go on with the search of its graph for a slice; whether that has ended, or there is none."""
+        graphs, graph = self._parts.graphs, None if sentence.ticket is None else sentence.ticket.graph
+        if sentence.graph is None and graphs is not None and graph is not None:
+            sentence.graph = Sliced(lambda: graphs.lists([sentence.text], [graph])[0])
+        return sentence.graph is None or sentence.graph.advance(_SLICE)
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Drop sentences; Moses goes on with those that it has already."""
         for key in keys:
-            ticket = self._live.pop(key).ticket
-            if ticket is not None:
-                self._parts.moses.forget(ticket)
+            gone = self._live.pop(key)
+            if gone.ticket is not None:
+                self._parts.moses.forget(gone.ticket)
+            if gone.graph is not None:
+                gone.graph.give_up()
         searching = [key for key in keys if key in self._searching]
         self._searching.difference_update(keys)
         self._search.cancel(searching)
@@ -124,11 +145,17 @@ class HybridSearch:
         if ticket.error is not None and not parts.degrade:
             problem = f"{parts.moses.options.program} cannot be used now; the neural model alone can"
             return unavailable(problem, reason="MOSES_FAILED", retry_after=REST)
-        lists = lists_of(0, ticket.lines, nbest_lines(0, sentence.neural, parts.words.write))
-        choice = parts.chooser.choose([sentence.text], [lists])[0]
+        graph = [] if sentence.graph is None else sentence.graph.result()
+        lists = lists_of(0, ticket.lines, nbest_lines(0, sentence.neural, parts.words.write), graph)
+        choice = parts.chooser.choose([sentence.text], [lists], [why_silent(ticket.lines)])[0]
         degraded = MOSES in choice.silent
         if degraded:
-            parts.degraded["failed" if ticket.error is not None else "given_up"] += 1
+            parts.degraded["failed" if ticket.error is not None else choice.silent[MOSES]] += 1
+        elif GRAPH in choice.silent:
+            if not parts.degraded[WITHOUT_GRAPH]:
+                problem = "a sentence has no list of its search graph; such sentences are counted: %s"
+                _log.warning(problem, choice.silent[GRAPH])
+            parts.degraded[WITHOUT_GRAPH] += 1
         return list(self._shown(sentence, choice, degraded=degraded))
 
     def _shown(self, sentence: _Sentence, choice: Choice, *, degraded: bool) -> Iterator[Translation]:

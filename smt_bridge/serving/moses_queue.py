@@ -8,8 +8,10 @@ import time
 from collections.abc import Sequence
 
 from nmt_core.serving.fair_queue import FairQueue
-from smt_bridge.decoder.moses_child import MosesFailed, MosesOptions
+from smt_bridge.decoder.graph_lists import GraphReader
+from smt_bridge.decoder.moses_child import MosesFailed, MosesLines, MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
+from smt_bridge.formats.phrase_graph import PhraseGraph
 
 REST = 10.0
 """Seconds after Moses could not be used until it is tried again; meanwhile sentences fail at once."""
@@ -24,14 +26,19 @@ class Ticket:
 
     def __init__(self, caller: str, sentence: bytes) -> None:
         self.caller, self.sentence = caller, sentence
-        self.lines: list[bytes] | None = None
+        self.lines: MosesLines | None = None
         self.error: MosesFailed | None = None
         self._settled = threading.Event()
 
-    def settle(self, lines: list[bytes] | None, error: MosesFailed | None = None) -> None:
+    def settle(self, lines: MosesLines | None, error: MosesFailed | None = None) -> None:
         """Give the answer; ``done`` comes last, since nobody locks."""
         self.lines, self.error = lines, error
         self._settled.set()
+
+    @property
+    def graph(self) -> PhraseGraph | None:
+        """The sentence's search graph, where it was read."""
+        return self.lines.graph.graph if self.lines and self.lines.graph else None
 
     @property
     def done(self) -> bool:
@@ -47,11 +54,12 @@ class Ticket:
 class MosesQueue:
     """Starts Moses when the first sentence comes, again after a failure, and never more than one.
 
-    ``restarts`` and ``given_up`` count as those of ``MosesProcess``, ``failures`` how often it could not be used.
+    ``reader`` reads search graphs. ``restarts`` and ``given_up`` count as those of ``MosesProcess``, ``failures`` how
+    often it could not be used.
     """
 
-    def __init__(self, options: MosesOptions) -> None:
-        self.options = options
+    def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
+        self.options, self._reader = options, reader
         self.failures = 0
         self._counted = (0, 0)  # restarts and given up, of processes that have ended
         self._process: MosesProcess | None = None
@@ -148,7 +156,7 @@ class MosesQueue:
     def _running(self) -> MosesProcess:
         """The process; raises MosesFailed where it cannot be started, or is not to be any more."""
         if self._process is None:
-            process = MosesProcess(self.options).__enter__()
+            process = MosesProcess(self.options, self._reader).__enter__()
             with self._changed:
                 self._process = process
                 if self._closed:

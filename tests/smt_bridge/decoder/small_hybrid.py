@@ -15,6 +15,7 @@ from smt_bridge.commands.main import main
 FAKE = Path(__file__).parents[2] / "fake_moses.py"
 SOURCE = ["ab cd", "", "cd ef ab", "ef", "ab ab cd ef"]
 LISTS = ["--moses-ini", "moses.ini", "--model", "model", "--lists", "moses:2,nmt:3", "--beam", "4"]
+GRAPHS = ["--lists", "moses:2,nmt:3,graph:4", "--graph-gap", "2"]
 COLUMNS = ["--feature", "nmt:model", "--feature", "wordcount", "--exact", "WordPenalty0"]
 
 
@@ -41,8 +42,9 @@ def translate(moses: str, *options: str) -> int:
     return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
 
 
-def recipe(moses: str) -> None:
-    """Lists of the development set, and weights, in the current folder."""
-    assert translate(moses, *LISTS, *COLUMNS, "--input", "dev", "--output", "out", "--nbest-output", "dev.nbest") == 0
-    tuning = ["--reference", "reference", "--runs", "1", "--recipe", "recipe.json", "--output", "weights"]
+def recipe(moses: str, *more: str, name: str = "recipe.json") -> None:
+    """Lists of the development set, made with ``more`` options, and weights, in the current folder."""
+    files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
+    assert translate(moses, *LISTS, *COLUMNS, *more, *files) == 0
+    tuning = ["--reference", "reference", "--runs", "1", "--recipe", name, "--output", "weights"]
     assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0

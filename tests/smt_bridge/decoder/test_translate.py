@@ -155,12 +155,24 @@ def test_sentences_that_take_moses_too_long_are_told_one_by_one(
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
     assert {entry.sentence for entry in read_entries("list") if entry.features["InMoses0"] == (1.0,)} == {2}
-    cause = "Moses ended, or was silent for 1 s (--moses-timeout), twice, or has no translation"
+    cause = "Moses ended, or was silent for 1 s (--moses-timeout), twice"
     problem = f"words): {cause}; translated by the neural model alone"
     assert f"warning: line 1 (1,400 {problem}" in said.err and f"warning: line 2 (1 {problem}" in said.err
     assert "Moses was restarted 3 times; 2 sentences were too much for it" in said.err
     assert said.err.count("warning") == 4
     assert subprocess.run(["pgrep", "-f", moses], capture_output=True, check=False).stdout == b""
+
+
+def test_a_sentence_without_a_translation_is_told_from_one_that_moses_dies_of(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    recipe(moses)
+    Path("text").write_text("ab cd\nab NOTHING\n")
+    capsys.readouterr()
+    assert translate(moses, "--recipe", "recipe.json", "--input", "text") == 0
+    said = capsys.readouterr().err
+    assert "warning: line 2 (2 words): Moses has no translation; translated by the neural model alone" in said
+    assert "Moses ended" not in said and "too much for it" not in said
 
 
 def test_without_moses_it_goes_on_when_told_to(

@@ -20,9 +20,10 @@ from nmt_core.serving.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main
+from smt_bridge.formats.nbest import read_entries
 from tests.nmt_core.serving.conftest import ServerProcess
 from tests.small_moses import decoder, needs_moses, write_moses_system
-from tests.smt_bridge.decoder.small_hybrid import SOURCE, fake_moses, files, recipe
+from tests.smt_bridge.decoder.small_hybrid import GRAPHS, SOURCE, fake_moses, files, recipe
 
 UNAVAILABLE = 14
 
@@ -167,6 +168,35 @@ def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(server: HybridServ
     assert found[1].translations[0].systems == ["nmt"]
     assert metric(server, "moses_given_up_sentences_total") == before + 1
     assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="given_up"}') >= 1
+
+
+def test_a_sentence_without_a_translation_is_counted_as_such(server: HybridServer, hybrid: NmtClient) -> None:
+    before = metric(server, "moses_given_up_sentences_total")
+    (found,) = hybrid.translate(["ab NOTHING"])
+    assert found.translations[0].degraded and found.translations[0].systems == ["nmt"]
+    assert metric(server, 'hybrid_degraded_sentences_total{model="h",reason="untranslated"}') == 1
+    assert metric(server, "moses_given_up_sentences_total") == before
+
+
+def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
+    with contextlib.chdir(place.folder):
+        recipe(place.moses, *GRAPHS, name="graphs.json")
+        options = ["--recipe", "graphs.json", "--moses", place.moses, "--device", "cpu", "--quiet"]
+        files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
+        assert main(["translate", *options, *files]) == 0
+    server = place.serve("--hybrid", "g=graphs.json")
+    with NmtClient(server.address, model="g") as hybrid:
+        found = hybrid.translate(SOURCE, nbest=50)
+        assert best(found) == (place.folder / "expected").read_text().splitlines()
+        listed = [one for sentence in found for one in sentence.translations if one.text]
+        expected = {entry.text for entry in read_entries(str(place.folder / "expected.nbest"))}
+        assert {one.text for one in listed} == expected
+        assert {system for one in listed for system in one.systems} == {"moses", "nmt", "graph"}
+        (without,) = hybrid.translate(["ab NOGRAPH cd"], nbest=50)
+        assert not any("graph" in one.systems or one.degraded for one in without.translations)
+    assert metric(server, 'hybrid_sentences_without_graph_total{model="g"}') == 1
+    assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
+    ends_and_leaves_nothing(server)
 
 
 def test_the_device_is_others_while_moses_hangs(server: HybridServer, hybrid: NmtClient, neural: NmtClient) -> None:
