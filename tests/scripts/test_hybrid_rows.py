@@ -100,3 +100,15 @@ def test_other_folders_are_no_models(tmp_path: Path) -> None:
     told = f"hybrid_rows: {tmp_path} is no model folder; give --model and --reverse others\n"
     assert run(*files, "--model", tmp_path).stderr == told
     assert not (tmp_path / "out").exists()
+
+
+def test_lists_alone_are_made_without_a_table_and_not_made_again(tmp_path: Path) -> None:
+    for split in SETS:
+        for name in (f"{split}.tok.en.gz", f"{split}.fr.gz", f"{split}.nbest100.gz", f"{split}.rich.gz"):
+            (tmp_path / name).touch()
+    (tmp_path / "lm.fr.arpa.gz").touch()
+    (tmp_path / "config.yaml").touch()
+    files = ["--data", tmp_path, "--moses", tmp_path, "--model", tmp_path, "--out", tmp_path]
+    done = run(*files, "--lists-only")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert not (tmp_path / "results.md").exists()
