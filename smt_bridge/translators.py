@@ -79,6 +79,26 @@ def surface_words(models: Sequence[Any]) -> SurfaceWords:
     return SurfaceWords(lambda sentence: reader.read(sentence).text, preparation.open_words("target").undo)
 
 
+def joins_words(models: Sequence[Any]) -> bool:
+    """Whether they write parts of words with a mark behind each but the last, so that advice about words is joined."""
+    from nmt_core.models.raw_text import shared_preparation
+
+    preparation = shared_preparation(models)
+    return preparation is not None and preparation.joins("target")
+
+
+def check_takes_advice(models: Sequence[Any]) -> None:
+    """Raise ConfigError for models that write parts of words of which advice cannot be, or in another order."""
+    from nmt_core.inference.line_requests import check_follows_advice
+    from nmt_core.models.raw_text import shared_preparation
+
+    preparation = shared_preparation(models)
+    if preparation is not None and preparation.cuts("target") and not joins_words(models):
+        problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
+        raise ConfigError(f"{models[0].folder} {problem}; tune, or use another model")
+    check_follows_advice(models[0].target_order, models[0].copying, models[0].folder)
+
+
 class LocalDecoder:
     """A model, or an ensemble, in this process; words are a Moses system's, whatever the model reads.
 
@@ -86,11 +106,8 @@ class LocalDecoder:
     """
 
     def __init__(self, translator: Any, warn: Callable[[str], None]) -> None:
-        from nmt_core.models.raw_text import shared_preparation
-
         self._translator, self._words = translator, surface_words(translator.models)
-        self._preparation = shared_preparation(translator.models)
-        self._joins = self._preparation is not None and self._preparation.joins("target")
+        self._joins = joins_words(translator.models)
         names = " + ".join(loaded.folder for loaded in translator.models)
         serve = any(loaded.unknown_words_serve for loaded in translator.models)
         usual = usual_share(loaded.source for loaded in translator.models)
@@ -111,10 +128,8 @@ class LocalDecoder:
         ]
 
     def check_takes_advice(self) -> None:
-        """Raise ConfigError for models that write parts of words of which advice cannot be."""
-        if self._preparation is not None and self._preparation.cuts("target") and not self._joins:
-            problem = "writes parts of words without a mark behind each but the last, of which advice can say nothing"
-            raise ConfigError(f"{self._translator.models[0].folder} {problem}; tune, or use another model")
+        """As the function of that name, for the models."""
+        check_takes_advice(self._translator.models)
 
     def finish(self) -> None:
         """Say what there is to be said of the words of a text that is not long."""

@@ -19,6 +19,23 @@ from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import Vocabulary
 
 
+def check_follows_advice(order: TargetOrder, copying: Copying | None, folders: str) -> None:
+    """Raise ConfigError for models whose search cannot follow advice."""
+    problem = None
+    if order is TargetOrder.RIGHT_TO_LEFT:
+        problem = f"models that write it first; {folders} writes {order}"
+    elif copying is not None:
+        problem = f"models of plain text; {folders} writes annotated text"
+    if problem is not None:
+        raise ConfigError(f"advice is for {problem}")
+
+
+def advice_in_ids(asked: NgramAdvice, target: Vocabulary) -> Advice:
+    """The advice in words of the models' vocabulary."""
+    kind: type[JoinedAdvice] | type[WordAdvice] = JoinedAdvice if asked.joined else WordAdvice
+    return kind(asked.posteriors, target, weight=asked.weight, factors=asked.factors)
+
+
 @dataclass(frozen=True)
 class LineRequests:
     """Makes them for models with one target vocabulary, order and copying; messages name their ``folders``.
@@ -74,17 +91,13 @@ class LineRequests:
 
     def _advice(self, asked: NgramAdvice, where: str) -> Advice:
         """Raises ConfigError for searches that cannot follow it."""
-        problem = None
-        if self.order is TargetOrder.RIGHT_TO_LEFT:
-            problem = f"models that write it first; {self.folders} writes {self.order}"
-        elif self.copying is not None:
-            problem = f"models of plain text; {self.folders} writes annotated text"
-        elif self.candidates:
-            problem = "search among all words, not among candidates"
-        if problem is not None:
-            raise ConfigError(f"{where}: advice is for {problem}")
-        kind: type[JoinedAdvice] | type[WordAdvice] = JoinedAdvice if asked.joined else WordAdvice
-        return kind(asked.posteriors, self.target, weight=asked.weight, factors=asked.factors)
+        if self.candidates:
+            raise ConfigError(f"{where}: advice is for search among all words, not among candidates")
+        try:
+            check_follows_advice(self.order, self.copying, self.folders)
+        except ConfigError as error:
+            raise ConfigError(f"{where}: {error}") from error
+        return advice_in_ids(asked, self.target)
 
     def _constraint(self, asked: PhraseConstraint) -> Constraint:
         phrases = tuple(tuple(self.order.words(self.target.encode(phrase))) for phrase in asked.phrases)

@@ -11,12 +11,14 @@ from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import restore, rule_of
+from nmt_core.inference.line_requests import advice_in_ids
 from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
+from nmt_core.interfaces import NgramAdvice
 from nmt_core.serving.slices import Sliced
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
@@ -32,10 +34,14 @@ _LARGE = 400  # words that are scored again: fewer take no slices
 
 
 class SearchItem(NamedTuple):
-    """A tokenised sentence, and how to search for its translations."""
+    """A tokenised sentence, how to search for its translations, and what another system says of them.
+
+    Advice is for models that follow it (``check_follows_advice``), and for search among all words.
+    """
 
     text: str
     config: DecodingConfig
+    advice: NgramAdvice | None = None
 
 
 class _Admitted(NamedTuple):
@@ -102,12 +108,13 @@ class RunningSearch:
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences in; one without words has the empty translation, without asking the model."""
         entering = []
-        for key, (text, asked) in requests:
+        for key, (text, asked, advice) in requests:
             config = asked if self._copying is None else asked.lengthened(self._copying.scheme.tokens_of_a_word)
             source = self._models[0].encode_text(text)
             if source:
                 self._admitted[key] = _Admitted(source, config)
-                entering.append(Request(key, source, config))
+                followed = None if advice is None else advice_in_ids(advice, self._target)
+                entering.append(Request(key, source, config, advice=followed))
                 self._count_unknown(source)
             else:
                 self._empty.append(key)

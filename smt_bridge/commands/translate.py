@@ -16,7 +16,7 @@ from nmt_core.messages import say
 from nmt_core.word_limit import count_words
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.scoring_options import scorer_options
-from smt_bridge.commands.translate_options import add_translate_arguments, advice_of, recipe_of
+from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +41,8 @@ _EXAMPLE = """example:
   # 3. translation
   smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
   # or without tuned weights: the neural model, advised by Moses' lists
-  smt-bridge translate --moses-ini moses.ini --model runs/search --advice-weight 1 < test.tok.en > test.fr
+  smt-bridge translate --moses-ini moses.ini --model runs/search --advice-weight 1 --write-recipe advised.json \\
+      < test.tok.en > test.fr
 
 The program `moses` must be on the PATH (or --moses PROGRAM); it runs in the current folder, where the paths of
 moses.ini must be right. A Moses that dies is started again; a sentence that makes it die is translated by the
@@ -61,10 +62,12 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.processes import orderly_end
     from smt_bridge.decoder.advised import AdvisedTranslator
     from smt_bridge.decoder.hybrid import HybridTranslator
+    from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
     from smt_bridge.scorers import load_folder, open_scorer, source_factors
 
-    recipe, advice = recipe_of(args), advice_of(args)
+    recipe = recipe_of(args)
+    advice = recipe.advice
     record = None if advice else _record_path(args.nbest_output)
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
@@ -103,6 +106,8 @@ def run(args: argparse.Namespace) -> int:
         counts.report(moses)
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
+    if args.write_recipe:
+        write_recipe(args.write_recipe, recipe)
     if record is not None:
         _write_record(
             args, record, replace(recipe, columns=chooser.columns, signatures=signatures_of(features)), counts

@@ -20,13 +20,12 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments
 from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
-    from smt_bridge.decoder.advised import AdviceOptions
-    from smt_bridge.decoder.recipe import GraphSearch, Recipe
+    from smt_bridge.decoder.recipe import AdviceOptions, GraphSearch, Recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
 _ADVICE = ("advice_weight", "advice_scale")
 _GRAPH = {"graph_gap": 1.0, "graph_beam": 12}
-_IN_RECIPE = ("model", *_DEFAULTS, *_GRAPH, "allow_unk", "exact", "feature", "moses_options", *_ADVICE)
+_IN_RECIPE = ("model", *_DEFAULTS, *_GRAPH, "allow_unk", "exact", "feature", "moses_options", "write_recipe", *_ADVICE)
 _SCALE = 5.0
 _MOST = 1000.0
 
@@ -79,6 +78,9 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     advised.add_argument(
         "--advice-scale", type=float, metavar="A", help="a hypothesis of Moses weighs exp(A times its total) (5)"
     )
+    advised.add_argument(
+        "--write-recipe", type=OutputFile, metavar="FILE", help="also write all that into a recipe, for `serve`"
+    )
     add_scoring_arguments(parser)
 
 
@@ -97,7 +99,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
             option = given[0].replace("_", "-")
             raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
         recipe = read_recipe(args.recipe)
-        if recipe.weights is None:
+        if recipe.weights is None and recipe.advice is None:
             raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
         return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
     if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
@@ -120,6 +122,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         features=tuple(args.feature),
         moses_options=option_words(args.moses_options, graphs=graph > 0),
         graph=_graph_search(args, graph),
+        advice=_advice_of(args),
     )
     check_names(recipe)
     return recipe
@@ -155,11 +158,13 @@ def _graph_search(args: argparse.Namespace, size: int) -> GraphSearch | None:
     return GraphSearch(nbest=size, beam=max(int(chosen["graph_beam"]), size), gap=gap)
 
 
-def advice_of(args: argparse.Namespace) -> AdviceOptions | None:
+def _advice_of(args: argparse.Namespace) -> AdviceOptions | None:
     """How Moses advises the search; None where it does not. Raises ConfigError."""
     if args.advice_weight is None:
         if args.advice_scale is not None:
             raise ConfigError("--advice-scale is for --advice-weight")
+        if args.write_recipe:
+            raise ConfigError("--write-recipe is for --advice-weight; `smt-bridge tune --recipe` writes others")
         return None
     for option in ("exact", "feature", "fill"):
         if getattr(args, option):
@@ -167,7 +172,7 @@ def advice_of(args: argparse.Namespace) -> AdviceOptions | None:
     if args.model.startswith(REMOTE):
         raise ConfigError("--advice-weight needs a model in a folder")
     from nmt_core.inference.advice import FACTORS
-    from smt_bridge.decoder.advised import AdviceOptions
+    from smt_bridge.decoder.recipe import AdviceOptions
 
     scale = _SCALE if args.advice_scale is None else args.advice_scale
     for name, value in (("weight", args.advice_weight), ("scale", scale)):

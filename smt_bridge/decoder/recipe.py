@@ -1,5 +1,6 @@
 """A recipe: all that makes a hybrid of Moses and a neural model, in one JSON file.
 
+``smt-bridge translate --advice-weight`` writes one as it is (``--write-recipe``); of others
 ``smt-bridge translate --nbest-output LIST`` writes beside the list of a development set how it was made, ``tune
 --recipe`` adds the weights that it found, and ``translate --recipe`` makes such lists and chooses by these weights.
 """
@@ -24,6 +25,7 @@ from smt_bridge.merging import Columns, Fill
 FORMAT = "hybridmt recipe"
 VERSION = 1
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
+AdviceNumber = Annotated[float, Field(ge=0.0, le=1000.0)]
 Weight = Annotated[float, Field(ge=-LARGEST, le=LARGEST)]
 
 
@@ -37,12 +39,22 @@ class GraphSearch:
 
 
 @dataclass(frozen=True)
+class AdviceOptions:
+    """``weight`` and ``factors`` are those of the search; a hypothesis of a list weighs exp(``scale`` · total)."""
+
+    weight: AdviceNumber
+    factors: Annotated[tuple[Weight, ...], Field(min_length=1, max_length=9)]
+    scale: AdviceNumber
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How lists are made, what their columns are, and the weights to choose by (None before tuning).
 
     ``features`` are specs of ``smt_bridge.catalogue``; ``signatures`` says what each of their columns depends on.
     ``columns`` are those of the merged list; empty before the first sentence. ``moses_options`` are further words of
-    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none).
+    Moses' command line. ``graph`` is for lists of Moses' search graphs (None: there are none). With ``advice``
+    lists are not merged, and there are no weights: Moses' list advises the neural search.
     """
 
     moses_ini: str
@@ -60,6 +72,7 @@ class Recipe:
     weights: Mapping[str, tuple[Weight, ...]] | None = None
     moses_options: tuple[str, ...] = ()
     graph: GraphSearch | None = None
+    advice: AdviceOptions | None = None
 
     @property
     def systems(self) -> tuple[str, ...]:
@@ -108,6 +121,10 @@ def recipe_of(content: Any, path: str) -> Recipe:
         place = ".".join(map(str, first["loc"]))
         raise InputError(path, f"is a damaged recipe ({place}: {first['msg']}); tune again with --recipe") from error
     _check_columns(recipe, path)
+    if recipe.advice and (recipe.weights or recipe.columns or recipe.features or recipe.exact or recipe.graph):
+        raise InputError(
+            path, "is a damaged recipe (advice: expected none beside lists that are merged); write it again"
+        )
     try:
         check_further_options(recipe.moses_options, graphs=recipe.graph is not None)
     except ConfigError as error:

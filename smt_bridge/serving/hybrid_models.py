@@ -7,25 +7,28 @@ import hashlib
 import os
 import threading
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.errors import ConfigError
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.interfaces import PairScorer
+from nmt_core.interfaces import NgramAdvice, PairScorer
 from nmt_core.serving.further import OpenModel
 from nmt_core.serving.models import ServedModel
+from nmt_core.serving.running_search import RunningSearch
 from nmt_core.text.processing import TextProcessor
+from smt_bridge.decoder.advised import AdvisedChooser, Adviser
+from smt_bridge.decoder.chooser import Chooser, lists_of
 from smt_bridge.decoder.graph_lists import GraphReader
-from smt_bridge.decoder.moses_child import MosesOptions
+from smt_bridge.decoder.moses_child import MosesLines, MosesOptions
 from smt_bridge.decoder.recipe import Recipe, read_recipe
 from smt_bridge.recipe_parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
 from smt_bridge.scorers import REMOTE, model_folders, open_scorer
 from smt_bridge.serving.hybrid_metrics import HybridMetrics
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
 from smt_bridge.serving.moses_queue import MosesQueue
-from smt_bridge.translators import SearchOptions, surface_words
+from smt_bridge.translators import SearchOptions, check_takes_advice, joins_words, surface_words
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -74,32 +77,27 @@ class HybridModels:
         return {name: self._open(name, read_recipe(path), path, open_model) for name, path in self._recipes.items()}
 
     def _open(self, name: str, recipe: Recipe, path: str, open_model: OpenModel) -> ServedModel:
-        if recipe.weights is None:
+        if recipe.weights is None and recipe.advice is None:
             raise ConfigError(f"{path} has no weights; `smt-bridge tune --recipe` writes them")
         if recipe.model.startswith(REMOTE):
             raise ConfigError(
                 f"{path}: its neural model is that of a server; a hybrid is served with a model in a folder"
             )
         neural = open_model(model_folders(recipe.model))
-
-        def scorer_of(spec: str) -> PairScorer:
-            if spec.startswith(REMOTE):
-                return open_scorer(spec)
-            return open_model(model_folders(spec)).scorer_of("surface")
-
-        features = open_features(recipe, scorer_of)
         search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
         config = DecodingConfig.from_mapping(search._asdict(), origin=path)
+        chooser, advise = _chooser(recipe, open_model), _advise(recipe, neural)
         parts = Parts(
-            search=lambda: neural.decoder(False),
+            search=lambda: neural.decoder(False) if advise is None else RunningSearch(neural.loaded, attention=False),
             config=config,
             scorer=neural.scorer_of("surface"),
             words=surface_words(neural.loaded),
-            chooser=open_chooser(recipe, features),
+            chooser=chooser,
             moses=self._moses(name, recipe),
             degrade=self._choice.degrade,
             degraded=self._degraded[name],
             graphs=graph_lists_of(recipe, lambda how: GuidedTranslator(neural.loaded, beam=how.beam, nbest=how.nbest)),
+            advise=advise,
         )
         return dataclasses.replace(
             neural,
@@ -148,6 +146,33 @@ class HybridModels:
         self._closed = True
         for queue in self._queues:
             queue.close()
+
+
+def _chooser(recipe: Recipe, open_model: OpenModel) -> Chooser | AdvisedChooser:
+    """What chooses, with the models of its features; raises as ``open_features`` and ``open_chooser``."""
+
+    def scorer_of(spec: str) -> PairScorer:
+        if spec.startswith(REMOTE):
+            return open_scorer(spec)
+        return open_model(model_folders(spec)).scorer_of("surface")
+
+    if recipe.advice is not None:
+        return AdvisedChooser()
+    return open_chooser(recipe, open_features(recipe, scorer_of))
+
+
+def _advise(recipe: Recipe, neural: ServedModel) -> Callable[[MosesLines | None], NgramAdvice | None] | None:
+    """What makes advice of Moses' answer, where the recipe says so. Raises ConfigError for a model that takes none."""
+    if recipe.advice is None:
+        return None
+    check_takes_advice(neural.loaded)
+    adviser, joined = Adviser(recipe.advice), joins_words(neural.loaded)
+
+    def advise(lines: MosesLines | None) -> NgramAdvice | None:
+        found = adviser.advice(lists_of(0, lines, []))
+        return found and found._replace(joined=joined)
+
+    return advise
 
 
 def _stamp(path: str) -> object:

@@ -1,5 +1,6 @@
 """A hybrid as a search that sentences enter and leave: Moses and the neural search work side by side.
 
+Where Moses advises the neural search, that of a sentence begins when its advice is there.
 A sentence has its answer when both are done: its search graph, where there are lists of such, is searched in slices of
 time, then lists are merged, scored and put in order, one sentence a step, so that steps stay short. While only Moses
 works there is nothing for a step to do, and the device is others'.
@@ -17,14 +18,16 @@ from typing import Any, NamedTuple
 from nmt_core.escapes import without_markup
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translation import Translation
-from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.interfaces import NgramAdvice, PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.slices import Sliced
 from nmt_core.serving.work import StepDecoder
 from nmt_core.text.vocabulary import split_words
+from smt_bridge.decoder.advised import AdvisedChooser
 from smt_bridge.decoder.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
 from smt_bridge.decoder.graph_lists import GraphLists
+from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 from smt_bridge.translators import SurfaceWords, nbest_lines
@@ -40,18 +43,20 @@ class Parts(NamedTuple):
 
     ``config`` is how its neural search was tuned, ``scorer`` gives the numbers of what is answered; ``degrade`` says
     that the neural model answers alone where Moses cannot be used, ``degraded`` counts the sentences it had to.
-    ``graphs`` makes lists of search graphs.
+    ``graphs`` makes lists of search graphs. With ``advise``, which makes advice of Moses' answer, the neural search of
+    a sentence waits for that.
     """
 
     search: Callable[[], StepDecoder]
     config: DecodingConfig
     scorer: PairScorer
     words: SurfaceWords
-    chooser: Chooser
+    chooser: Chooser | AdvisedChooser
     moses: MosesQueue
     degrade: bool
     degraded: Counter[str]
     graphs: GraphLists | None = None
+    advise: Callable[[MosesLines | None], NgramAdvice | None] | None = None
 
 
 @dataclass(eq=False)
@@ -77,6 +82,7 @@ class HybridSearch:
         self._caller = str(next(_callers))
         self._live: dict[int, _Sentence] = {}
         self._searching: set[int] = set()
+        self._unadvised: dict[int, Ticket] = {}
 
     @property
     def tokens(self) -> float:
@@ -88,7 +94,9 @@ class HybridSearch:
     @property
     def waits(self) -> float:
         """Until Moses answers."""
-        return 0.0 if self._searching or any(one.ready for one in self._live.values()) else _LOOK_AGAIN
+        advised = any(ticket.done for ticket in self._unadvised.values())
+        ready = self._searching or advised or any(one.ready for one in self._live.values())
+        return 0.0 if ready else _LOOK_AGAIN
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
         """Let sentences into both systems."""
@@ -97,12 +105,40 @@ class HybridSearch:
             text = without_markup(item.text)
             ticket = self._parts.moses.ask(self._caller, text.encode("utf-8", "replace")) if split_words(text) else None
             self._live[key] = _Sentence(text, item.config.nbest, ticket)
-            entering.append((key, SearchItem(self._parts.words.read(text), self._parts.config)))
-        self._searching.update(key for key, _ in entering)
-        self._search.admit(entering)
+            if ticket is None or self._parts.advise is None:
+                entering.append((key, None))
+            else:
+                self._unadvised[key] = ticket
+        self._enter(entering)
+
+    def _enter(self, entering: Sequence[tuple[int, NgramAdvice | None]]) -> None:
+        """Let sentences into the neural search."""
+        parts = self._parts
+        items = [
+            (key, SearchItem(parts.words.read(self._live[key].text), parts.config, advice)) for key, advice in entering
+        ]
+        self._searching.update(key for key, _ in items)
+        if items:
+            self._search.admit(items)
+
+    def _enter_advised(self) -> None:
+        """Let in those that Moses has advice for, or will have none."""
+        assert self._parts.advise is not None
+        answered = {key: ticket for key, ticket in self._unadvised.items() if ticket.done}
+        for key in answered:
+            del self._unadvised[key]
+        entering = []
+        for key, ticket in answered.items():
+            try:
+                entering.append((key, self._parts.advise(ticket.lines)))
+            except Exception as error:  # belongs to this sentence: the others go on
+                self._live[key].neural = error
+        self._enter(entering)
 
     def step(self) -> list[tuple[int, Any]]:
         """One step of the neural search, and the answer to one sentence that both systems have translated."""
+        if self._unadvised:
+            self._enter_advised()
         if self._searching:
             for key, found in self._search.step():
                 self._live[key].neural = found
@@ -123,6 +159,7 @@ class HybridSearch:
         """Drop sentences; Moses goes on with those that it has already."""
         for key in keys:
             gone = self._live.pop(key)
+            self._unadvised.pop(key, None)
             if gone.ticket is not None:
                 self._parts.moses.forget(gone.ticket)
             if gone.graph is not None:

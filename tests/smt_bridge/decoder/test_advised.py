@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,27 @@ def test_without_moses_it_is_the_model_alone(
     assert "going on with the neural model alone" in capsys.readouterr().err
 
 
+def test_a_recipe_translates_alike(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*ADVISED, *WEIGHT, "--advice-scale", "2", "--moses-options=-tt", "--write-recipe", "advised.json"]
+    assert translate(moses, *options, "--input", "dev", "--output", "one", "--nbest-output", "one.nbest") == 0
+    recipe = ["--recipe", "advised.json", "--input", "dev"]
+    assert translate(moses, *recipe, "--output", "two", "--nbest-output", "two.nbest") == 0
+    assert Path("one").read_bytes() == Path("two").read_bytes() != b""
+    assert Path("one.nbest").read_bytes() == Path("two.nbest").read_bytes()
+    content = json.loads(Path("advised.json").read_text())
+    assert content["advice"] == {"weight": 20.0, "factors": [1.0, 0.6, 0.1, 0.5], "scale": 2.0}
+    assert content["moses_options"] == ["-tt"] and content["weights"] is None
+    for change, problem in (
+        ({"advice": None}, "has no weights"),
+        ({"advice": content["advice"] | {"weight": -1.0}}, "advice.weight"),
+        ({"weights": {"NMT0": [1.0]}}, "is a damaged recipe"),
+        ({"features": ["wordcount"]}, "(advice: expected none beside lists that are merged)"),
+    ):
+        Path("other.json").write_text(json.dumps(content | change))
+        assert translate(moses, "--recipe", "other.json", "--input", "dev", "--output", "no") == 2
+        assert problem in capsys.readouterr().err.splitlines()[-1]
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
@@ -71,6 +93,8 @@ def test_without_moses_it_is_the_model_alone(
         ([*ADVISED, *WEIGHT, "--advice-scale", "1001"], "--advice-scale must be from 0 to 1000"),
         ([*ADVISED, "--advice-scale", "5", "--nbest-output", "l"], "--advice-scale is for --advice-weight"),
         ([*ADVISED, *WEIGHT, "--feature", "wordcount"], "--feature is for lists to tune with"),
+        ([*ADVISED, "--nbest-output", "l", "--write-recipe", "r"], "--write-recipe is for --advice-weight"),
+        (["--recipe", "r", "--write-recipe", "s"], "--write-recipe and --recipe exclude one another"),
         (["--recipe", "r", "--advice-weight", "0"], "--advice-weight and --recipe exclude one another"),
         (["--moses-ini", "i", "--model", "grpc:h:1", *WEIGHT], "--advice-weight needs a model in a folder"),
         (["--model", "model", *WEIGHT], "give --recipe, or --model, --moses-ini and"),

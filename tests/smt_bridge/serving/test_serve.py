@@ -23,7 +23,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
 from tests.nmt_core.serving.conftest import ServerProcess
 from tests.small_moses import decoder, needs_moses, write_moses_system
-from tests.smt_bridge.decoder.small_hybrid import GRAPHS, SOURCE, fake_moses, files, recipe
+from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe
 
 UNAVAILABLE = 14
 
@@ -196,6 +196,48 @@ def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
         assert not any("graph" in one.systems or one.degraded for one in without.translations)
     assert metric(server, 'hybrid_sentences_without_graph_total{model="g"}') == 1
     assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
+    ends_and_leaves_nothing(server)
+
+
+def test_advice_is_that_of_the_command(place: Place) -> None:
+    files = ["--input", "dev", "--output", "expected", "--nbest-output", "expected.nbest"]
+    with contextlib.chdir(place.folder):
+        options = ["--moses", place.moses, "--advice-weight", "20", "--advice-scale", "2", "--device", "cpu", "--quiet"]
+        assert main(["translate", *LISTS, *options, *files, "--write-recipe", "advised.json"]) == 0
+    server = place.serve("--hybrid", "a=advised.json", "--moses-timeout", "2")
+    with NmtClient(server.address, model="a") as advised, NmtClient(server.address, model="n") as neural:
+        found = advised.translate(SOURCE, nbest=3)
+        assert best(found) == (place.folder / "expected").read_text().splitlines()
+        lists = [(number, one) for number, sentence in enumerate(found) for one in sentence.translations if one.text]
+        for entry, (number, one) in zip(read_entries(str(place.folder / "expected.nbest")), lists, strict=True):
+            assert (entry.sentence, entry.text) == (number, one.text)
+            assert entry.total == pytest.approx(one.score, abs=1e-4)
+            assert entry.features["NMT0"] == pytest.approx((one.log_prob,), abs=1e-4)
+            assert one.systems == ["nmt"] and not one.degraded
+        free = neural.translate(SOURCE, beam=4, nbest=3, forbid_unknown=True)
+        assert best(free) != best(found)
+        alone = advised.translate(["ab DIE", "HANG", "NOTHING ab"])
+        assert all(one.translations[0].degraded for one in alone)
+        assert best(alone) == best(neural.translate(["ab DIE", "HANG", "NOTHING ab"], beam=4, forbid_unknown=True))
+        described = {model.name: model for model in advised.models()}
+        assert described["a"].kind == pb.MODEL_KIND_HYBRID
+    for reason, number in (("given_up", 2), ("untranslated", 1)):
+        assert metric(server, f'hybrid_degraded_sentences_total{{model="a",reason="{reason}"}}') == number
+    ends_and_leaves_nothing(server)
+
+
+def test_who_has_gone_before_moses_had_advice_is_not_translated(place: Place) -> None:
+    with contextlib.chdir(place.folder):
+        options = ["--moses", place.moses, "--advice-weight", "20", "--device", "cpu", "--quiet", "--input", "dev"]
+        assert main(["translate", *LISTS, *options, "--output", "out", "--write-recipe", "advised.json"]) == 0
+    server = place.serve("--hybrid", "a=advised.json", "--moses-timeout", "2")
+    stub = nmt_pb2_grpc.NmtServiceStub(grpc.insecure_channel(server.address))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Translate(pb.TranslateRequest(model="a", texts=["HANG", *["ab cd"] * 50]), timeout=0.5)
+    assert caught.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    with NmtClient(server.address, model="a") as advised:
+        assert best(advised.translate(["ef"]))
+    assert metric(server, "moses_waiting_sentences") == 0
     ends_and_leaves_nothing(server)
 
 
