@@ -37,6 +37,7 @@ _GIVEN_HERE = {
         "-start-translation-id",
     ): "sentences go to Moses' standard input, and lists are counted from 0",
     ("-output-unknowns", "-v", "-verbose"): "this program reads them",
+    ("-labeled-n-best-list",): "features of lists need their names",
 }  # Moses takes the first of two, and reads another text with -i
 _GRAPHS = ("-output-search-graph", "-osg", "-output-search-graph-extended", "-osgx")
 _ID = re.compile(rb"[ \t]*(-?[0-9]{1,15})[ \t]*")
@@ -75,6 +76,7 @@ class MosesOptions(NamedTuple):
         return [
             *(self.program, "-f", self.ini, "-v", "0", "-threads", str(self.threads)),
             *("-n-best-list", f"/dev/fd/{lists}", str(self.nbest), "distinct", "-n-best-factor", str(self.factor)),
+            *("-labeled-n-best-list", "true"),  # whatever the ini says
             *("-output-unknowns", f"/dev/fd/{unknowns}", *graph, *self.more),
         ]
 

@@ -36,6 +36,11 @@ def test_lists_come_complete_and_in_order(options: MosesOptions) -> None:
         assert moses.restarts == moses.given_up == 0
 
 
+def test_lists_have_the_names_of_features_whatever_the_ini_says(options: MosesOptions) -> None:
+    command = options.command(3, 4)
+    assert command[command.index("-labeled-n-best-list") + 1] == "true"
+
+
 def test_blank_lines_are_answered_here(options: MosesOptions) -> None:
     with MosesProcess(options) as moses:
         assert moses.translate([b"", b"ab cd", b"  \t "]) == [[], turned("ab", "cd"), []]

@@ -120,6 +120,7 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
         (["--source", "-"], "are read more than once; give files, not '-'"),
         (["--moses-options", "-n-best-list x 5"], "leave out -n-best-list: the options of this command"),
+        (["--moses-options", "-labeled-n-best-list false"], "leave out -labeled-n-best-list: features of lists need"),
         (["--moses-options", "-search-algorithm '1"], "--moses-options -search-algorithm '1: no closing quotation"),
     ],
 )
