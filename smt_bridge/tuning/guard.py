@@ -5,7 +5,8 @@ is 1 for its best hypothesis and 0 for all others, so that the weights ``FirstS0
 that were tuned on a thousand sentences can be worse than that on other sentences, above all where one system is
 much better than the other. So the tuned weights are compared with the halves on sentences they were not tuned
 on: with K folds, each tuned without a K-th of the sentences and judged on it. Where the sum of the folds is not
-better than the best half on the same sentences, the result is that half.
+better than the best half on the same sentences, or the weights of all sentences are worse than it there, as the mean of
+several runs can be, the result is that half.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def tune_guarded(
         found = _tune_from_all(inside, start, options._replace(runs=1), halves, tuner)
         held_out += outside.best_statistics(start_weights(outside, found.weights))
     guard = Guard(scores, float(pool.metric.score(held_out)), folds, None)
-    if guard.held_out > scores[guard.best]:
+    if guard.held_out > scores[guard.best] and report.score >= scores[guard.best]:
         return report, guard
     kept = {name: (0.0,) * len(values) for name, values in report.weights.items()} | {guard.best: (1.0,)}
     return report._replace(weights=kept, score=scores[guard.best]), guard._replace(kept=guard.best)

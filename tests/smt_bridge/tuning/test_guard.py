@@ -7,9 +7,9 @@ import pytest
 
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.guard import tune_guarded
-from smt_bridge.tuning.pool import Column, NbestPool
+from smt_bridge.tuning.pool import Column, Floats, NbestPool, Tuned
 from smt_bridge.tuning.select import select_features
-from smt_bridge.tuning.tune import TuningOptions, ablate
+from smt_bridge.tuning.tune import TUNERS, TuningOptions, ablate
 
 SENTENCES, ENTRIES = 40, 8
 
@@ -69,6 +69,22 @@ def test_what_helps_is_kept_and_never_below_a_half(tuner: str) -> None:
     assert guard.kept is None
     assert report.score > max(guard.halves.values())
     assert guard.held_out > max(guard.halves.values())
+
+
+def test_a_mean_of_runs_that_is_worse_than_a_half_falls_back_to_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    good = np.tile([5, 9, 9, 2, 1, 1, 1, 1], (SENTENCES, 1))
+    judges = [np.tile(values, (SENTENCES, 1)) for values in ([0, 10, 0, 8, 0, 0, 0, 0], [0, 0, 10, 8, 0, 0, 0, 0])]
+    pool = pool_of(first(0), *judges, good=good, names=("First0", "A", "B"))
+
+    def one_of_both(pool: NbestPool, start: Floats, tuned: object, options: TuningOptions) -> Tuned:
+        weights = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])[options.seed % 2]
+        return Tuned(weights, float(pool.metric.score(pool.best_statistics(weights))))
+
+    monkeypatch.setitem(TUNERS, "mert", one_of_both)
+    report, guard = tune_guarded(pool, None, TuningOptions(runs=2, keep="average"), halves=["First0"])
+    assert guard.held_out > guard.halves["First0"]
+    assert min(report.scores) > guard.halves["First0"]
+    assert (guard.kept, report.weights["First0"], report.score) == ("First0", (1.0,), guard.halves["First0"])
 
 
 def test_there_are_no_more_folds_than_sentences() -> None:
