@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.errors import ModelError
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.copies import restore, rule_of
 from nmt_core.inference.line_requests import advice_in_ids
 from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
@@ -18,6 +17,7 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
+from nmt_core.inference.translation_maker import TranslationMaker
 from nmt_core.interfaces import NgramAdvice
 from nmt_core.serving.slices import Sliced
 from nmt_core.text.sentence import Sentence
@@ -87,9 +87,10 @@ class RunningSearch:
         self._models, self._unknown = tuple(models), unknown
         self._rescores, self._speller = search_is_coarse(models), speller_of(models)
         self._target, self._order = models[0].target, models[0].target_order
-        self._copying, self._rule = models[0].copying, rule or rule_of(models[0])
+        self._copying = models[0].copying
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
+        self._maker = TranslationMaker(models[0], self._aligns, None if self._copying is None else rule)
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
@@ -138,7 +139,7 @@ class RunningSearch:
             hypotheses = [self._in_text(one) for one in done.hypotheses]
             self._ended[done.key] = _Ended(self._admitted.pop(done.key), hypotheses)
         for key, sentence, translations in self._completed():
-            nbest: Any = [self._translation(*one, sentence.source.words) for one in translations]
+            nbest: Any = [self._maker.make(one, sentence.source.words) for one in translations]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
 
@@ -193,26 +194,6 @@ class RunningSearch:
     def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
         """With the ids of the vocabulary in the order of the text."""
         return hypothesis.turned(self._order, self._aligns)
-
-    def _translation(self, hypothesis: Hypothesis, words: tuple[str, ...], source: tuple[str, ...]) -> Translation:
-        totals, numbers = (hypothesis.log_prob, hypothesis.score), hypothesis.word_log_probs
-        if self._copying is None:
-            return Translation(
-                " ".join(words), words, *totals, numbers, source, hypothesis.attention, aligns=self._aligns
-            )
-        found = restore(
-            self._copying,
-            self._rule,
-            words,
-            source,
-            word_log_probs=numbers,
-            attention=hypothesis.attention,
-            aligns=self._aligns,
-        )
-        text = " ".join(found.words)
-        return Translation(
-            text, found.words, *totals, found.word_log_probs, source, found.attention, unknown=found.counts
-        )
 
 
 class CandidateSearch(RunningSearch):
