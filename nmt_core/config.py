@@ -11,9 +11,10 @@ from __future__ import annotations
 import difflib
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Self, TypeGuard, get_args
+from types import UnionType
+from typing import Any, Self, TypeGuard, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.safe_yaml import MOST_BYTES, YamlProblem, parse_yaml
@@ -28,6 +29,14 @@ class Config(BaseModel):
     """A frozen bundle of settings that refuses unknown keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _truth_values_are_no_numbers(cls, values: Any) -> Any:
+        for key, value in values.items() if isinstance(values, dict) else ():
+            if isinstance(value, bool) and key in cls.model_fields and _is_number(cls.model_fields[key].annotation):
+                raise ValueError(f"{key} is a number, not {str(value).lower()}")
+        return values
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, Any], *, origin: str) -> Self:
@@ -139,6 +148,12 @@ def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list
             known = list(cls.model_fields) if part != parts[-1] else known
         kinds = {str(group.model_fields["type"].default): group for group in groups if "type" in group.model_fields}
     return path or list(parts), known
+
+
+def _is_number(kind: Any) -> bool:
+    """Whether a setting is one, or may be."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+    return bool not in kinds and (int in kinds or float in kinds)
 
 
 def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:

@@ -57,8 +57,8 @@ class TrainingConfig(Config):
     learning_rate: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     schedule: Literal["constant", "inverse-sqrt", "exponential", "halving"] = "constant"
     warmup: int = Field(default=0, ge=0)
-    decay_after: float = Field(default=0.0, ge=0)
-    decay_every: float = Field(default=1.0, gt=0)
+    decay_after: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    decay_every: float = Field(default=1.0, gt=0, allow_inf_nan=False)
     gradient: Literal["sum", "sentence", "word"] = "sum"
     update_every: int = Field(default=1, ge=1)
     microbatches: int = Field(default=1, ge=1)
@@ -67,7 +67,7 @@ class TrainingConfig(Config):
     guided_alignment: GuidedAlignmentConfig | None = None
     clip: float = Field(default=1.0, gt=0)
     label_smoothing: float = Field(default=0.0, ge=0, lt=1)
-    self_normalization: float = Field(default=0.0, ge=0)
+    self_normalization: float = Field(default=0.0, ge=0, allow_inf_nan=False)
     partition_words: int | None = Field(default=None, ge=3)
     freeze_embeddings_after: int | None = Field(default=None, ge=0)
     batch_sentences: int = Field(default=80, ge=1)
