@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import multiprocessing
 import os
 from collections.abc import Mapping
 from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import say
 from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
@@ -135,4 +137,6 @@ def _of_this_source(path: Path) -> ctypes.CDLL | None:
         same = functions.hybridmt_source() == source_crc()
     except (OSError, AttributeError):
         return None
+    if not same and multiprocessing.parent_process() is None:  # the program itself says it, not each of its processes
+        say(f"{path}: was compiled from another source and is not used; compile it: python -m nmt_core.native.build")
     return functions if same else None

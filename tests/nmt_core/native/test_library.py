@@ -47,10 +47,15 @@ def test_without_one_pytorch_does_the_work(
     assert library.load(tmp_path / "libkernels.so") is None
 
 
-def test_one_of_another_source_is_not_used(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_of_another_source_is_not_used_with_a_message(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.delenv(library.CHOICE, raising=False)
     monkeypatch.setattr(library, "source_crc", lambda: build.source_crc() ^ 1)
-    assert library.load(path) is None
+    assert library.load(path) is None and library.load(path) is None
+    said = capsys.readouterr().err
+    assert said.startswith(f"{path}: was compiled from another source") and said.count("\n") == 1
+    assert "python -m nmt_core.native.build" in said
 
 
 def test_an_unknown_choice_is_one_line(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
