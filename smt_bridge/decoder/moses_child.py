@@ -106,9 +106,13 @@ class MosesChild:
         self._closed = False
         self._lists, self._marks, self._errors = bytearray(), bytearray(), bytearray()
         self._reader, self._cutter = reader, GraphCutter()
-        pipes = [os.pipe() for _ in range(2 if reader is None else 3)]
-        self._pipes, ends = [pipe for pipe, _ in pipes], [end for _, end in pipes]
+        self._pipes: list[int] = []
+        ends: list[int] = []
         try:
+            for _ in range(2 if reader is None else 3):
+                pipe, end = os.pipe()
+                self._pipes.append(pipe)
+                ends.append(end)
             self._process = subprocess.Popen(
                 options.command(*ends),
                 stdin=subprocess.PIPE,
@@ -131,7 +135,7 @@ class MosesChild:
             self._stderr.fileno(): self._add_error,
         }
         self._takers |= dict.fromkeys(self._graph_pipes, self._cutter.add)
-        self._selector = selectors.DefaultSelector()
+        self._selector = selectors.PollSelector()  # needs no file descriptor
         for pipe in self._takers:
             os.set_blocking(pipe, False)
             self._selector.register(pipe, selectors.EVENT_READ)

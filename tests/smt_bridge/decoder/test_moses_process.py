@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import threading
@@ -113,6 +114,25 @@ def test_sentences_that_are_too_much_do_not_make_it_unusable(
 def test_a_program_that_is_not_there(options: MosesOptions) -> None:
     with pytest.raises(MosesFailed, match="cannot be started"), MosesProcess(options._replace(program="/no/moses")):
         pass
+
+
+@pytest.mark.parametrize("free", [0, 1, 2])
+def test_too_many_open_files_is_an_error_that_leaves_none(
+    options: MosesOptions, monkeypatch: pytest.MonkeyPatch, free: int
+) -> None:
+    left = iter(range(free))
+    pipe = os.pipe
+
+    def scarce() -> tuple[int, int]:
+        if next(left, None) is None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return pipe()
+
+    monkeypatch.setattr(os, "pipe", scarce)
+    before = sorted(os.listdir("/proc/self/fd"))
+    with pytest.raises(MosesFailed, match="Too many open files"), MosesProcess(options):
+        pass
+    assert sorted(os.listdir("/proc/self/fd")) == before
 
 
 def test_other_lines_among_the_lists_do_no_harm(options: MosesOptions, monkeypatch: pytest.MonkeyPatch) -> None:
