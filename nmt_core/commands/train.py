@@ -63,9 +63,9 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.device import choose_device
     from nmt_core.errors import ConfigError
-    from nmt_core.training.config import RunConfig
+    from nmt_core.training.config import RunConfig, files_of
     from nmt_core.training.first_model import with_start_settings
-    from nmt_core.training.folder import run_folder
+    from nmt_core.training.folder import check_spared, run_folder
     from nmt_core.training.launch import is_restarted, ranks_of_torchrun, started
     from nmt_core.training.ranks import Ranks, check_divisible, joined
     from nmt_core.training.recipes import with_recipe
@@ -73,6 +73,7 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
 
     settings = with_recipe(with_start_settings(complete(with_overrides(read_yaml(args.config), args.set))))
     config = RunConfig.from_mapping(settings, origin=args.config)
+    check_spared(config.folder, [args.config, *files_of(config)])
     given = ranks_of_torchrun()
     ranks = given or Ranks(size=args.processes or 1)
     _check_processes(args, started=given is not None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import Field, model_validator
@@ -213,3 +214,12 @@ class RunConfig(Config):
         elif self.copying is CopyScheme.POSALL and data.dev_alignment is None:
             raise ValueError("copying: posall: give data.dev_alignment, the word alignment of the development set")
         return self
+
+
+def files_of(run: RunConfig) -> Iterator[str]:
+    """What a run reads: texts, and the folders of models that it begins with; among them words that are no files."""
+    yield from filter(None, (run.training.start_from, run.training.mask_of))
+    for settings in (run.data, *run.tasks):
+        for key, value in settings.to_mapping().items():
+            if "vocabular" not in key:  # that of the folder may have been there before, and is kept
+                yield from (one for one in (value if isinstance(value, list) else [value]) if isinstance(one, str))

@@ -11,11 +11,14 @@ import contextlib
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from nmt_core.errors import ConfigError, NmtError
+from nmt_core.models.folder_config import PARAMETERS, SETTINGS
+from nmt_core.training.state import COUNTERS, TENSORS
 
 LOCK = "training.lock"
+_WRITTEN = (SETTINGS, PARAMETERS, TENSORS, COUNTERS, LOCK)
 
 
 @contextlib.contextmanager
@@ -40,6 +43,14 @@ def run_folder(folder: str) -> Iterator[None]:
         if new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(folder)
+
+
+def check_spared(folder: str, read: Iterable[str]) -> None:
+    """Raise ConfigError where a run in ``folder`` would write over one of the files, or the model folders, ``read``."""
+    written = {os.path.realpath(os.path.join(folder, name)) for name in _WRITTEN}
+    for path in read:
+        if os.path.realpath(path) in written | {os.path.realpath(folder)}:
+            raise ConfigError(f"folder: a run in {folder} would write over {path}; choose another folder")
 
 
 def check_disk_space(folder: str, size: int) -> None:

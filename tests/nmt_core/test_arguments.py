@@ -130,3 +130,37 @@ def test_no_command_overwrites_what_it_reads(
     assert main([re.sub(r"(?<![^=:])F$", str(file), word) for word in command.split(" ")]) == 2
     assert "is also read" in capfd.readouterr().err
     assert file.read_bytes() == b"content"
+
+
+@pytest.mark.parametrize("folder", [".", "sub/..", "model"])
+@pytest.mark.parametrize("read", ["config.yaml", "training.json"])
+def test_a_run_spares_what_it_reads(
+    folder: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
+    Path("model").symlink_to(".")
+    config, text = ("config.yaml", "text") if read == "config.yaml" else ("run.yaml", "training.json")
+    content = f"folder: {folder}\nmodel: {{preset: rnnsearch}}\ndata: {{source: {text}, target: {text}}}\n"
+    Path(config).write_text(f"{content}training: {{max_updates: 1}}\n")
+    Path(text).write_text("a\n" * 20)
+    assert nmt_core(["train", config]) == 2
+    assert f"a run in {folder} would write over {read}; choose another folder" in capfd.readouterr().err
+    assert {path.name for path in Path().iterdir()} == {config, text, "sub", "model"}
+
+
+def test_a_run_spares_the_model_that_it_begins_with(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("words").write_text("</s>\n<unk>\na\n")
+    sizes = [f"--set=model.{name}=2" for name in ("embedding", "hidden", "maxout", "output_rank")]
+    vocabularies = ["--source-vocab", "words", "--target-vocab", "words"]
+    assert nmt_core(["init", "model", "--preset", "rnnencdec", *vocabularies, *sizes]) == 0
+    before = {path: path.read_bytes() for path in Path("model").iterdir()}
+    Path("text").write_text("a\n" * 20)
+    data = "data: {source: text, target: text}\ntraining: {max_updates: 1, start_from: ./model}\n"
+    Path("run.yaml").write_text(f"folder: {tmp_path}/model\n{data}")
+    assert nmt_core(["train", "run.yaml"]) == 2
+    assert "would write over ./model; choose another folder" in capfd.readouterr().err
+    assert {path: path.read_bytes() for path in Path("model").iterdir()} == before
