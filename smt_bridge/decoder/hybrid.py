@@ -10,7 +10,6 @@ import threading
 from collections.abc import Sequence
 from typing import Protocol
 
-from nmt_core.errors import NmtError
 from smt_bridge.decoder.chooser import Choice, Chooser, as_read, lists_of, why_silent
 from smt_bridge.decoder.graph_lists import GraphLists
 from smt_bridge.decoder.moses_child import MosesLines
@@ -90,7 +89,7 @@ class _InBackground:
     def __init__(self, moses: MosesProcess | None, sentences: Sequence[bytes]) -> None:
         self._moses = moses
         self._found: list[MosesLines | None] = [None] * len(sentences)
-        self._error: NmtError | None = None
+        self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, args=(sentences,), daemon=True)
         self._thread.start()
 
@@ -98,7 +97,7 @@ class _InBackground:
         try:
             if self._moses is not None:
                 self._found = self._moses.translate(sentences)
-        except NmtError as error:
+        except Exception as error:  # for the thread that waits
             self._error = error
 
     def stop(self) -> None:

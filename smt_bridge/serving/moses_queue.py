@@ -137,6 +137,8 @@ class MosesQueue:
                     ticket.settle(lines)
             except MosesFailed as error:
                 self._fail(error, batch)
+            except Exception as error:  # whatever it is, nobody waits for ever
+                self._fail(MosesFailed(f"{self.options.program} could not be asked: {error!r}"), batch)
         self._fail(MosesFailed(f"{self.options.program} was stopped"), [])
 
     def _next(self) -> list[Ticket]:

@@ -105,3 +105,16 @@ def test_the_end_does_not_wait_for_a_sentence(queue: MosesQueue) -> None:
     queue.close()
     assert "stopped" in str(hangs.wait().error) and time.monotonic() - begin < 15
     assert "stopped" in str(queue.ask("a", b"ab").wait().error)
+
+
+def test_an_error_that_nobody_foresaw_is_told_to_who_waits(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(process: MosesProcess, lines: object) -> None:
+        raise MemoryError("none left")
+
+    translate = MosesProcess.translate
+    monkeypatch.setattr(MosesProcess, "translate", no_memory)
+    first = queue.ask("a", b"ab cd").wait()
+    assert first.lines is None and "MemoryError('none left')" in str(first.error)
+    monkeypatch.setattr(MosesProcess, "translate", translate)
+    monkeypatch.setattr(queue, "_rests_until", 0.0)
+    assert queue.ask("a", b"ab cd").wait().lines
