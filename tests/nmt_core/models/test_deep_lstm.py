@@ -34,7 +34,7 @@ from nmt_core.models.rows import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.answers import translate_answer
 from nmt_core.serving.convert import with_unknown_replaced
-from nmt_core.serving.running_search import RunningSearch
+from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
 
@@ -360,7 +360,7 @@ def test_unknown_words_come_from_where_it_looks_after_writing_them() -> None:
 
 def test_the_server_follows_the_rows_of_the_model_too() -> None:
     search = RunningSearch([copying()], attention=True)
-    search.admit([(0, ("x a y z", DecodingConfig(beam=1, nbest=1)))])
+    search.admit([(0, SearchItem("x a y z", DecodingConfig(beam=1, nbest=1)))])
     found: list = []
     while not found:
         found = search.step()
