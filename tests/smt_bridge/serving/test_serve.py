@@ -195,8 +195,8 @@ def test_search_graphs_are_searched_as_by_the_command(place: Place) -> None:
         (without,) = hybrid.translate(["ab NOGRAPH cd"], nbest=50)
         assert not any("graph" in one.systems or one.degraded for one in without.translations)
     assert metric(server, 'hybrid_sentences_without_graph_total{model="g"}') == 1
-    assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
     ends_and_leaves_nothing(server)
+    assert any("no list of its search graph" in line and "wrote no search graph" in line for line in server.lines)
 
 
 def test_advice_is_that_of_the_command(place: Place) -> None:
@@ -271,9 +271,9 @@ def test_moses_that_is_gone_for_good_is_unavailable_and_the_neural_model_is_not(
         assert found.error.HasField("retry_delay")
         assert neural.translate(["ab cd"])[0].translations
         assert hybrid.score([("ab", "ba")])[0].log_prob < 0
-    assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
     assert "no memory" not in found.error.message
     ends_and_leaves_nothing(server)
+    assert any("no memory" in line for line in server.lines)  # for the server's people, not for its clients
 
 
 def test_with_degrade_the_neural_model_goes_on_alone(place: Place, broken: Path) -> None:
