@@ -26,6 +26,7 @@ from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
+_UNREAD = 65_535  # bytes of a call that the library takes before they are asked for, HTTP/2's own default
 _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
@@ -141,6 +142,8 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.so_reuseport", 0),  # else a second server on the port starts, and gets half the calls
         ("grpc.max_receive_message_length", limits.message_bytes),
         ("grpc.max_send_message_length", limits.message_bytes),
+        ("grpc.http2.bdp_probe", 0),  # which lets every call fill buffers of many MiB, all the more on a busy machine
+        ("grpc.http2.lookahead_bytes", _UNREAD),
         ("grpc.compression_enabled_algorithms_bitset", _IDENTITY),  # a small message must not become a large one
         ("grpc.max_metadata_size", 8 << 10),
         ("grpc.absolute_max_metadata_size", 16 << 10),

@@ -32,9 +32,9 @@ class RudeClient:
         self._frame(_HEADERS, _END_HEADERS, stream, b"".join(_literal(*one) for one in headers))
         return stream
 
-    def send(self, stream: int, content: bytes) -> None:
-        """Send the only message of a call, one that fits into a frame."""
-        self._frame(_DATA, _END_STREAM, stream, struct.pack(">BI", 0, len(content)) + content)
+    def send(self, stream: int, content: bytes, *, more: bool = False) -> None:
+        """Send the only message of a call, or the first if there are ``more``, one that fits into a frame."""
+        self._frame(_DATA, 0 if more else _END_STREAM, stream, struct.pack(">BI", 0, len(content)) + content)
 
     def send_half(self, stream: int, size: int, seconds: float = 5.0) -> int:
         """Send half of a message of that size, or as much as the server takes in that time; the bytes sent."""

@@ -25,6 +25,7 @@ from nmt_core.serving.shares import REQUEST_COPIES, Memory
 from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.http2 import RudeClient
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
 
 MIB = 1 << 20
@@ -121,6 +122,31 @@ def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeyp
         return names
 
     assert asyncio.run(scenario()) == [str(number) for number in range(count)]
+
+
+def test_what_nobody_reads_yet_stays_with_its_client() -> None:
+    """The library's own buffers are beside all that is accounted for, and every call has one."""
+
+    async def scenario() -> int:
+        gate = Gate()
+        gate.open.set()
+        server = NmtServer(NmtServicer(limits=Limits(stream_requests=1)), Address(port=0))
+        await server.start()
+        await server.load(gated(gate))
+        gate.open.clear()
+        gate.entered.clear()
+        client = RudeClient(f"127.0.0.1:{server.port}")
+        stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+        request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])
+        client.send(stream, pb.ScoreStreamRequest(request=request).SerializeToString(), more=True)
+        assert await asyncio.to_thread(gate.entered.wait, 10)  # after which the stream is read no further
+        taken = await asyncio.to_thread(client.send_half, stream, 100 * MIB, 2.0)
+        client.close()
+        gate.open.set()
+        await server.stop(1.0)
+        return taken
+
+    assert asyncio.run(scenario()) <= 128 << 10
 
 
 @pytest.mark.usefixtures("without_garbage_collection")
