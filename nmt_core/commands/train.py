@@ -109,7 +109,7 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
 
 def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> int:
     """Train in a folder that is ours, as one of the processes; the exit code."""
-    from nmt_core.device import allow_tf32, choose_device
+    from nmt_core.device import allow_tf32, choose_device, say_if_slow
     from nmt_core.memory import keep_freed_memory
     from nmt_core.training.folder import check_disk_space
     from nmt_core.training.prepare import prepare
@@ -131,6 +131,8 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     _one_thread_each(training, device)
     if training.precision == "tf32":
         allow_tf32(device)
+    if training.precision == "bfloat16" and ranks.first:
+        say_if_slow(device)
     for task in prepared.tasks:
         task.loaded.model.to(device)
     reporter = Reporter(training, folder=config.folder, quiet=quiet)

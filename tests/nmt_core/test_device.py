@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from nmt_core.device import allow_tf32, choose_device, choose_dtype, name_precision
+from nmt_core import device as devices
+from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16, name_precision
 from nmt_core.errors import ConfigError
 from tests.pretended_gpu import PretendedGPU
 
@@ -43,3 +44,21 @@ def test_the_name_of_a_precision_says_tf32_where_products_are_made_so(restored: 
         assert name_precision(there) == "tf32"
         assert name_precision(double_there) == "float64"
         assert name_precision(torch.zeros(1)) == "float32"
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_bfloat16_without_instructions_is_said_to_be_slow_once(
+    there: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    devices._say_that_it_is_slow.cache_clear()
+    monkeypatch.setattr(devices, "has_bfloat16", lambda: there)
+    for name, device in (("float32", CPU), ("bfloat16", GPU), ("bfloat16", CPU), ("bfloat16", CPU)):
+        choose_dtype(name, device)
+    assert capsys.readouterr().err.count("float32 is several times as fast") == (not there)
+
+
+def test_which_processors_have_instructions_for_bfloat16() -> None:
+    if torch.backends.cpu.get_cpu_capability() == "AVX2":
+        assert not has_bfloat16()
+    if torch.cpu._is_amx_tile_supported():
+        assert has_bfloat16()
