@@ -9,7 +9,6 @@ import torch
 
 from nmt_core.errors import ConfigError
 from nmt_core.messages import say
-from nmt_core.native.kernels import name_kernels
 
 DTYPES = {
     "float32": torch.float32,
@@ -54,7 +53,7 @@ def say_if_slow(device: torch.device) -> None:
 
 
 def has_bfloat16() -> bool:
-    """Whether PyTorch's CPU library, oneDNN, has products of bfloat16 on this processor; else they are made one by one."""
+    """Whether PyTorch's CPU library, oneDNN, has products of bfloat16 for this processor; others take far longer."""
     return torch.backends.mkldnn.is_available() and bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
 
 
@@ -70,22 +69,3 @@ def allow_tf32(device: torch.device) -> None:
     if device.type != "cuda":
         raise ConfigError("tf32 is for GPUs; on a CPU take float32, or bfloat16 for speed")
     torch.backends.cuda.matmul.fp32_precision = "tf32"
-
-
-def name_arithmetic(parameter: torch.Tensor) -> str:
-    """What the last digits depend on beside the precision: device, version of torch, on a CPU its instructions.
-
-    Where there are compiled kernels for such parameters, they are named, too.
-    """
-    if parameter.is_cuda:
-        kind = torch.cuda.get_device_name(parameter.device).replace(" ", "_")
-        return f"device:cuda|gpu:{kind}|torch:{torch.__version__}"
-    instructions = f"cpu:{torch.backends.cpu.get_cpu_capability()}{name_kernels(parameter)}"
-    return f"device:{parameter.device.type}|{instructions}|torch:{torch.__version__}"
-
-
-def name_precision(parameter: torch.Tensor) -> str:
-    """How precisely a model with such parameters computes: float32, float64, bfloat16 or tf32."""
-    if parameter.is_cuda and parameter.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32":
-        return "tf32"
-    return str(parameter.dtype).removeprefix("torch.")

@@ -18,6 +18,7 @@ A *signature* is ``key:value`` fields between ``|``::
                   preparation that cuts them into the subwords of the model
 ``dtype``         precision of the arithmetic
 ``device``        ``cpu`` or ``cuda``; ``cpu``: its instructions; ``gpu``: its name; ``torch``: the version
+``sums``          CRC-32 of some sums as this processor and its libraries compute them (``nmt_core/numerics.py``)
 ``kernels``       version of the compiled kernels, in bfloat16 on a CPU; absent where PyTorch does all
 ``version``       of this software
 ================= ==========================================================================

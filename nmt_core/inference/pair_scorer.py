@@ -15,7 +15,6 @@ import torch
 
 from nmt_core.data.batching import group_by_length, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
-from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
@@ -23,6 +22,7 @@ from nmt_core.inference.tree_walk import Floats, NodeAttention, Scores, Walk, We
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.ensembles import check_members
+from nmt_core.numerics import name_arithmetic, name_precision
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
 from nmt_core.version import VERSION

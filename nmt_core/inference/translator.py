@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from nmt_core.data.batching import group_by_tokens
-from nmt_core.device import name_arithmetic, name_precision
 from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
@@ -33,6 +32,7 @@ from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.raw_text import open_raw_text
+from nmt_core.numerics import name_arithmetic, name_precision
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import joint_vocabulary

@@ -8,8 +8,9 @@ import pytest
 import torch
 
 from nmt_core import device as devices
-from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16, name_precision
+from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16
 from nmt_core.errors import ConfigError
+from nmt_core.numerics import name_precision
 from tests.pretended_gpu import PretendedGPU
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
