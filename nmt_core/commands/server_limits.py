@@ -15,7 +15,7 @@ _LIMITS = {
     "beam": "",
     "nbest": "translations of a sentence",
     "steps": "hypotheses of a request times the words they may have",
-    "message_mib": "size of a message",
+    "message_mib": "size of a message; by default at most a third of the memory",
     "memory_mib": "what requests under way may hold",
     "calls": "calls open at once",
     "client_calls": "calls of one client open at once",
@@ -31,6 +31,7 @@ _SECONDS = {
     "age": "until connections are asked to be opened anew",
     "stuck": "for one batch or step, before health says NOT_SERVING",
 }
+_LARGEST_MESSAGE = 1024  # MiB
 
 
 def add_limit_options(group: argparse._ArgumentGroup) -> None:
@@ -68,7 +69,6 @@ def read_limits(args: argparse.Namespace) -> Limits:
     """The limits that were given. Raises ConfigError for those below 1 or that do not go together."""
     from nmt_core.errors import ConfigError
     from nmt_core.serving.limits import Limits
-    from nmt_core.serving.shares import REQUEST_COPIES
 
     given: dict[str, Any] = {}
     for name in _LIMITS:
@@ -83,15 +83,10 @@ def read_limits(args: argparse.Namespace) -> Limits:
         if value is not None and not 0 < value <= 1e6:
             raise ConfigError(f"--{name}-timeout {value:g}: expected more than 0, at most 1000000")
         given.update({} if value is None else {f"{name}_seconds": value})
-    if (mib := args.max_message_mib) is not None and mib > 1024:
-        raise ConfigError(f"--max-message-mib {mib}: expected at most 1024")
     if args.cache_mib < 0:
         raise ConfigError(f"--cache-mib {args.cache_mib}: expected at least 0")
+    given["message_bytes"] = _message_mib(args.max_message_mib, Limits(**given)) << 20
     limits = Limits(**given, cache_bytes=args.cache_mib << 20)
-    if mib is not None and (needed := REQUEST_COPIES * mib) > limits.memory_bytes >> 20:
-        held = f"a request is held {REQUEST_COPIES} times while it is handled"
-        least = f"expected at least --max-memory-mib {needed}, not {limits.memory_bytes >> 20}"
-        raise ConfigError(f"--max-message-mib {mib}: {held}; {least}")
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     if min(args.queue_tokens, args.client_tokens or 0, args.max_delay, args.grace, args.drain_delay) < 0:
@@ -100,6 +95,21 @@ def read_limits(args: argparse.Namespace) -> Limits:
     if args.watch_models is not None and not 0 < args.watch_models <= 1e6:
         raise ConfigError(f"--watch-models {args.watch_models:g}: expected more than 0 seconds")
     return limits
+
+
+def _message_mib(asked: int | None, limits: Limits) -> int:
+    """The largest message: what was asked for, or the default as far as there is memory for it. Raises ConfigError."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.serving.shares import REQUEST_COPIES
+
+    if asked is not None and asked > _LARGEST_MESSAGE:
+        raise ConfigError(f"--max-message-mib {asked}: expected at most {_LARGEST_MESSAGE}")
+    memory = limits.memory_bytes >> 20
+    found = asked or min(limits.message_bytes >> 20, max(1, memory // REQUEST_COPIES))
+    if REQUEST_COPIES * found > memory:
+        held = f"a request of {found} MiB is held {REQUEST_COPIES} times while it is handled"
+        raise ConfigError(f"--max-memory-mib {memory}: {held}; expected at least {REQUEST_COPIES * found}")
+    return found
 
 
 def _default(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import socket
@@ -14,7 +15,9 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from nmt_core.commands import serve
 from nmt_core.commands.main import main
+from nmt_core.commands.server_limits import read_limits
 from nmt_core.errors import ServiceError
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore
@@ -297,6 +300,14 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None
     assert error.count("\n") == 1
 
 
+@pytest.mark.parametrize(("memory", "message"), [("3", 1), ("16", 5), ("95", 31), ("96", 32), ("1000", 32)])
+def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, message: int) -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    limits = read_limits(parser.parse_args(["--max-memory-mib", memory]))
+    assert limits.message_bytes == message << 20
+
+
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
@@ -310,7 +321,8 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None
         (["--model", "m=a", "--beam", "0"], "--beam"),
         (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
         (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
-        (["--model", "m=a", "--max-message-mib", "86"], "expected at least --max-memory-mib 258, not 256"),
+        (["--model", "m=a", "--max-message-mib", "86"], "--max-memory-mib 256: a request of 86 MiB is held 3 times"),
+        (["--model", "m=a", "--max-memory-mib", "2"], "--max-memory-mib 2: a request of 1 MiB is held 3 times"),
         (["--model", "m=a", "--cache-mib", "-1"], "--cache-mib -1: expected at least 0"),
         (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),
         (["--model", "m=a", "--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
