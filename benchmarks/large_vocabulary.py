@@ -26,7 +26,7 @@ from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.memory import keep_freed_memory
+from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.models.build import new_model, preset
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -70,7 +70,7 @@ def partitions(pairs: int) -> list[Any]:
 
 def train(target_words: int, updates: int) -> list[Any]:
     """Target words per second, the swaps of a partition's rows counted."""
-    keep_freed_memory()
+    keep_memory_of_tensors()
     text = corpus(SENTENCES * 1000, target_words)
     model = new_model(preset("rnnsearch"), SOURCE_WORDS, target_words, seed=1).requires_grad_(True)
     optimizer = build_optimizer(TrainingConfig(), model.parameters())

@@ -29,7 +29,7 @@ from nmt_core.data.batching import pad_pairs
 from nmt_core.device import choose_dtype
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.interfaces import SentencePair
-from nmt_core.memory import keep_freed_memory
+from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.models.build import preset
 
 Scores = list[float]
@@ -70,7 +70,7 @@ class Share(NamedTuple):
 def work(place: int, barrier: Barrier, answers: Any, setting: Setting, pairs: Sequence[SentencePair]) -> None:
     """One process's share, scored, and then its products alone, both at the same time as the others'."""
     torch.set_num_threads(1)
-    keep_freed_memory()
+    keep_memory_of_tensors()
     dtype = choose_dtype(setting.dtype, torch.device(setting.device))
     pair_scorer = ModelPairScorer([random_model(preset(setting.kind), dtype, setting.device)], softmax=setting.softmax)
     pair_scorer.score(pairs)  # a long job has met every shape and got its memory

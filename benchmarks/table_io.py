@@ -24,7 +24,7 @@ from nmt_core.jobs.manifest import Input, Shard, shard_of
 from nmt_core.jobs.parts import Piece, Task
 from nmt_core.jobs.run import Job, run_job
 from nmt_core.jobs.workers import LocalWorkers, Worker
-from nmt_core.memory import keep_freed_memory
+from nmt_core.memory import keep_memory_of_tensors
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 
 
@@ -33,7 +33,7 @@ class NoScores:
 
     def __init__(self, suffix: str, number: int) -> None:
         self.suffix = suffix
-        keep_freed_memory()  # as the workers of `rescore-table` do
+        keep_memory_of_tensors()  # as the workers of `rescore-table` do
 
     @property
     def description(self) -> dict[str, Any]:

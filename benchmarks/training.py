@@ -18,7 +18,7 @@ from common import Products, machine, parallel_text, peak_memory, peer, quickest
 
 from nmt_core.data.batching import Batch, pad_pairs
 from nmt_core.device import allow_tf32
-from nmt_core.memory import keep_freed_memory
+from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.models.build import preset
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu", help="ours; the peer stays on the CPU")
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    keep_freed_memory()
+    keep_memory_of_tensors()
     best: dict[str, list[Any]] = {}
     for _ in range(args.rounds):
         for name, measured in trainers(args):

@@ -24,7 +24,7 @@ import torch
 from common import SHARED, machine, table
 from numpy.typing import NDArray
 
-from nmt_core.memory import keep_freed_memory
+from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.training.config import RunConfig
 from nmt_core.training.launch import started
 from nmt_core.training.prepare import prepare
@@ -86,7 +86,7 @@ def settings(args: argparse.Namespace, folder: str) -> RunConfig:
 def train(config: RunConfig, given: Ranks) -> None:
     """One of the processes; what it notes is in ``folder`` by its rank."""
     torch.set_num_threads(1)
-    keep_freed_memory()
+    keep_memory_of_tensors()
     ranks = WatchedRanks(given.rank, given.size, given.local, given.one_machine)
     prepared = prepare(config, ranks)
     clocks = Clocks(config, ranks)

@@ -118,9 +118,9 @@ def _open_worker(args: argparse.Namespace, in_parts: bool, suffix: str, number: 
     import torch
 
     from nmt_core.device import choose_device
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
 
-    keep_freed_memory()
+    keep_memory_of_tensors()
     if args.device == "auto" and torch.cuda.device_count() > 1:
         args = argparse.Namespace(**{**vars(args), "device": f"cuda:{number % torch.cuda.device_count()}"})
     if choose_device(args.device).type == "cpu":

@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.pair_scorer import choose_softmax
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.interfaces import unknown_words_serve
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.models.checkpoint import read_vocabularies
     from nmt_core.text.unknown_share import UnknownShare, usual_share
     from nmt_core.text.vocabulary import split_words
@@ -115,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
         raise ConfigError("--window must be at least 1")
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
-    keep_freed_memory()
+    keep_memory_of_tensors()
     options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax)}
     pairs: Iterator[SentencePair]
     if args.word_alignment:

@@ -110,7 +110,7 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
 def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> int:
     """Train in a folder that is ours, as one of the processes; the exit code."""
     from nmt_core.device import allow_tf32, choose_device, say_if_slow
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.training.folder import check_disk_space
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter
@@ -118,7 +118,7 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     from nmt_core.training.stop_signals import Interrupted
     from nmt_core.training.trainer import Trainer
 
-    keep_freed_memory()
+    keep_memory_of_tensors()
     training = config.training
     if not ranks.first:
         training, quiet = training.model_copy(update={"tensorboard": False}), True

@@ -14,10 +14,10 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nmt_core.errors import NmtError
+from nmt_core.memory import keep_memory_of_messages
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.calls import Calls
 from nmt_core.serving.devices import Load
-from nmt_core.serving.freed_memory import keep_freed_memory
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.security import Certificates
@@ -81,7 +81,7 @@ class NmtServer:
         """Begin to answer, health with NOT_SERVING."""
         gc.freeze()  # what was imported so far
         gc.set_threshold(*gc.get_threshold()[:2], _GARBAGE)
-        keep_freed_memory(self.servicer.limits.message_bytes)
+        keep_memory_of_messages(self.servicer.limits.message_bytes)
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())
 

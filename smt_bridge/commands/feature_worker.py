@@ -66,10 +66,10 @@ class FeatureWorker:
 def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
     from nmt_core.files import read_lines
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
     from smt_bridge.formats.nbest import words_as_text
 
-    keep_freed_memory()
+    keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
     warn = functools.partial(remark, command) if number == 0 else None
     features = _with_factors(_build_features(args, number, warn), lines, args)

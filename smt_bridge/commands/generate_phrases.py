@@ -225,11 +225,11 @@ def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[
 
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
     from smt_bridge import scorers, translators
     from smt_bridge.phrase_generation import Generation, Rules
 
-    keep_freed_memory()
+    keep_memory_of_tensors()
     known = _known_words(args)  # refused before a model is loaded
     options = scorer_options(args, number)
     generator, direct = translators.open_generator(args.scorer, _options(args), options)

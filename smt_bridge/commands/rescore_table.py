@@ -160,12 +160,12 @@ class RescoreWorker:
 
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[Window, Piece]:
-    from nmt_core.memory import keep_freed_memory
+    from nmt_core.memory import keep_memory_of_tensors
     from smt_bridge import scorers as opening
     from smt_bridge.formats.factors import parse_factors
     from smt_bridge.phrase_scoring import Scorers
 
-    keep_freed_memory()
+    keep_memory_of_tensors()
     options = scorer_options(args, number)
     direct = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = Scorers(
