@@ -7,22 +7,20 @@ imported when a model is opened.
 from __future__ import annotations
 
 import codecs
-import contextlib
 import math
 import os
-import zlib
 from collections.abc import Sequence
 from typing import Any
 
 from nmt_core.errors import ConfigError, InputError
+from nmt_core.files import packing_of, read_beginning
 from nmt_core.ngram_binary import MAGIC, check_binary
+from nmt_core.ngram_refusal import refusal
 from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
 
 _HEAD = 1 << 16
-_GZIP = b"\x1f\x8b"
-_AUTOMATIC = zlib.MAX_WBITS | 32
-_MOST_PACKED = 1100  # deflate makes nothing smaller
+_MOST_PACKED = 10_000  # times what a packed file is, which no text is
 _LN_10 = math.log(10.0)
 # KenLM's Python module would split at these too; inside a word they only say that the word is unknown.
 _SEPARATORS = bytes.maketrans(b"\n\r\v\f\x00\t ", b"\xff" * 7)
@@ -69,23 +67,22 @@ def check_ngram_file(path: str, kinds: str = "an ARPA file or a binary of build_
 
 
 def _check_head(path: str) -> None:
-    """Raise InputError for a byte order mark, and for numbers of n-grams which KenLM would end the program at."""
+    """Raise InputError for what KenLM does not read, and where it would end the program or never end."""
     with open(path, "rb") as stream:
-        head = stream.read(_HEAD)
-        if head.startswith(MAGIC):
+        if stream.read(len(MAGIC)) == MAGIC:
             check_binary(path, stream)
             return
         size = stream.seek(0, os.SEEK_END)
-    if head.startswith(_GZIP):
-        size *= _MOST_PACKED
-        with contextlib.suppress(zlib.error):  # which KenLM reports
-            head = zlib.decompressobj(_AUTOMATIC).decompress(head, _HEAD)
+    packed = packing_of(path)
+    if packed == ".zst":
+        raise InputError(path, "is packed with zstd, which KenLM does not read; unpack it, or pack it with gzip")
+    head = read_beginning(path, _HEAD)
     if head.startswith(codecs.BOM_UTF8):
         raise InputError(path, "begins with a byte order mark, which KenLM does not read; save it without one", line=1)
     for number, line in enumerate(head.partition(b"-grams:")[0].split(b"\n"), start=1):
         if line.startswith(b"ngram "):
             count = whole_number(line.partition(b"=")[2].strip().decode("ascii", "replace"))
-            if count is None or count > size:
+            if count is None or count > size * (_MOST_PACKED if packed else 1):
                 raise InputError(path, "expected 'ngram N=COUNT', with a count that the file can hold", line=number)
 
 
@@ -100,6 +97,5 @@ def _load(path: str) -> Any:
     settings.show_progress, settings.arpa_complain = False, kenlm.ARPALoadComplain.NONE
     try:
         return kenlm.Model(os.fsencode(path), settings)
-    except (OSError, RuntimeError, UnicodeDecodeError) as error:  # its messages hold pieces of the file
-        problem = " ".join(str(error).split())
-        raise InputError(path, f"KenLM cannot read it as an ARPA or binary model ({problem})") from error
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        raise refusal(path, error) from error

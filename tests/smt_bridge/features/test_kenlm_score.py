@@ -51,7 +51,7 @@ def test_scores_are_natural_logs_with_boundaries(tmp_path: Path) -> None:
 
 def test_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text("nothing\n")
-    with pytest.raises(InputError, match="lm: "):
+    with pytest.raises(InputError, match="lm:1: "):
         KenLMFeature(str(tmp_path / "lm"))
     with pytest.raises(InputError, match="no such"):
         KenLMFeature(str(tmp_path / "absent"))
