@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from nmt_core.errors import ConfigError
 from nmt_core.factors import factors_read
 from nmt_core.interfaces import PairScorer
+from nmt_core.models.file_names import own_files
 from nmt_core.whole_numbers import whole_number
 
 REMOTE = "grpc:"
@@ -147,6 +148,12 @@ def model_folders(spec: str) -> list[str]:
                 f"{folder or spec!r} is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
             )
     return folders
+
+
+def files_of(spec: str) -> Iterator[str]:
+    """The files that models in folders are read from."""
+    for folder in () if spec.startswith(REMOTE) else spec.split(","):
+        yield from own_files(folder)
 
 
 def server_address(spec: str) -> tuple[str, str]:

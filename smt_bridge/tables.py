@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import open_output
+from nmt_core.files import open_output, overwritten
 from nmt_core.interfaces import PairScorer
 from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.formats.phrase_table import Window, phrases_of, read_windows, split_window
 from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
-from smt_bridge.scorers import one_thread, opened, source_factors
+from smt_bridge.scorers import files_of, one_thread, opened, source_factors
 from smt_bridge.signature import new_sidecar, sidecar_path
 
 _RECORDED = (
@@ -57,9 +57,11 @@ def rescore_table(
         BridgeError: a score is not a finite number.
     """
     table, output = os.fspath(table), os.fspath(output)
-    if output != "-" and os.path.realpath(output) == os.path.realpath(table):
-        raise ConfigError(f"{output} is also read and would be lost; give another name")
     record = new_sidecar(output)
+    models = [file for one in (scorer, reverse_scorer) if isinstance(one, str) for file in files_of(one)]
+    found = overwritten([table, *models], [output, *([] if record is None else [record])])
+    if found is not None:
+        raise ConfigError(f"{found.written} is also read and would be lost; give another name")
     windows = read_windows(table, rules=True)
     first = next(windows)
     check_factors(first, factor, scorer, reverse_scorer)

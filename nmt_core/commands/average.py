@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.file_types import ModelFolder, NewModelFolder
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ do not average well (use them as an ensemble instead).
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("models", nargs="+", metavar="DIR", help="model folders")
-    parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("models", type=ModelFolder, nargs="+", metavar="DIR", help="model folders")
+    parser.add_argument("--output", type=NewModelFolder, required=True, metavar="DIR", help="the model folder to make")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.decoded_lines import check_feature_name, nbest_line
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, writes_standard_output
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ _OPTIONS = ("beam", "nbest", "samples", "temperature", "seed")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    writes_standard_output(parser)
     kinds = parser.add_subparsers(dest="what", required=True, metavar="translate|score|health")
     translate = kinds.add_parser("translate", help="translate lines")
     translate.add_argument(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, BinaryIO
 
+from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ a deep LSTM. --neighbours writes query, rank, cosine and line, tab between; the 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("--model", required=True, metavar="DIR", help="model folder")
+    parser.add_argument("--model", type=ModelFolder, required=True, metavar="DIR", help="model folder")
     parser.add_argument("input", type=InputFile, nargs="?", metavar="INPUT", help="tokenised lines, '-' for stdin")
     parser.add_argument(
         "--what", choices=["lines", "source-words", "target-words"], default="lines", help="of what (default: lines)"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from nmt_core.commands.file_types import NewModelFolder
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 
 NAME = "init"
@@ -38,12 +40,17 @@ Parameters are drawn as in the papers; those of nematus as model.initialisation:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("folder", metavar="DIR", help="the model folder to make")
+    parser.add_argument("folder", type=NewModelFolder, metavar="DIR", help="the model folder to make")
     parser.add_argument("--preset", required=True, metavar="NAME", help="rnnsearch, rnnencdec or another (see below)")
-    parser.add_argument("--source-vocab", required=True, metavar="F", help="source vocabulary")
-    parser.add_argument("--target-vocab", required=True, metavar="F", help="target vocabulary")
+    parser.add_argument("--source-vocab", type=InputFile, required=True, metavar="F", help="source vocabulary")
+    parser.add_argument("--target-vocab", type=InputFile, required=True, metavar="F", help="target vocabulary")
     parser.add_argument(
-        "--factor-vocab", action="append", default=[], metavar="F", help="one for each of model.source_factors"
+        "--factor-vocab",
+        type=InputFile,
+        action="append",
+        default=[],
+        metavar="F",
+        help="one for each of model.source_factors",
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the random parameters (default: 1)")
     parser.add_argument(

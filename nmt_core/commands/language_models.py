@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
@@ -24,7 +25,10 @@ def add_language_model_options(group: argparse._ArgumentGroup) -> None:
     )
     add("--lm-weight", type=weight, metavar="B", help="of --lm; see 'nmt-core tune-lm'")
     add(
-        "--fusion-lm", metavar="DIR", help="a model folder of type rnnlm or cslm that has a say at every step of search"
+        "--fusion-lm",
+        type=ModelFolder,
+        metavar="DIR",
+        help="a model folder of type rnnlm or cslm that has a say at every step of search",
     )
     add("--fusion-weight", type=weight, metavar="B", help="of --fusion-lm")
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 
@@ -45,7 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     kept("--top", type=int, metavar="N", help="the N likeliest target words of a source word (default: all)")
     kept("--minimum-probability", type=float, default=0.0, metavar="P", help="leave out target words below it")
     kept("--null", action="store_true", help="keep words aligned with nothing, as Moses does (IBM Model 1 wants them)")
-    parser.add_argument("--model", metavar="DIR", help="a model folder that the lexicon must fit: direction, escapes")
+    parser.add_argument(
+        "--model",
+        type=ModelFolder,
+        metavar="DIR",
+        help="a model folder that the lexicon must fit: direction, escapes",
+    )
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="F", help="the lexicon (default: standard output)"
     )
@@ -109,7 +115,7 @@ def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
 
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
-    from nmt_core.models.folder_config import SOURCE_VOCABULARY, TARGET_VOCABULARY
+    from nmt_core.models.file_names import SOURCE_VOCABULARY, TARGET_VOCABULARY
     from nmt_core.text.lexicon_fit import fit_lexicon
     from nmt_core.text.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_engine_arguments, engine_of
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, writes_standard_output
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ why) and what was learned. Steps and settings: docs/preparation.md.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    writes_standard_output(parser)
     _add_corpus_options(parser.add_argument_group("corpus"))
     _add_step_options(parser.add_argument_group("steps (--config and --set reach all settings)"))
     _add_replay_options(parser.add_argument_group("new input"))
@@ -137,6 +138,7 @@ def _prepare(args: argparse.Namespace) -> int:
             jobs=args.jobs,
             packed=args.gzip,
             like=like,
+            spared=[path for path in (args.config, args.like) if path is not None],
             progress=progress,
             engine=engine_of(args),
         ).run()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.commands.file_types import ModelFolder, NewModelFolder
+from nmt_core.files import writes_standard_output
 from nmt_core.messages import say
 
 NAME = "prune"
@@ -26,7 +28,8 @@ The classes of weights, with their numbers of weights and of zeros, go to standa
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
-    parser.add_argument("--model", required=True, metavar="DIR", help="the model folder")
+    writes_standard_output(parser)
+    parser.add_argument("--model", type=ModelFolder, required=True, metavar="DIR", help="the model folder")
     parser.add_argument("--fraction", required=True, type=_fraction, metavar="X", help="share of all weights, 0 to 1")
     parser.add_argument(
         "--scheme",
@@ -34,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="class-blind",
         help="chosen among all, in every class, or in units of the class's standard deviation (default: class-blind)",
     )
-    parser.add_argument("--output", required=True, metavar="DIR", help="the model folder to make")
+    parser.add_argument("--output", type=NewModelFolder, required=True, metavar="DIR", help="the model folder to make")
 
 
 def _fraction(text: str) -> float:

@@ -8,9 +8,10 @@ import itertools
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.file_types import ModelFolder
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.progress import line_total
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputFile, writes_standard_output
 
 if TYPE_CHECKING:
     from nmt_core.inference.text_forms import TextForm
@@ -41,8 +42,14 @@ text of 'nmt-core prepare' prepares these in the same way as its training text.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    writes_standard_output(parser)
     parser.add_argument(
-        "--model", action="append", required=True, metavar="DIR", help="model folder; several make an ensemble"
+        "--model",
+        type=ModelFolder,
+        action="append",
+        required=True,
+        metavar="DIR",
+        help="model folder; several make an ensemble",
     )
     parser.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
     parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")

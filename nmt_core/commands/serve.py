@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.file_types import ModelsFolder, NamedLexicon, NamedModel
 from nmt_core.commands.served_models import model_loader, read_devices, served_folders
 from nmt_core.commands.server_limits import add_limit_options, read_limits
 from nmt_core.commands.server_observation import (
@@ -47,10 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     parser.set_defaults(program=f"nmt-core {NAME}")
-    parser.add_argument("--model", action="append", default=[], metavar="NAME=DIR", help="a model and its name")
-    parser.add_argument("--models", metavar="DIR", help="all model folders in this folder, by their names")
+    parser.add_argument(
+        "--model", type=NamedModel, action="append", default=[], metavar="NAME=DIR", help="a model and its name"
+    )
+    parser.add_argument(
+        "--models", type=ModelsFolder, metavar="DIR", help="all model folders in this folder, by their names"
+    )
     parser.add_argument(
         "--lexicon",
+        type=NamedLexicon,
         action="append",
         default=[],
         metavar="NAME=FILE",

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.file_types import Log
 from nmt_core.messages import show
 
 if TYPE_CHECKING:
@@ -19,7 +20,9 @@ def add_observation_options(group: argparse._ArgumentGroup) -> None:
     """Define them."""
     group.add_argument("--metrics-port", type=int, metavar="N", help="Prometheus metrics over HTTP (default: none)")
     group.add_argument("--metrics-host", default="127.0.0.1", metavar="HOST", help="for them (default: 127.0.0.1)")
-    group.add_argument("--access-log", metavar="FILE", help="one JSON object a call, without texts; - is stderr")
+    group.add_argument(
+        "--access-log", type=Log, metavar="FILE", help="one JSON object a call, without texts; - is stderr"
+    )
     group.add_argument(
         "--tracing", action="store_true", help="OpenTelemetry spans (OTEL_TRACES_EXPORTER says where to)"
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from nmt_core.files import Input
+
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics
     from nmt_core.serving.server import Address
@@ -12,11 +14,18 @@ if TYPE_CHECKING:
 
 def add_security_options(group: argparse._ArgumentGroup) -> None:
     """Define them."""
-    group.add_argument("--tls-cert", metavar="PEM", help="the server's certificate; renewed when the file changes")
-    group.add_argument("--tls-key", metavar="PEM", help="its private key")
-    group.add_argument("--tls-client-ca", metavar="PEM", help="clients must show a certificate signed by this CA")
     group.add_argument(
-        "--token-file", metavar="FILE", help="clients must show a token; lines of NAME TOKEN [MODEL,...]"
+        "--tls-cert", type=Input, metavar="PEM", help="the server's certificate; renewed when the file changes"
+    )
+    group.add_argument("--tls-key", type=Input, metavar="PEM", help="its private key")
+    group.add_argument(
+        "--tls-client-ca", type=Input, metavar="PEM", help="clients must show a certificate signed by this CA"
+    )
+    group.add_argument(
+        "--token-file",
+        type=Input,
+        metavar="FILE",
+        help="clients must show a token; lines of NAME TOKEN [MODEL,...]",
     )
     group.add_argument("--insecure", action="store_true", help="listen on a public address without encryption")
     group.add_argument("--no-reflection", action="store_true", help="do not describe the service to clients")

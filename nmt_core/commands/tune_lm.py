@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from nmt_core.commands.decode import add_model_options
 from nmt_core.commands.search_options import add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, OutputFile, writes_standard_output
 from nmt_core.messages import say
 from nmt_core.small_files import json_bytes
 
@@ -33,6 +33,7 @@ decode the same --beam and --length-normalization.
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    writes_standard_output(parser)
     add_model_options(parser.add_argument_group("models"))
     add_search_options(parser.add_argument_group("search"))
     add_unknown_options(parser.add_argument_group("unknown words"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import itertools
 
-from nmt_core.files import InputFile
+from nmt_core.files import InputFile, writes_standard_output
 from nmt_core.messages import say
 
 NAME = "vocab"
@@ -23,6 +23,7 @@ One word a line, </s> and <unk> first (on top of --size), then by falling freque
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
+    writes_standard_output(parser)
     parser.add_argument(
         "corpus",
         type=InputFile,

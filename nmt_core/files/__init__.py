@@ -7,8 +7,19 @@ Unicode are ordinary characters of a token). A file appears under its final name
 
 from __future__ import annotations
 
-from nmt_core.files.arguments import InputBehind, InputFile, NamedInput, OutputFile, check_files, input_files
+from nmt_core.files.arguments import (
+    Input,
+    InputBehind,
+    InputFile,
+    NamedInput,
+    Output,
+    OutputFile,
+    check_files,
+    input_files,
+    writes_standard_output,
+)
 from nmt_core.files.compression import pack, suffix_of
+from nmt_core.files.identity import overwritten
 from nmt_core.files.lines import (
     read_beginning,
     read_blocks,
@@ -32,9 +43,11 @@ from nmt_core.files.writing import (
 
 __all__ = [
     "DISK_FULL",
+    "Input",
     "InputBehind",
     "InputFile",
     "NamedInput",
+    "Output",
     "OutputFile",
     "ShareRead",
     "check_files",
@@ -45,6 +58,7 @@ __all__ = [
     "open_input",
     "open_output",
     "open_replacement",
+    "overwritten",
     "pack",
     "packing_of",
     "read_beginning",
@@ -58,4 +72,5 @@ __all__ = [
     "suffix_of",
     "unequal_lines",
     "write_lines",
+    "writes_standard_output",
 ]

@@ -1,6 +1,7 @@
 """Which options name files that are read and files that are written: no file is both, and outputs can be made.
 
-No pipe is read twice.
+An option says by its type what is read or written for it: the file itself, files that this one names, those of a
+model's folder, a record beside it. No pipe is read twice.
 """
 
 from __future__ import annotations
@@ -9,19 +10,37 @@ import argparse
 import contextlib
 import os
 import stat
-import sys
-from collections.abc import Iterator
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator
+from typing import Any, ClassVar, TypeVar
 
 from nmt_core.errors import ConfigError, input_name
+from nmt_core.files.identity import identity, number_of
 from nmt_core.files.writing import check_output
 
+Kind = TypeVar("Kind", bound=str)
+_STANDARD_OUTPUT = "standard_output"  # of a command that has no option for it
 
-class InputFile(str):
-    """The type of an argument that names a file to read, ``-`` for standard input."""
+
+class Input(str):
+    """The type of an argument that names something to read."""
+
+    def files(self) -> Iterable[str]:
+        """The files that are read for it, none of which is to be written."""
+        return (str(self),)
 
 
-class InputBehind(str):
+class InputFile(Input):
+    """The type of an argument that names a file to read, or a folder of files, ``-`` for standard input."""
+
+    def files(self) -> Iterable[str]:
+        """The file, or the folder and what lies in it."""
+        yield str(self)
+        with contextlib.suppress(OSError, ValueError):  # is no folder, or cannot be read, which is said later
+            for entry in os.scandir(self) if self != "-" else ():
+                yield entry.path
+
+
+class InputBehind(Input):
     """The type of an argument that names a file to read behind a sign: ``separator`` of the subclass."""
 
     separator: ClassVar[str]
@@ -32,6 +51,10 @@ class InputBehind(str):
         path = self.partition(self.separator)[2]
         return InputFile(path) if path else None
 
+    def files(self) -> Iterable[str]:
+        """Those of the file."""
+        return () if self.file is None else self.file.files()
+
 
 class NamedInput(InputBehind):
     """The type of an argument ``NAME=FILE`` or ``NAME``."""
@@ -39,8 +62,21 @@ class NamedInput(InputBehind):
     separator = "="
 
 
-class OutputFile(str):
+class Output(str):
+    """The type of an argument that names something to write."""
+
+    def files(self) -> Iterable[str]:
+        """The files that are written for it."""
+        return (str(self),)
+
+
+class OutputFile(Output):
     """The type of an argument that names a file to write, ``-`` for standard output."""
+
+
+def writes_standard_output(parser: argparse.ArgumentParser) -> None:
+    """Let ``check_files`` know that a command without an option for its output writes to standard output."""
+    parser.set_defaults(**{_STANDARD_OUTPUT: Output("-")})
 
 
 def check_files(args: argparse.Namespace) -> None:
@@ -49,21 +85,23 @@ def check_files(args: argparse.Namespace) -> None:
     Raises NmtError where an output could not be made.
     """
     _check_pipes(args)
-    inputs = {identity: path for _, path in _of_type(args, InputFile) for identity in _identities(path)}
+    inputs = {
+        identity(file, 0): _shown_input(given, file) for _, given in _of_type(args, Input) for file in given.files()
+    }
     outputs: dict[object, str] = {}
-    for name, path in _of_type(args, OutputFile):
-        identity = _identity(path, 1)
-        if identity is None:
-            continue
-        if identity in inputs:
-            raise ConfigError(
-                f"{_shown(name, path)} is also read, as {inputs[identity]}, and would be lost; give another name"
-            )
-        if identity in outputs:
-            raise ConfigError(f"{_shown(name, path)} is also {outputs[identity]}; give each output a name of its own")
-        outputs[identity] = _shown(name, path)
-    for _, path in _of_type(args, OutputFile):
-        check_output(path)
+    for name, given in _of_type(args, Output):
+        for file in given.files():
+            found, shown = identity(file, 1), _shown_output(name, given, file)
+            if found is None:
+                continue
+            if found in inputs:
+                raise ConfigError(f"{shown} is also read, as {inputs[found]}, and would be lost; give another name")
+            if found in outputs:
+                raise ConfigError(f"{shown} is also {outputs[found]}; give each output a name of its own")
+            outputs[found] = shown
+    for _, given in _of_type(args, OutputFile):
+        for file in given.files():
+            check_output(file)
 
 
 def _check_pipes(args: argparse.Namespace) -> None:
@@ -83,7 +121,7 @@ def _check_pipes(args: argparse.Namespace) -> None:
 def _pipe(path: str) -> object:
     """Equal for two names of one pipe; None for what can be opened again and read from its beginning."""
     try:
-        found = os.fstat(_number(0)) if path == "-" else os.stat(path)
+        found = os.fstat(number_of(0)) if path == "-" else os.stat(path)
     except (OSError, ValueError):
         return path if path == "-" else None
     if stat.S_ISFIFO(found.st_mode):
@@ -96,51 +134,34 @@ def input_files(args: argparse.Namespace) -> list[str]:
     return [str(path) for _, path in _of_type(args, InputFile) if path != "-"]
 
 
-def _of_type(args: argparse.Namespace, kind: type[str]) -> Iterator[tuple[str, str]]:
+def _of_type(args: argparse.Namespace, kind: type[Kind]) -> Iterator[tuple[str, Kind]]:
+    """The arguments of that type, by option; an ``InputBehind`` is an ``InputFile`` where one is looked for."""
     for name, value in vars(args).items():
-        for path in _flat(value):
-            if isinstance(path, kind):
-                yield name, path
+        for given in _flat(value):
+            if isinstance(given, kind):
+                yield name, given
+            elif isinstance(given, InputBehind) and isinstance(given.file, kind):
+                yield name, given.file
 
 
 def _flat(value: Any) -> Iterator[Any]:
-    """The value, its elements, or the file that is named in it."""
+    """The value, or its elements."""
     if isinstance(value, (list, tuple)):
         for element in value:
             yield from _flat(element)
-    elif isinstance(value, InputBehind):
-        yield value.file
     else:
         yield value
 
 
-def _identities(path: str) -> Iterator[object]:
-    """That of an input, and of a folder those of what lies in it."""
-    yield _identity(path, 0)
-    with contextlib.suppress(OSError, ValueError):  # is no folder, or cannot be read, which is said later
-        for entry in os.scandir(path) if path != "-" else ():
-            yield _identity(entry.path, 0)
+def _shown_input(given: str, file: str) -> str:
+    known = given.endswith(file) or file.startswith(given)  # from one of them people know the other
+    return input_name(file) if known else f"{file} of {given}"
 
 
-def _identity(path: str, descriptor: int) -> object:
-    """Equal for two names of one file; None for what may well be read and written, such as a terminal."""
-    try:
-        found = os.fstat(_number(descriptor)) if path == "-" else os.stat(path)
-    except (OSError, ValueError):
-        return ("-", descriptor) if path == "-" else os.path.realpath(path)
-    if stat.S_ISREG(found.st_mode) or stat.S_ISFIFO(found.st_mode):
-        return found.st_dev, found.st_ino
-    return ("-", descriptor) if path == "-" else None
-
-
-def _number(descriptor: int) -> int:
-    """The descriptor of what Python takes for standard input or output."""
-    stream = (sys.stdin, sys.stdout)[descriptor]
-    with contextlib.suppress(AttributeError):
-        return stream.fileno()
-    raise OSError
-
-
-def _shown(name: str, path: str) -> str:
+def _shown_output(name: str, given: str, file: str) -> str:
+    if name == _STANDARD_OUTPUT:
+        return "standard output"
     option = f"--{name.replace('_', '-')}"
-    return f"{option} (standard output)" if path == "-" else f"{option} {path}"
+    if file == "-":
+        return f"{option} (standard output)"
+    return f"{option} {file}" if file == given else f"{file} of {option} {given}"

@@ -31,20 +31,18 @@ from nmt_core.errors import ConfigError, InputError, ModelError
 from nmt_core.factors import split_factors
 from nmt_core.models.build import settings_beside_parameters, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.folder import current, replace_files, state_of
-from nmt_core.models.folder_config import (
+from nmt_core.models.file_names import (
     FACTOR_VOCABULARIES,
     LEXICON,
+    NAMES,
     PARAMETERS,
     PREPARATION,
     SETTINGS,
     SOURCE_VOCABULARY,
-    SPARSE_VERSION,
     TARGET_VOCABULARY,
-    FolderConfig,
-    completed,
-    read_settings,
 )
+from nmt_core.models.folder import current, replace_files, state_of
+from nmt_core.models.folder_config import SPARSE_VERSION, FolderConfig, completed, read_settings
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.parameters import restored_model, stored_tensors
@@ -58,7 +56,6 @@ from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import MOST_WORDS, Vocabulary, split_words
 
-_FILES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION, LEXICON)
 Carried = TypeVar("Carried")
 Hashes = TypeVar("Hashes")
 _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and longer pauses: 2.5 s together
@@ -194,14 +191,14 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
     """
     for attempt in range(_ATTEMPTS):
         time.sleep(attempt and 0.01 * 2**attempt)
-        state = state_of(folder, _FILES)
+        state = state_of(folder, NAMES)
         try:
             loaded = _load(folder)
         except (ModelError, FileNotFoundError):  # files are moved while a folder is saved
-            if state_of(folder, _FILES) == state:
+            if state_of(folder, NAMES) == state:
                 raise
             continue
-        if state_of(folder, _FILES) == state:
+        if state_of(folder, NAMES) == state:
             model = loaded.model.to(device=device, dtype=dtype).eval().requires_grad_(False)
             return dataclasses.replace(loaded, model=model)
     raise ModelError(f"{folder}: is written all the time; load it when that has ended")

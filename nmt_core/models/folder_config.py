@@ -1,4 +1,4 @@
-"""What a model folder consists of: the names of its files, its format versions, and its settings ``config.yaml``."""
+"""The settings ``config.yaml`` of a model folder, and its format versions."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pydantic import Field
 
 from nmt_core.config import Config, read_yaml
 from nmt_core.errors import ConfigError, InputError, ModelError
-from nmt_core.factors import MOST_FACTORS
 from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
+from nmt_core.models.file_names import PARAMETERS, SETTINGS
 from nmt_core.models.folder import current
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.small_files import check_regular, reason
@@ -26,13 +26,6 @@ SPARSE_VERSION = 4  # of folders in which matrices of many zeros are stored as m
 REVERSED_VERSION = 3  # of models that write from right to left
 PREPARED_VERSION = 2  # of folders with a preparation
 PLAIN_VERSION = 1
-PARAMETERS = "model.safetensors"
-SETTINGS = "config.yaml"
-SOURCE_VOCABULARY = "source.vocab"
-TARGET_VOCABULARY = "target.vocab"
-PREPARATION = "preparation"
-FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
-LEXICON = "lexicon.gz"
 
 
 class FolderConfig(Config):

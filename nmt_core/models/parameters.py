@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from nmt_core.errors import ModelError
 from nmt_core.models.build import AnyConfig, build_model
-from nmt_core.models.folder_config import PARAMETERS, SETTINGS
+from nmt_core.models.file_names import PARAMETERS, SETTINGS
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.sparse import described, unpacked
 from nmt_core.models.tensors import check_finite, open_tensors

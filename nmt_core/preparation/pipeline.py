@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.files import file_digest, open_output, write_lines
+from nmt_core.files import file_digest, open_output, overwritten, write_lines
 from nmt_core.jobs.workers import Engine, LocalWorkers
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.chunks import Chunk, read_chunks
@@ -42,7 +42,7 @@ class Preparation:
     """``inputs`` has a file for each side; ``output`` is the prefix of the files to make.
 
     ``like`` is an earlier preparation, of the same languages on the same sides, whose models are taken instead
-    of learning.
+    of learning. ``spared`` are other files that the settings come from.
     ``progress`` is called with the name of the pass and numbers of lines as they are done. Each pass is done by
     ``jobs`` workers of ``engine``, which see the folder of the output.
     """
@@ -53,6 +53,7 @@ class Preparation:
     jobs: int = 1
     packed: bool = False
     like: CarriedPreparation | None = None
+    spared: Sequence[str] = ()
     progress: Progress = lambda _name, _lines: None
     engine: Engine = LocalWorkers
     tally: Tally = field(default_factory=Tally, init=False)
@@ -62,7 +63,8 @@ class Preparation:
         self.config.check()
         folder, prefix = os.path.split(os.path.abspath(self.output))
         names = {side: f"{prefix}.{language}" + ".gz" * self.packed for side, language in self.config.languages.items()}
-        self._check_inputs([os.path.join(folder, name) for name in names.values()])
+        self._check_names([*self.inputs.values(), *names.values()])
+        self._check_spared([os.path.join(folder, name) for name in self._files(names)])
         with _work_folder(folder, prefix) as work:
             _check_owner(folder, names)
             corpus = self._passes(work)
@@ -74,17 +76,23 @@ class Preparation:
             _publish(work, folder, [*models, *names.values()])
         return record
 
-    def _check_inputs(self, outputs: Sequence[str]) -> None:
+    def _files(self, names: Mapping[Side, str]) -> list[str]:
+        """All that is written into the folder of the output."""
+        return [*names.values(), NAME, *model_names(self.config, LEARNED)]
+
+    def _check_names(self, names: Sequence[str]) -> None:
         if set(self.inputs) != set(self.config.languages):
             raise ConfigError("give --source with --source-language, --target with --target-language, one file each")
         if list(self.inputs.values()).count("-") > 1:
             raise ConfigError("only one side can be standard input")
-        for path in (*self.inputs.values(), *map(os.path.basename, outputs)):
+        for path in names:
             if path.encode(errors="replace").decode() != path:
                 raise ConfigError(f"{path}: this name is not UTF-8, and {NAME} cannot have it; rename it")
-        for path in self.inputs.values():
-            if os.path.realpath(path) in map(os.path.realpath, outputs):
-                raise ConfigError(f"{path} would be overwritten; choose another --output")
+
+    def _check_spared(self, written: Sequence[str]) -> None:
+        found = overwritten([*self.inputs.values(), *self.spared], written)
+        if found is not None:
+            raise ConfigError(f"{found.read} would be overwritten; choose another --output")
 
     def _passes(self, work: str) -> dict[Side, str]:
         """The corpus after all steps."""

@@ -10,13 +10,8 @@ from nmt_core.config import dotted
 from nmt_core.errors import ConfigError
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.models.folder_config import (
-    FACTOR_VOCABULARIES,
-    LEXICON,
-    SOURCE_VOCABULARY,
-    TARGET_VOCABULARY,
-    read_settings,
-)
+from nmt_core.models.file_names import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
+from nmt_core.models.folder_config import read_settings
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.config import RunConfig

@@ -14,11 +14,12 @@ import tempfile
 from collections.abc import Iterable, Iterator
 
 from nmt_core.errors import ConfigError, NmtError
-from nmt_core.models.folder_config import PARAMETERS, SETTINGS
+from nmt_core.files import overwritten
+from nmt_core.models.file_names import LEXICON, PARAMETERS, SETTINGS
 from nmt_core.training.state import COUNTERS, TENSORS
 
 LOCK = "training.lock"
-_WRITTEN = (SETTINGS, PARAMETERS, TENSORS, COUNTERS, LOCK)
+_WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS, LOCK)
 
 
 @contextlib.contextmanager
@@ -47,10 +48,9 @@ def run_folder(folder: str) -> Iterator[None]:
 
 def check_spared(folder: str, read: Iterable[str]) -> None:
     """Raise ConfigError where a run in ``folder`` would write over one of the files, or the model folders, ``read``."""
-    written = {os.path.realpath(os.path.join(folder, name)) for name in _WRITTEN}
-    for path in read:
-        if os.path.realpath(path) in written | {os.path.realpath(folder)}:
-            raise ConfigError(f"folder: a run in {folder} would write over {path}; choose another folder")
+    found = overwritten(read, [folder, *(os.path.join(folder, name) for name in _WRITTEN)])
+    if found is not None:
+        raise ConfigError(f"folder: a run in {folder} would write over {found.read}; choose another folder")
 
 
 def check_disk_space(folder: str, size: int) -> None:

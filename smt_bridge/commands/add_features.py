@@ -6,7 +6,7 @@ import argparse
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts
@@ -14,6 +14,7 @@ from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
+from smt_bridge.commands.file_types import RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_nbest_arguments
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
 
@@ -56,17 +57,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source", type=InputFile, required=True, metavar="FILE", help="tokenised source text, one line per id from 0"
     )
     add_nbest_arguments(parser)
-    parser.add_argument(
-        "--scorer",
-        action="append",
-        default=[],
-        metavar="SPEC",
-        help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT",
-    )
-    parser.add_argument(
-        "--reverse-scorer", action="append", default=[], metavar="SPEC", help="a model of target to source"
-    )
-    parser.add_argument("--rnnlm", action="append", default=[], metavar="SPEC", help="a neural language model")
+    more: dict[str, Any] = {"type": ScorerSpec, "action": "append", "default": [], "metavar": "SPEC"}
+    parser.add_argument("--scorer", **more, help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT")
+    parser.add_argument("--reverse-scorer", **more, help="a model of target to source")
+    parser.add_argument("--rnnlm", **more, help="a neural language model")
     parser.add_argument(
         "--lm", type=InputFile, metavar="FILE", help="KenLM language model of the target (ARPA or binary)"
     )
@@ -195,11 +189,15 @@ def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:
 
 
 def _sidecar_path(args: argparse.Namespace) -> str | None:
+    from nmt_core.files import check_files
     from smt_bridge.signature import new_sidecar
 
     if args.sidecar == "-":
         raise ConfigError("--sidecar needs a file of its own")
-    return str(args.sidecar) if args.sidecar else new_sidecar(args.output)
+    if args.sidecar:
+        return str(args.sidecar)
+    check_files(argparse.Namespace(**{**vars(args), "output": RecordedOutput(args.output)}))
+    return new_sidecar(args.output)
 
 
 def _columns_before(nbest: str) -> dict[str, Signature]:

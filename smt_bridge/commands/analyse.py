@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import OutputFile
 from nmt_core.messages import say
 from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
+from smt_bridge.commands.file_types import RecordedInput, ScorerSpec
 
 if TYPE_CHECKING:
     from smt_bridge.report.study_page import Drawn
@@ -32,14 +33,32 @@ and 5, with --vectors; they need scikit-learn), and the paper's claims as number
 TABLE is what rescore-table wrote, sorted and with Moses' counts. --data writes the numbers as TSV and JSON."""
 
 
+class _DataFolder(OutputFile):
+    """The type of ``--data``."""
+
+    def files(self) -> Iterable[str]:
+        """What may be written there."""
+        return (os.path.join(self, name) for name in _DATA)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("table", type=InputFile, metavar="TABLE", help="a table that rescore-table made, with its record")
+    add("table", type=RecordedInput, metavar="TABLE", help="a table that rescore-table made, with its record")
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
-    add("--data", metavar="DIR", help="folder for table2.tsv, table3.tsv, figure3.tsv to figure5.tsv and claims.json")
-    add("--generator", metavar="SPEC", help="model that proposes targets: DIR, DIR,DIR or grpc:HOST:PORT[/MODEL]")
+    add(
+        "--data",
+        type=_DataFolder,
+        metavar="DIR",
+        help="folder for table2.tsv, table3.tsv, figure3.tsv to figure5.tsv and claims.json",
+    )
+    add(
+        "--generator",
+        type=ScorerSpec,
+        metavar="SPEC",
+        help="model that proposes targets: DIR, DIR,DIR or grpc:HOST:PORT[/MODEL]",
+    )
     add("--samples", type=int, default=50, metavar="N", help="drawn from --generator for a source (50)")
     add("--proposals", type=int, default=5, metavar="N", help="of these the likeliest are shown (5)")
     add("--minimum-words", type=int, default=4, metavar="N", help="words of a long source phrase (4)")
@@ -53,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
-    from nmt_core.files import check_files, open_output
+    from nmt_core.files import open_output
     from smt_bridge.phrase_scoring import DIRECT
     from smt_bridge.report.map_page import map_claims, map_files, map_sections
     from smt_bridge.report.phrase_table import read_record
@@ -63,10 +82,6 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.signature import sidecar_path
 
     _check(args)
-    files = {"table": args.table, "record": InputFile(sidecar_path(args.table)), "output": args.output}
-    if args.data is not None:
-        files["data"] = [OutputFile(os.path.join(args.data, name)) for name in _DATA]
-    check_files(argparse.Namespace(**files))
     if args.generator is not None:
         check_specs([args.generator])  # before the table is looked at
     check_maps(args)

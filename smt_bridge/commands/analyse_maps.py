@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,12 @@ _POINTS = 5000
 def add_map_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument_group("maps of words and phrases").add_argument
-    add("--vectors", metavar="SPEC", help="model whose vectors are drawn: DIR or grpc:HOST:PORT[/MODEL]")
+    add(
+        "--vectors",
+        type=ScorerSpec,
+        metavar="SPEC",
+        help="model whose vectors are drawn: DIR or grpc:HOST:PORT[/MODEL]",
+    )
     add("--points", type=int, metavar="N", help=f"source phrases drawn ({_POINTS}, or all that are long)")
     add("--side", choices=("source", "target"), help="of the words that are drawn (source)")
     add("--perplexity", type=float, metavar="P", help="of t-SNE (30, or a third of the points if that is less)")

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile
 from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
+from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "input",
-        type=InputFile,
+        type=RecordedInput,
         metavar="TABLE",
         help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
@@ -71,7 +72,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--minimum", type=float, default=0.0, metavar="P", help="at least this score")
     parser.add_argument(
-        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile
 from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
+from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
@@ -55,12 +56,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
-    add("--table", type=InputFile, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
+    add(
+        "--scorer",
+        type=ScorerSpec,
+        required=True,
+        metavar="SPEC",
+        help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
+    )
+    add("--table", type=RecordedInput, metavar="FILE", help="phrase table whose sources get targets, '-' for stdin")
     add("--sources", type=InputFile, metavar="FILE", help="instead: tokenised text whose n-grams get targets")
     add("--max-phrase", type=int, metavar="N", help="words of an n-gram of --sources (7)")
-    add("--missing-from", type=InputFile, metavar="FILE", help="leave out n-grams that are sources of this table")
-    add("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
+    add("--missing-from", type=RecordedInput, metavar="FILE", help="leave out n-grams that are sources of this table")
+    add("--reverse-scorer", type=ScorerSpec, metavar="SPEC", help="a model of target to source, for p(source|target)")
     add("--known-words", type=InputFile, metavar="LM", help="n-gram model that must know every word of a target")
     add("--beam", type=int, metavar="K", help=f"hypotheses followed ({_BEAM}, or N of --nbest if more)")
     add("--nbest", type=int, metavar="N", help=f"targets of a source that are looked at ({_NBEST})")
@@ -77,7 +84,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="of source words with factors (das|ART) models know this one, from 0; those of source factors read all",
     )
-    add("--output", type=OutputFile, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
+    add("--output", type=RecordedOutput, required=True, metavar="FILE", help="where to write; *.gz is compressed ('-')")
     add("--quiet", action="store_true", help="no progress, no summary")
     add_part_arguments(parser)
     add_scoring_arguments(parser)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
+from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
     from smt_bridge.formats.graph_features import GraphFeatures
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     add = parser.add_argument
-    add("--model", required=True, metavar="DIR", help="the folder of a model; DIR,DIR is an ensemble")
+    add("--model", type=ScorerSpec, required=True, metavar="DIR", help="the folder of a model; DIR,DIR is an ensemble")
     add("--source", type=InputFile, required=True, metavar="FILE", help="the text that Moses translated")
     add("--beam", type=int, default=12, metavar="K", help="hypotheses followed (%(default)s)")
     add("--nbest", type=int, default=1, metavar="N", help="the N best of those found (%(default)s)")

@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from nmt_core.messages import say
+from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
     )
     parser.add_argument(
-        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
 
 
@@ -121,7 +122,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _named_input(text: str) -> tuple[str, str]:
     name, path = _name_and_file(text)
-    return name, InputFile(path)
+    return name, RecordedInput(path)
 
 
 def _named_output(text: str) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
+from smt_bridge.commands.file_types import IniFile, RecordedInput, ScorerSpec
 from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
@@ -29,34 +30,35 @@ the page says for other programs (docs/report.md)."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("--nbest", type=InputFile, metavar="FILE", help="annotated n-best list")
+    parser.add_argument("--nbest", type=RecordedInput, metavar="FILE", help="annotated n-best list")
     add_format_argument(parser)
-    parser.add_argument("--weights", type=InputFile, metavar="FILE", help="weights of `tune`, or a moses.ini")
+    parser.add_argument("--weights", type=IniFile, metavar="FILE", help="weights of `tune`, or a moses.ini")
     parser.add_argument("--source", type=InputFile, metavar="FILE", help="tokenised source text, one line per id")
     parser.add_argument("--reference", type=InputFile, metavar="FILE", help="reference, one line per id")
     parser.add_argument("--detokenize", metavar="LANG", help="the reference is plain text, as LANG is written")
     parser.add_argument("--tuning", type=InputFile, metavar="FILE", help="what `tune --report` wrote")
-    parser.add_argument("--scorer", metavar="SPEC", help="model whose word scores and attention are shown")
+    parser.add_argument(
+        "--scorer", type=ScorerSpec, metavar="SPEC", help="model whose word scores and attention are shown"
+    )
     parser.add_argument("--details", type=from_zero, default=20, metavar="N", help="sentences explained (20)")
     parser.add_argument(
         "--significance", choices=["bs", "ar", "none"], default="bs", help="test of the difference (bs)"
     )
-    parser.add_argument("--table", type=InputFile, metavar="FILE", help="instead: a table that `rescore-table` made")
+    parser.add_argument(
+        "--table", type=RecordedInput, metavar="FILE", help="instead: a table that `rescore-table` made"
+    )
     parser.add_argument("--output", type=OutputFile, required=True, metavar="FILE", help="the page")
     parser.add_argument("--json", type=OutputFile, metavar="FILE", help="also what it says, as JSON")
 
 
 def run(args: argparse.Namespace) -> int:
     """Make one of the two pages, and the same as JSON."""
-    from nmt_core.files import check_files, open_output
+    from nmt_core.files import open_output
     from smt_bridge.commands.rerank_judgement import write_json
-    from smt_bridge.signature import sidecar_path
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
         raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
-    for read in filter(None, (args.table, args.nbest)):
-        check_files(argparse.Namespace(record=InputFile(sidecar_path(read)), output=args.output, json=args.json))
     page, content = _about_table(args) if args.table else _about_reranking(args)
     with open_output(args.output) as stream:
         stream.write(page.encode("utf-8", "replace"))

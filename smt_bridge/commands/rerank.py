@@ -12,6 +12,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
 from nmt_core.whole_numbers import whole_number
+from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     add_nbest_arguments(parser)
     parser.add_argument(
-        "--weights", type=InputFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
+        "--weights", type=IniFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
     )
     parser.add_argument(
         "--source", type=InputFile, metavar="FILE", help="tokenised source text: says how many lines there must be"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
     add_scoring_arguments,
@@ -58,14 +58,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLE
     parser.add_argument(
         "input",
-        type=InputFile,
+        type=RecordedInput,
         metavar="TABLE",
         help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
     )
     parser.add_argument(
-        "--scorer", required=True, metavar="SPEC", help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]"
+        "--scorer",
+        type=ScorerSpec,
+        required=True,
+        metavar="SPEC",
+        help="model: DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]",
     )
-    parser.add_argument("--reverse-scorer", metavar="SPEC", help="a model of target to source, for p(source|target)")
+    parser.add_argument(
+        "--reverse-scorer", type=ScorerSpec, metavar="SPEC", help="a model of target to source, for p(source|target)"
+    )
     parser.add_argument("--unknown-count", action="store_true", help="add exp(number of unknown target words)")
     add_backoff_argument(parser)
     parser.add_argument("--unescape", action="store_true", help="undo &apos; and the like before scoring")
@@ -76,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         " Models of source factors read all of their source",
     )
     parser.add_argument(
-        "--output", type=OutputFile, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
+        "--output", type=RecordedOutput, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
     parser.add_argument(
         "--binarise",
@@ -92,7 +98,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
-    from smt_bridge.decoder.binariser import check_binariser
+    from nmt_core.files import Output, check_files
+    from smt_bridge.decoder.binariser import binarised, check_binariser
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.formats.source_groups import check_sorted
     from smt_bridge.phrase_scoring import Counts
@@ -102,6 +109,7 @@ def run(args: argparse.Namespace) -> int:
     output = _output_of(args)
     if args.binarise:
         check_binariser(args.binarise, output)
+        check_files(argparse.Namespace(**{**vars(args), "binarise": Output(binarised(args.binarise, output))}))
         if args.shards:
             raise ConfigError("--binarise is for the command that puts the parts together, without --shards")
     record = new_sidecar(output)  # refused before the work, not behind it

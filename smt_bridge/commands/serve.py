@@ -6,6 +6,7 @@ import argparse
 
 from nmt_core.commands import serve as neural
 from nmt_core.errors import ConfigError, NmtError
+from smt_bridge.commands.file_types import NamedRecipe
 from smt_bridge.commands.moses_options import add_moses_arguments, check_moses_arguments
 
 NAME = "serve"
@@ -23,7 +24,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options: those of ``nmt-core serve``, and what a hybrid has."""
     group = parser.add_argument_group("hybrids")
     group.add_argument(
-        "--hybrid", action="append", default=[], metavar="NAME=RECIPE", help="a recipe and its name; repeatable"
+        "--hybrid",
+        type=NamedRecipe,
+        action="append",
+        default=[],
+        metavar="NAME=RECIPE",
+        help="a recipe and its name; repeatable",
     )
     add_moses_arguments(group)
     group.add_argument(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
+from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument
 from smt_bridge.commands.moses_options import (
     add_moses_arguments,
@@ -33,19 +34,21 @@ _MOST = 1000.0
 def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
     add = parser.add_argument
-    add("--recipe", type=InputFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
+    add("--recipe", type=RecipeFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
     add_moses_arguments(parser)
-    add("--moses-ini", type=InputFile, metavar="FILE", help="its moses.ini (the recipe's)")
+    add("--moses-ini", type=IniFile, metavar="FILE", help="its moses.ini (the recipe's)")
     add("--degrade", action="store_true", help="where Moses cannot be used at all, go on with the neural model")
     add("--input", type=InputFile, default="-", metavar="FILE", help="source text, a sentence a line ('-')")
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the translations go ('-')")
     add("--raw", action="store_true", help="raw text in, raw text out, by Moses' tokeniser for the model's languages")
-    add("--nbest-output", type=OutputFile, metavar="FILE", help="also write the merged lists with all their columns")
+    add(
+        "--nbest-output", type=RecordedOutput, metavar="FILE", help="also write the merged lists with all their columns"
+    )
     add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
     add("--quiet", action="store_true", help="no progress bar")
     made = parser.add_argument_group("how lists are made, where there is no recipe yet")
     add = made.add_argument
-    add("--model", metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
+    add("--model", type=ScorerSpec, metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
     add(
         "--lists",
         metavar="SIZES",

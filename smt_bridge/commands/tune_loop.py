@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, OutputFile
+from nmt_core.files import InputFile, Output, OutputFile
 from nmt_core.messages import say
 from nmt_core.small_files import check_regular
+from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.moses_options import (
     add_moses_arguments,
     add_moses_options,
@@ -39,11 +40,21 @@ translations score best are written into moses.ini, in which nothing else change
 A loop that was interrupted, by whatever, goes on when it is started again; --working-dir has its lists and weights."""
 
 
+class _WorkingFolder(Output):
+    """The type of ``--working-dir``."""
+
+    def files(self) -> Iterable[str]:
+        """What a loop has written there, and writes anew or removes."""
+        from smt_bridge.tuning.loop_folder import files_of_loop
+
+        return files_of_loop(self)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add = parser.add_argument
-    add("ini", type=InputFile, metavar="MOSES.INI", help="the system, with start weights")
+    add("ini", type=IniFile, metavar="MOSES.INI", help="the system, with start weights")
     add("--source", type=InputFile, required=True, metavar="FILE", help="the development set as the system reads it")
     add(
         "--reference",
@@ -53,7 +64,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="its translation; repeatable",
     )
-    add("--working-dir", required=True, metavar="DIR", help="lists and weights of all rounds; a new folder")
+    add(
+        "--working-dir",
+        type=_WorkingFolder,
+        required=True,
+        metavar="DIR",
+        help="lists and weights of all rounds; a new folder",
+    )
     add("--output", type=OutputFile, required=True, metavar="FILE", help="the moses.ini to write")
     add("--restart", action="store_true", help="begin anew in --working-dir")
     add("--max-rounds", type=int, default=25, metavar="N", help="most rounds (25)")

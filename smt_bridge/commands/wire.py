@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile, is_written_through
 from nmt_core.messages import counted, say
+from smt_bridge.commands.file_types import IniFile, RecordedInput, RecordedOutput
 from smt_bridge.commands.wire_tables import added_columns, columns_of_second, merge_tables, text_table, with_second
 
 if TYPE_CHECKING:
@@ -41,14 +42,16 @@ column e, where the others have 1. Both --table and --second may be given."""
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
-    parser.add_argument("ini", type=InputFile, metavar="MOSES.INI", help="the configuration of the decoder")
-    parser.add_argument("--table", type=InputFile, metavar="FILE", help="the rescored table, as rescore-table wrote it")
-    parser.add_argument("--second", type=InputFile, metavar="FILE", help="a table of generate-phrases")
+    parser.add_argument("ini", type=IniFile, metavar="MOSES.INI", help="the configuration of the decoder")
+    parser.add_argument(
+        "--table", type=RecordedInput, metavar="FILE", help="the rescored table, as rescore-table wrote it"
+    )
+    parser.add_argument("--second", type=RecordedInput, metavar="FILE", help="a table of generate-phrases")
     parser.add_argument("--table-limit", type=int, metavar="N", help="targets of a source taken from --second (20)")
     parser.add_argument(
         "--backoff", type=int, metavar="N", help="ask --second about unknown phrases of N words at most"
     )
-    parser.add_argument("--merge", type=OutputFile, metavar="NEW", help="write both as one table, and use that")
+    parser.add_argument("--merge", type=RecordedOutput, metavar="NEW", help="write both as one table, and use that")
     parser.add_argument("--lex-f2e", type=InputFile, metavar="FILE", help="p(target word | source word), for --merge")
     parser.add_argument("--lex-e2f", type=InputFile, metavar="FILE", help="p(source word | target word), for --merge")
     parser.add_argument("--added", type=int, metavar="N", help="columns that were added (default: what FILE.json says)")
@@ -67,10 +70,12 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.formats.moses_packing import check_unpacked
+    from smt_bridge.signature import new_sidecar
 
     _check_options(args)
     ini = read_ini(args.ini)
-    _check_outputs(args, ini)
+    if args.merge is not None:
+        new_sidecar(args.merge)  # an older record goes when the table comes
     feature = ini.phrase_table(args.feature)
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = [] if args.table is None else added_columns(args.table, args.added)
@@ -127,17 +132,6 @@ def _check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--table {args.table}: is a folder; give the text that it was made from")
     if (args.backoff is not None and args.backoff < 1) or (args.table_limit is not None and args.table_limit < 0):
         raise ConfigError("--backoff must be at least 1, and --table-limit at least 0 (no limit)")
-
-
-def _check_outputs(args: argparse.Namespace, ini: MosesIni) -> None:
-    """Raise ConfigError where an output is a file that the ini names."""
-    from nmt_core.files import check_files
-    from smt_bridge.signature import new_sidecar
-
-    named = [InputFile(option.file) for option in ini.paths if option.file is not None]
-    check_files(argparse.Namespace(named=named, output=args.output, merge=args.merge))
-    if args.merge is not None:
-        new_sidecar(args.merge)  # an older record goes when the table comes
 
 
 def _placed(path: str, place: str | None) -> str:

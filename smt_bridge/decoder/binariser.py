@@ -47,6 +47,12 @@ def stem_of(table: str) -> str:
     return table.removesuffix(".gz")
 
 
+def binarised(name: str, table: str) -> str:
+    """Where the binarised table will be."""
+    facts = kind_of(BINARISERS[name])
+    return stem_of(table) + (facts.made_as or facts.endings[0])
+
+
 def check_binariser(name: str, table: str) -> None:
     """Raise ConfigError where the program is not on the PATH, or cannot read what the table is called."""
     program = binarising_command(BINARISERS[name], table, scores=1).split()[0]
@@ -61,12 +67,11 @@ def check_binariser(name: str, table: str) -> None:
 
 def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) -> str:
     """Make the binarised table; its path. Raises NmtError, with what the program said last, where it fails."""
-    kind = BINARISERS[name]
-    facts, stem = kind_of(kind), stem_of(table)
-    ending = facts.made_as or facts.endings[0]
-    unfinished, path = stem + _UNFINISHED, stem + ending
-    _remove(unfinished + ending)
-    command = binarising_command(kind, table, scores=scores, factors=factors, stem=unfinished)
+    kind, path = BINARISERS[name], binarised(name, table)
+    stem = stem_of(table) + _UNFINISHED
+    unfinished = stem + path.removeprefix(stem_of(table))
+    _remove(unfinished)
+    command = binarising_command(kind, table, scores=scores, factors=factors, stem=stem)
     try:
         with tempfile.TemporaryFile() as output:
             code = subprocess.run(
@@ -74,17 +79,17 @@ def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) ->
             ).returncode
             output.seek(max(0, output.tell() - _LAST))
             words = " ".join(output.read().decode("utf-8", "replace").split())
-        if code or not os.path.exists(unfinished + ending):
+        if code or not os.path.exists(unfinished):
             by_hand = binarising_command(kind, table, scores=scores, factors=factors)
             raise NmtError(
                 f"{table}: is complete, but {command.split()[0]} failed (exit code {code}:"
                 f" {words[-300:] or 'it said nothing'}); by hand: {by_hand}"
             )
-        _put(unfinished + ending, path)
+        _put(unfinished, path)
     except OSError as error:
         raise NmtError(f"{path}: cannot be made ({error.strerror}); {table} is complete") from error
     finally:
-        _remove(unfinished + ending)
+        _remove(unfinished)
     return path
 
 

@@ -80,6 +80,11 @@ def format_graph(graph: PhraseGraph) -> bytes:
     return format_extended_graph(graph) if graph.head else format_hypergraph(graph)
 
 
+def files_of_graphs(path: str) -> list[str]:
+    """The files of graphs in a folder, or the file itself. Raises InputError for a folder without any."""
+    return [file for file, _ in _files(path)]
+
+
 def _files(path: str) -> list[tuple[str, int]]:
     """The files at ``path``, each with the sentence that it begins with where none is named in it."""
     if os.path.isdir(path):

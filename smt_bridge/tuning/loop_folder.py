@@ -71,6 +71,14 @@ def held(folder: str, *, restart: bool) -> Iterator[None]:
         os.close(lock)
 
 
+def files_of_loop(folder: str) -> list[str]:
+    """The files that a loop has left in its folder, and its record."""
+    found = {STATE}
+    with contextlib.suppress(OSError):  # there is no such folder, or it cannot be read, which is said later
+        found.update(filter(_OURS.fullmatch, os.listdir(folder)))
+    return [os.path.join(folder, name) for name in sorted(found)]
+
+
 def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:
     """The rounds that are complete. Raises ConfigError for what is not known to be of these files and options.
 

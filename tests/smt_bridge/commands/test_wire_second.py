@@ -267,7 +267,7 @@ def test_no_file_that_the_ini_names_is_overwritten(folder: Path, capsys, written
     Path("reordering.gz").write_bytes(gzip.compress(OLD))  # the decoder adds the ending
     before = Path(written).read_bytes()
     assert main(["wire", "moses.ini", *options, written]) == 2
-    assert f"{written} is also read, as {written}, and would be lost" in capsys.readouterr().err
+    assert f"{written} is also read, as {written} of moses.ini, and would be lost" in capsys.readouterr().err
     assert Path(written).read_bytes() == before
 
 
