@@ -114,7 +114,7 @@ def test_only_the_likeliest_words_are_drawn(tiny: MakeModel) -> None:
     drawn = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=config)[0]
     assert {h.words[0] for h in drawn if h.words} <= likeliest
     greedy = sample(ModelPredictor(model), pad([[2, 3]]), [2], config=SamplingConfig(samples=3, top_k=1))[0]
-    assert len(set(greedy)) == 1
+    assert len({found.words for found in greedy}) == 1  # numbers of rows of a batch may differ by rounding
 
 
 def test_samples_keep_the_least_length(tiny: MakeModel, sources: Padded) -> None:
