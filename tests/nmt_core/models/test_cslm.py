@@ -66,7 +66,7 @@ def test_without_weights_it_is_the_unigrams_of_its_bias() -> None:
 def test_the_source_is_not_read() -> None:
     model = drawn()
     both = model(pad_pairs([([], [3, 5]), ([2, 3, 4], [3, 5])]))
-    assert torch.equal(both[0], both[1])
+    torch.testing.assert_close(both[0], both[1], rtol=0, atol=1e-12)  # other rows of a product
 
 
 @pytest.mark.parametrize("buffer", [1, 3, 4096])

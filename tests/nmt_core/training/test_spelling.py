@@ -69,7 +69,7 @@ def test_it_learns_to_spell_what_it_reads(tmp_path: Path) -> None:
     pairs = [(source.format(name), target.format(name)) for name in COPIED for source, target in FRAMES[:2]]
     write(tmp_path, names=COPIED * 3, frames=FRAMES[:2])
     model = {"embedding": 16, "hidden": 24, "initialisation": "glorot"}
-    assert train(tmp_path, "m", model, max_updates=150, validate_every=150, learning_rate=0.02) == 0
+    assert train(tmp_path, "m", model, max_updates=400, validate_every=400) == 0
     config = read_settings(str(tmp_path / "m")).model
     assert isinstance(config, HybridConfig)
     assert set(config.source_characters) == set("abcthefois")
