@@ -69,7 +69,7 @@ class Settled(NamedTuple):
 
 def run_loop(loop: Loop) -> Settled:
     """Go on behind the last complete round. Raises WiringError, MosesFailed, FormatError."""
-    rounds = read_rounds(loop.folder, loop.description)
+    rounds = _within_limits(loop, read_rounds(loop.folder, loop.description))
     if not rounds:
         write_rounds(loop.folder, loop.description, rounds)  # before any list, so that lists are of this description
     elif rounds[-1].new and rounds[-1].tuned is None and len(rounds) < loop.most_rounds:
@@ -82,6 +82,11 @@ def run_loop(loop: Loop) -> Settled:
         write_rounds(loop.folder, loop.description, rounds)
     best = max(range(len(rounds)), key=lambda place: (rounds[place].score, place))
     return Settled(rounds, best + 1, why)
+
+
+def _within_limits(loop: Loop, rounds: list[Round]) -> list[Round]:
+    """Those that this loop would have done: fewer where it allows fewer, or settles earlier, than the one before."""
+    return rounds[: next((count for count in range(1, len(rounds)) if _why_ended(loop, rounds[:count])), None)]
 
 
 def _why_ended(loop: Loop, rounds: Sequence[Round]) -> str:

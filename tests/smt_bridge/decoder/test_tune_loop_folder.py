@@ -97,6 +97,22 @@ def test_more_rounds_go_on_behind_those_that_were_allowed(weighted_moses: str) -
     assert (Path("tuned.ini").read_bytes(), state()["rounds"]) == (expected, rounds)
 
 
+def test_limits_that_are_smaller_than_before_end_where_a_loop_with_them_would(
+    weighted_moses: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    expected, before = Path("tuned.ini").read_bytes(), state()
+    assert len(before["rounds"]) > 2
+    for limit in (["--max-rounds", "1"], ["--max-rounds", "2"], ["--settled", "0.999"]):
+        assert main([*arguments(weighted_moses, "--quiet", *limit), "--working-dir", f"new{limit}"]) == 0
+        fresh, told = Path("tuned.ini").read_bytes(), capsys.readouterr().err.splitlines()[-1]
+        assert main(arguments(weighted_moses, "--quiet", *limit)) == 0
+        assert (Path("tuned.ini").read_bytes(), capsys.readouterr().err.splitlines()[-1]) == (fresh, told)
+    assert state() == before
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    assert (Path("tuned.ini").read_bytes(), state()) == (expected, before)
+
+
 def test_sentences_without_a_list_are_told_of_after_an_interruption_too(
     weighted_moses: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
