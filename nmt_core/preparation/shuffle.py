@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple, cast
 
 import numpy as np
 
 from nmt_core.errors import NmtError
-from nmt_core.files import open_output
+from nmt_core.files import is_written_through, open_output
 from nmt_core.preparation.chunks import read_chunks
 
 MEMORY = 1 << 28
@@ -43,14 +42,15 @@ class _Card(NamedTuple):
 def shuffle(inputs: Sequence[str], outputs: Sequence[str], *, seed: int, memory: int = MEMORY) -> int:
     """Write the inputs, which match line by line, in another order; the number of lines.
 
-    About ``memory`` bytes are held. Temporary files of the size of the inputs lie beside the first output.
+    About ``memory`` bytes are held. Temporary files of the size of the inputs lie beside the first output; they have
+    no names, so that nothing is left of them however the program ends.
     """
-    folder = os.path.dirname(os.path.abspath(outputs[0]))
+    beside = tempfile.gettempdir() if is_written_through(outputs[0]) else os.path.dirname(outputs[0])
+    folder = os.path.abspath(beside)
     try:
         with contextlib.ExitStack() as stack:
-            work = stack.enter_context(tempfile.TemporaryDirectory(prefix=".shuffle.", dir=folder))
             streams = [stack.enter_context(open_output(path)) for path in outputs]
-            return _write(_sorted_cards(_cards(inputs, seed), work, memory, bits=0), streams)
+            return _write(_sorted_cards(_cards(inputs, seed), folder, memory, bits=0), streams)
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
 
@@ -65,34 +65,34 @@ def _cards(inputs: Sequence[str], seed: int) -> Iterator[_Card]:
 
 def _sorted_cards(cards: Iterable[_Card], folder: str, memory: int, *, bits: int) -> Iterator[_Card]:
     """The cards, which agree in their first ``bits``, in order."""
-    for path, size in _deal(cards, folder, shift=_NUMBER_BITS - bits - _BITS):
-        if size <= memory or bits + 2 * _BITS > _NUMBER_BITS:
-            yield from sorted(_read(path))
-        else:
-            inner = tempfile.mkdtemp(dir=folder)
-            yield from _sorted_cards(_read(path), inner, memory, bits=bits + _BITS)
-            shutil.rmtree(inner)
-        os.unlink(path)
+    with _dealt(cards, folder, shift=_NUMBER_BITS - bits - _BITS) as files:
+        for stream, size in files:
+            with stream:
+                if size <= memory or bits + 2 * _BITS > _NUMBER_BITS:
+                    yield from sorted(_read(stream))
+                else:
+                    yield from _sorted_cards(_read(stream), folder, memory, bits=bits + _BITS)
 
 
-def _deal(cards: Iterable[_Card], folder: str, *, shift: int) -> list[tuple[str, int]]:
-    """Write the cards into files by the bits above ``shift``; the files in order, and what each takes in memory."""
+@contextlib.contextmanager
+def _dealt(cards: Iterable[_Card], folder: str, *, shift: int) -> Iterator[list[tuple[BinaryIO, int]]]:
+    """Files with the cards by the bits above ``shift``, in order, and what each takes in memory."""
     streams: dict[int, BinaryIO] = {}
     sizes: dict[int, int] = {}
     with contextlib.ExitStack() as stack:
         for card in cards:
             bucket = (card.number >> shift) % (1 << _BITS)
             if bucket not in streams:
-                streams[bucket] = stack.enter_context(open(os.path.join(folder, str(bucket)), "wb"))
+                streams[bucket] = cast(BinaryIO, stack.enter_context(tempfile.TemporaryFile(dir=folder)))
             sizes[bucket] = sizes.get(bucket, 0) + streams[bucket].write(card.pack()) + _OVERHEAD
-    return [(os.path.join(folder, str(bucket)), sizes[bucket]) for bucket in sorted(sizes)]
+        yield [(streams[bucket], sizes[bucket]) for bucket in sorted(sizes)]
 
 
-def _read(path: str) -> Iterator[_Card]:
-    with open(path, "rb") as stream:
-        while head := stream.read(_HEAD.size):
-            number, place, length = _HEAD.unpack(head)
-            yield _Card(number, place, stream.read(length))
+def _read(stream: BinaryIO) -> Iterator[_Card]:
+    stream.seek(0)
+    while head := stream.read(_HEAD.size):
+        number, place, length = _HEAD.unpack(head)
+        yield _Card(number, place, stream.read(length))
 
 
 def _write(cards: Iterable[_Card], streams: Sequence[BinaryIO]) -> int:

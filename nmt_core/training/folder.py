@@ -56,7 +56,7 @@ def check_spared(folder: str, read: Iterable[str]) -> None:
 def check_disk_space(folder: str, size: int) -> None:
     """Take ``size`` bytes of the disk of ``folder`` and give them back. Raises NmtError when they are not there."""
     try:
-        with tempfile.NamedTemporaryFile(dir=folder, prefix=".space.") as stream:
+        with tempfile.TemporaryFile(dir=folder) as stream:  # without a name: nothing is left of it if we are killed
             os.posix_fallocate(stream.fileno(), 0, max(size, 1))
     except OSError as error:
         raise NmtError(

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -55,3 +60,33 @@ def test_unequal_files_leave_nothing(corpus: list[str], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has 2 lines but"):
         shuffle(corpus, [str(tmp_path / "out.a"), str(tmp_path / "out.b")], seed=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b"]
+
+
+def test_a_killed_one_leaves_nothing_that_stays(corpus: list[str], tmp_path: Path) -> None:
+    """Its text lies in files without names, and the next one removes its unfinished output."""
+    os.mkfifo(tmp_path / "pipe")
+    output = [str(tmp_path / "out.a")]
+    command = [sys.executable, "-m", "nmt_core", "shuffle", str(tmp_path / "pipe"), "--seed", "1", "--output", *output]
+    process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)})
+    with open(tmp_path / "pipe", "wb") as stream:
+        stream.write(b"a line\n" * 100_000)  # more than a pipe holds: some are in files now
+        process.kill()
+        process.wait()
+    os.unlink(tmp_path / "pipe")
+    assert shuffle(corpus[:1], output, seed=1) == LINES
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "out.a"]
+
+
+def test_devices_have_their_temporary_files_elsewhere(
+    corpus: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders: list[str] = []
+    make = tempfile.TemporaryFile
+
+    def noted(dir: str) -> IO[bytes]:
+        folders.append(dir)
+        return make(dir=dir)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", noted)
+    assert shuffle(corpus[:1], ["/dev/null"], seed=1) == LINES
+    assert set(folders) == {tempfile.gettempdir()}

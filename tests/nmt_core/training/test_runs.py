@@ -239,6 +239,16 @@ def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFix
     assert not os.path.exists(runs.file("run"))
 
 
+def test_the_space_that_is_tried_out_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that ``kill -9`` leaves no file of the size of a run."""
+    from nmt_core.training.folder import check_disk_space
+
+    seen: list[list[str]] = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda *_: seen.append(os.listdir(tmp_path)))
+    check_disk_space(str(tmp_path), 1000)
+    assert seen == [[]]
+
+
 def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
     runs.write("run", max_updates=6, keep_best=1)
     before = os.umask(0o027)
