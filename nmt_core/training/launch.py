@@ -106,7 +106,8 @@ def _follow(ranks: Ranks, follow: Follow, cuda: bool, meeting: str, words: Conne
     except LostProcess:
         os._exit(1)  # it is not the cause, and has nothing to add
     except (NmtError, OSError) as error:
-        words.send(str(error))
+        with contextlib.suppress(OSError):  # the first process was killed, and nobody is left to be told
+            words.send(str(error))
         raise SystemExit(1) from None
 
 

@@ -21,7 +21,7 @@ import torch.distributed as dist
 
 from nmt_core.commands.main import main
 from nmt_core.errors import ModelError
-from nmt_core.training import trainer
+from nmt_core.training import launch, trainer
 from nmt_core.training.launch import ranks_of_torchrun
 from nmt_core.training.ranks import OrderedSum, Ranks
 
@@ -163,6 +163,19 @@ def test_a_lost_process_is_one_line_and_the_run_goes_on(runs: Any, capsys: pytes
     assert train(runs, "lost", 1, f"training.max_updates={max(saved, 30)}") == 0
     assert train(runs, "whole", 1, f"training.max_updates={max(saved, 30)}") == 0
     assert_same_state(runs, "whole", "lost")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_process_that_starts_when_the_first_one_was_killed_ends_silently(capfd: pytest.CaptureFixture[str]) -> None:
+    ours, theirs = multiprocessing.Pipe()
+    ours.close()
+    arguments = (Ranks(1, 2, 1), len, False, "file:///nowhere/meeting", theirs)
+    process = multiprocessing.get_context("spawn").Process(target=launch._follow, args=arguments)
+    process.start()
+    theirs.close()
+    process.join()
+    assert (process.exitcode, capfd.readouterr().err) == (1, "")
 
 
 @pytest.mark.parametrize(
