@@ -64,10 +64,13 @@ class DecodeWorker:
     """Translates windows; what belongs into files whose ``suffixes`` say so is compressed."""
 
     def __init__(self, args: argparse.Namespace, suffixes: tuple[str, ...]) -> None:
+        from nmt_core.text.unknown_share import usual_share
+
         self._args, self._suffixes = args, suffixes
         self._writers = open_writers(args)
         self._reranker = open_reranker(args)
         self._translator = open_translator(args)
+        self._usual = usual_share(loaded.source for loaded in self._translator.models) or 0.0
 
     @property
     def description(self) -> dict[str, Any]:
@@ -78,7 +81,6 @@ class DecodeWorker:
         """The lines of its translations for every file."""
         from nmt_core.inference.lm_reranking import LanguageModelCoverage
         from nmt_core.jobs.parts import Piece
-        from nmt_core.text.unknown_share import usual_share
 
         args, translator, reranker = self._args, self._translator, self._reranker
         factors = len(translator.models[0].factors)
@@ -90,7 +92,7 @@ class DecodeWorker:
             "lines": len(window.lines),
             "words": len(words),
             "unknown": sum(word not in translator.source for word in words),
-            "usual": len(words) * (usual_share(loaded.source for loaded in translator.models) or 0.0),
+            "usual": len(words) * self._usual,
             "serve": any(loaded.unknown_words_serve for loaded in translator.models),
             "restored": args.replace_unk is not None or translator.copying is not None,
         }

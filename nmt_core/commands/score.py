@@ -112,8 +112,8 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.inference.text_forms import open_scorer_of_form
     from nmt_core.interfaces import unknown_words_serve
     from nmt_core.memory import keep_memory_of_tensors
-    from nmt_core.models.checkpoint import read_vocabularies
-    from nmt_core.text.unknown_share import UnknownShare, usual_share
+    from nmt_core.models.checkpoint import load_model
+    from nmt_core.text.unknown_share import ShareNoted, UnknownShare
     from nmt_core.text.vocabulary import split_words
 
     if args.tab_separated == (args.target is not None):
@@ -123,7 +123,8 @@ def run(args: argparse.Namespace) -> int:
     if args.alignments and args.raw:
         raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
     keep_memory_of_tensors()
-    options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax)}
+    load = ShareNoted(load_model)
+    options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax), "load": load}
     pairs: Iterator[SentencePair]
     if args.word_alignment:
         scorer, pairs = _open_aligned(args, options)
@@ -131,8 +132,7 @@ def run(args: argparse.Namespace) -> int:
         scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
         pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
     hint, serve = "" if args.raw else "Raw text needs --raw", unknown_words_serve(scorer.signature)
-    usual = usual_share(itertools.chain.from_iterable(map(read_vocabularies, args.model)))
-    share = UnknownShare(" + ".join(args.model), _warn, hint=hint, serve=serve, usual=usual)
+    share = UnknownShare(" + ".join(args.model), _warn, hint=hint, serve=serve, usual=load.usual)
     line_of = line_writer(args.alignments or "")
     with (
         open_output("-") as stream,

@@ -7,7 +7,7 @@ depend on the pairs given alone, so the same call gives the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
 from nmt_core.inference.tree_walk import Floats, NodeAttention, Scores, Walk, Weights, walk
 from nmt_core.interfaces import Aligns, PairScore, SentencePair
-from nmt_core.models.checkpoint import LoadedModel, load_models
+from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
 from nmt_core.models.ensembles import check_members
 from nmt_core.numerics import name_arithmetic, name_precision
 from nmt_core.text.target_order import TargetOrder
@@ -234,6 +234,10 @@ def open_pair_scorer(
     device: str = "cpu",
     dtype: str = "float32",
     softmax: Softmax = "full",
+    load: Callable[..., LoadedModel] = load_model,
 ) -> ModelPairScorer:
-    """Load the models of ``folders`` and make their scorer. Raises ModelError or ConfigError."""
-    return ModelPairScorer(load_models(folders, device=device, dtype=dtype), softmax=softmax)
+    """Load the models of ``folders`` and make their scorer; ``load`` as of ``load_models``.
+
+    Raises ModelError or ConfigError.
+    """
+    return ModelPairScorer(load_models(folders, device=device, dtype=dtype, load=load), softmax=softmax)

@@ -54,7 +54,7 @@ from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import MOST_WORDS, Vocabulary, split_words
+from nmt_core.text.vocabulary import Vocabulary, split_words
 
 Carried = TypeVar("Carried")
 Hashes = TypeVar("Hashes")
@@ -235,12 +235,6 @@ def _load(folder: str) -> LoadedModel:
         except ConfigError as error:
             raise ModelError(f"{folder}: {error}") from error
     return loaded
-
-
-def read_vocabularies(folder: str) -> list[Vocabulary]:
-    """The source and target words of a model folder, whose parameters are left alone. Raises ModelError."""
-    names = (SOURCE_VOCABULARY, TARGET_VOCABULARY)
-    return [_read_vocabulary(os.path.join(folder, name), most=MOST_WORDS) for name in names]
 
 
 def _read_vocabulary(path: str, *, most: int) -> Vocabulary:

@@ -10,6 +10,7 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -65,6 +66,25 @@ class UnknownShare:
             f" was (tokenised, cased, escaped, cut into subwords)? {self._hint}"
         )
         self._warn(problem.rstrip())
+
+
+class ShareNoted:
+    """Loads model folders as ``load`` does, and says afterwards which share of unknown words is usual for them."""
+
+    def __init__(self, load: Callable[..., Any]) -> None:
+        self._load = load
+        self._vocabularies: list[Vocabulary] = []
+
+    def __call__(self, folder: str, **how: Any) -> Any:
+        """The model of the folder."""
+        loaded = self._load(folder, **how)
+        self._vocabularies += [loaded.source, loaded.target]
+        return loaded
+
+    @property
+    def usual(self) -> float | None:
+        """The largest of all that was loaded; None if unsaid."""
+        return usual_share(self._vocabularies)
 
 
 def usual_share(vocabularies: Iterable[Vocabulary]) -> float | None:

@@ -8,6 +8,7 @@ word a line, special words first, optionally with a tab and the word's count beh
 from __future__ import annotations
 
 import collections
+import functools
 import hashlib
 from collections.abc import Iterable, Sequence
 
@@ -76,7 +77,7 @@ class Vocabulary:
         """The words of ``ids``."""
         return [self.words[number] for number in ids]
 
-    @property
+    @functools.cached_property
     def unknown_share(self) -> float | None:
         """Of the running words of the corpus that the list was made from; None where the counts do not say."""
         if self.counts is None:
@@ -84,7 +85,7 @@ class Vocabulary:
         words = sum(self.counts) - self.counts[END_ID]
         return self.counts[UNKNOWN_ID] / words if words else None
 
-    @property
+    @functools.cached_property
     def fingerprint(self) -> str:
         """Twelve hexadecimal digits that change when the words or their order change."""
         return hashlib.sha256("\n".join(self.words).encode("utf-8", "surrogateescape")).hexdigest()[:12]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from nmt_core.text.unknown_share import UnknownShare
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
+    from smt_bridge.scorers import ScorerOptions
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
 
 
@@ -132,13 +132,12 @@ def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str],
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
     from smt_bridge import catalogue
     from smt_bridge.features.wrapped import Renamed
-    from smt_bridge.scorers import open_scorer
 
     options = scorer_options(args, worker)
     backed_off = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = catalogue.SharedScorers(
-        lambda spec: _watched(open_scorer(spec, backed_off), spec, warn),
-        reverse=lambda spec: _watched(open_scorer(spec, options), spec, warn),
+        functools.partial(_open_watched, options=backed_off, warn=warn),
+        reverse=functools.partial(_open_watched, options=options, warn=warn),
     )
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
     if args.names is None:
@@ -169,26 +168,18 @@ class _WatchedScorer:
         return scores
 
 
-def _watched(scorer: PairScorer, spec: str, warn: Callable[[str], None] | None) -> PairScorer:
+def _open_watched(spec: str, *, options: ScorerOptions, warn: Callable[[str], None] | None) -> PairScorer:
+    """The scorer that a spec names; where there is somebody to ``warn``, with the warning."""
     from nmt_core.interfaces import unknown_words_serve
-    from nmt_core.text.unknown_share import UnknownShare
+    from nmt_core.text.unknown_share import ShareNoted, UnknownShare
+    from smt_bridge.scorers import load_folder, open_scorer
 
     if warn is None:
-        return scorer
+        return open_scorer(spec, options)
+    load = ShareNoted(load_folder)
+    scorer = open_scorer(spec, options, load=load)
     serve = unknown_words_serve(scorer.signature)
-    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=serve, usual=_usual_share(spec)))
-
-
-def _usual_share(spec: str) -> float | None:
-    """Of unknown words in the training text; None for a server, which does not say."""
-    from smt_bridge.scorers import REMOTE, model_folders
-
-    if spec.startswith(REMOTE):
-        return None
-    from nmt_core.models.checkpoint import read_vocabularies
-    from nmt_core.text.unknown_share import usual_share
-
-    return usual_share(itertools.chain.from_iterable(map(read_vocabularies, model_folders(spec))))
+    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=serve, usual=load.usual))
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
