@@ -32,6 +32,7 @@ from nmt_core.files.lines import (
     write_lines,
 )
 from nmt_core.files.reading import ShareRead, file_digest, open_input, packing_of
+from nmt_core.files.unsettled import settle, write_unsettled
 from nmt_core.files.writing import (
     DISK_FULL,
     is_written_through,
@@ -69,8 +70,10 @@ __all__ = [
     "read_text_lines",
     "readable_again",
     "remove_leftovers",
+    "settle",
     "suffix_of",
     "unequal_lines",
     "write_lines",
+    "write_unsettled",
     "writes_standard_output",
 ]

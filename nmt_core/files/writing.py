@@ -45,7 +45,7 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     """
     if path == "-":
         check_output(path)
-        with _full_disk_reported("standard output", ""):
+        with full_disk_reported("standard output", ""):
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         return
@@ -61,7 +61,7 @@ def check_output(path: str) -> None:
         return
     if is_written_through(path):
         return
-    with _refusal_reported(path):
+    with refusal_reported(path):
         _state_of(path)
         folder = _missing_folders(path)[-1]
         if not os.path.isdir(folder):
@@ -76,10 +76,10 @@ def made_folder_of(path: str) -> Iterator[None]:
 
     Raises NmtError where it cannot be made.
     """
-    with _refusal_reported(path):
+    with refusal_reported(path):
         *missing, _ = _missing_folders(path)
     try:
-        with _refusal_reported(path):
+        with refusal_reported(path):
             for folder in reversed(missing):
                 with contextlib.suppress(FileExistsError):  # made by another program meanwhile
                     os.mkdir(folder)
@@ -99,17 +99,14 @@ def _missing_folders(path: str) -> list[str]:
 
 
 @contextlib.contextmanager
-def open_replacement(path: str, *, settled: bool = True) -> Iterator[BinaryIO]:
-    """The same for bytes that are written as they are, whatever the name.
-
-    Unless it is ``settled``, the new name may be lost in a power cut until another one in its folder is settled.
-    """
+def open_replacement(path: str) -> Iterator[BinaryIO]:
+    """The same for bytes that are written as they are, whatever the name."""
     if is_written_through(path):
-        with _full_disk_reported(path, "; what was written before is there"), _open_special(path) as stream:
+        with full_disk_reported(path, "; what was written before is there"), _open_special(path) as stream:
             yield stream
         return
-    with _full_disk_reported(path, "; the older file, if any, is untouched"):
-        with _refusal_reported(path):
+    with full_disk_reported(path, "; the older file, if any, is untouched"):
+        with refusal_reported(path):
             target = os.path.realpath(path)
             before = _state_of(path)
         with _temporary(target, shown=path) as (raw, temporary):
@@ -118,10 +115,9 @@ def open_replacement(path: str, *, settled: bool = True) -> Iterator[BinaryIO]:
             if before is not None:
                 _take_over(raw.fileno(), before)
             os.fsync(raw.fileno())
-            with _refusal_reported(path):
+            with refusal_reported(path):
                 os.replace(temporary, target)
-        if settled:
-            _settle(os.path.dirname(target))
+        settle_folder(os.path.dirname(target))
 
 
 def is_written_through(path: str) -> bool:
@@ -140,15 +136,16 @@ def remove_leftovers(path: str) -> None:
     beginning = _beginning(name)
     with contextlib.suppress(OSError):
         for found in os.listdir(folder):
-            if found.startswith(beginning) and found.endswith(_ENDING):
+            if found.startswith(beginning) and found.endswith(ENDING):
                 _remove_unless_locked(os.path.join(folder, found))
 
 
-_ENDING = ".hybridmt.tmp"
+ENDING = ".hybridmt.tmp"
+"""Of the names of temporary files."""
 
 
 @contextlib.contextmanager
-def _full_disk_reported(name: str, remark: str) -> Iterator[None]:
+def full_disk_reported(name: str, remark: str) -> Iterator[None]:
     """A full disk as one line; other errors are of something else that is done meanwhile."""
     try:
         yield
@@ -159,7 +156,7 @@ def _full_disk_reported(name: str, remark: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _refusal_reported(path: str) -> Iterator[None]:
+def refusal_reported(path: str) -> Iterator[None]:
     """Whatever the operating system says against making a file, as one line."""
     try:
         yield
@@ -184,8 +181,8 @@ def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
 def _locked_file(beginning: str, *, shown: str) -> tuple[int, str]:
     """A new file, locked; made again where another program took it for a leftover before it was locked."""
     while True:
-        path = f"{beginning}{secrets.token_hex(4)}{_ENDING}"
-        with _refusal_reported(shown):
+        path = f"{beginning}{secrets.token_hex(4)}{ENDING}"
+        with refusal_reported(shown):
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with contextlib.suppress(OSError):  # there are file systems without locks
             fcntl.flock(descriptor, fcntl.LOCK_EX)  # waits at most until a leftover is removed
@@ -237,7 +234,7 @@ def _take_over(descriptor: int, before: os.stat_result) -> None:
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
 
 
-def _settle(folder: str) -> None:
+def settle_folder(folder: str) -> None:
     """Have the new name outlive a power cut, too, where the file system can do that."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -253,7 +250,7 @@ def _open_special(path: str) -> Iterator[BinaryIO]:
     if descriptor is not None and sys.stdout is not None:
         sys.stdout.flush()  # what was printed before comes before
     with contextlib.ExitStack() as stack:
-        with _refusal_reported(path):
+        with refusal_reported(path):
             stream = stack.enter_context(open(path if descriptor is None else os.dup(descriptor), "wb"))
         yield cast(BinaryIO, stream)
 

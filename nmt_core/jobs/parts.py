@@ -10,17 +10,19 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, Generic, NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
 
-from nmt_core.files import open_replacement
+from nmt_core.files import settle, write_unsettled
 from nmt_core.jobs.manifest import Shard
 from nmt_core.jobs.workers import Worker
 
 Item = TypeVar("Item")
 _BLOCK = 1 << 18
+_SECONDS = 5.0  # of work that a power cut may cost
 
 
 class Piece(NamedTuple):
@@ -64,7 +66,7 @@ class Parts(NamedTuple):
     others: tuple[str, ...] = ()
 
     def write(self, task: Task[Any], piece: Piece) -> None:
-        """First the record, the output last: a shard with both is finished. One sync of the folder is for all."""
+        """First the record, the output last: a shard with both is finished. It is not settled."""
         record = {
             "job": task.job,
             "shard": task.shard,
@@ -73,11 +75,13 @@ class Parts(NamedTuple):
             "counts": piece.counts,
             "others": [(len(content), crc32(content)) for content in piece.others],
         }
-        with open_replacement(self._record_path(task.place), settled=False) as stream:
-            stream.write(json.dumps(record).encode())
+        write_unsettled(self._record_path(task.place), json.dumps(record).encode())
         for number, content in reversed(list(enumerate(piece.contents))):
-            with open_replacement(self._path(task.place, number), settled=number == 0) as stream:
-                stream.write(content)
+            write_unsettled(self._path(task.place, number), content)
+
+    def settle(self, places: Iterable[int]) -> None:
+        """Have parts outlive a power cut. Raises NmtError where the disk has not kept them."""
+        settle(path for place in places for path in (self._record_path(place), *self._paths(place)))
 
     def is_done(self, place: int, shard: Shard, job: str) -> bool:
         """Whether the shard has its output, of this job."""
@@ -148,10 +152,12 @@ def _contents(record: Mapping[str, Any]) -> list[tuple[int, int]]:
 
 
 class PartMaker(Generic[Item]):
-    """Does shards and writes their outputs."""
+    """Does shards and writes their outputs, which are settled every few seconds: waiting for the disk is no work."""
 
     def __init__(self, parts: Parts, worker: Worker[Item, Piece]) -> None:
         self._parts, self._worker = parts, worker
+        self._unsettled: list[int] = []
+        self._settled = time.monotonic()
 
     @property
     def description(self) -> dict[str, Any]:
@@ -159,6 +165,10 @@ class PartMaker(Generic[Item]):
         return self._worker.description
 
     def __call__(self, task: Task[Item]) -> int:
-        """Do one shard; the number of its lines."""
+        """Do one shard; its place."""
         self._parts.write(task, self._worker(task.item))
-        return task.shard.lines
+        self._unsettled.append(task.place)
+        if time.monotonic() - self._settled >= _SECONDS:
+            self._parts.settle(self._unsettled)
+            self._unsettled, self._settled = [], time.monotonic()
+        return task.place

@@ -1,8 +1,9 @@
-"""A long job in shards: each has its output in a file of its own, and in the end they are put together.
+"""A long job in shards: each has its output in a file of its own, and these are put together meanwhile.
 
     OUT.parts/manifest.json     what the job is
     OUT.parts/000001.gz ...     outputs of finished shards
     OUT.parts/000001.json ...   their CRC-32, and what was counted meanwhile
+    .OUT.01234567.hybridmt.tmp  the first of them, one behind the other; made anew by every program, OUT when it has all
 
 The input is read once, by the program itself, which cuts it into shards and sends these to the workers, however many
 there are; beforehand, too, where somebody has to know the shards before the work. Whatever happens to the program, at
@@ -21,8 +22,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmt_core.errors import InputError, NmtError
-from nmt_core.files import file_digest, made_folder_of, open_replacement, remove_leftovers, suffix_of
+from nmt_core.files import file_digest, made_folder_of, open_replacement, suffix_of
 from nmt_core.jobs.folder import MANIFEST, held_folder, remove_folder
+from nmt_core.jobs.joining import Joined
 from nmt_core.jobs.manifest import (
     ANEW,
     Input,
@@ -94,17 +96,11 @@ def run_job(
         manifest = _begin(job, workers, planned=shards is not None or job.source.share is None)
         if shards is not None:
             assert manifest.shards is not None
-            _do_parts(job, workers, manifest, manifest.shards, parse_range(shards, len(manifest.shards)))
+            wanted = parse_range(shards, len(manifest.shards))
+            _do_parts(job, workers, manifest, manifest.shards, wanted)
+            job.parts.settle(wanted)
             return None
-        if manifest.shards is None:
-            all_shards = _do_while_reading(job, workers, manifest)
-            _check_unchanged(job.files, before)
-        else:
-            all_shards = manifest.shards
-            _do_parts(job, workers, manifest, all_shards, range(len(all_shards)))
-        for path in (job.output, *job.others):
-            remove_leftovers(path)
-        counts = _merge_sound(job, workers, manifest, all_shards)
+        counts = _make(job, workers, manifest, before)
         finish(counts)
         remove_folder(job.parts.folder)
         return counts
@@ -128,12 +124,33 @@ def _begin(job: Job[Any], workers: Workers[Task[Any], int], *, planned: bool) ->
     return manifest
 
 
-def _do_while_reading(job: Job[Item], workers: Workers[Task[Any], int], manifest: Manifest) -> list[Shard]:
+def _make(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, before: Mapping[str, object]) -> Counts:
+    """Do what is not done, and put the parts one behind the other under the final names."""
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(open_replacement(path)) for path in (job.output, *job.others)]
+        joined = Joined(job.parts, streams)
+        if manifest.shards is None:
+            shards = _do_while_reading(job, workers, manifest, joined)
+            _check_unchanged(job.files, before)
+        else:
+            shards = manifest.shards
+            _do_parts(job, workers, manifest, shards, range(len(shards)), joined)
+        _join_rest(job, workers, manifest, shards, joined)
+        if job.record is not None:
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(job.record)
+    return joined.counts
+
+
+def _do_while_reading(
+    job: Job[Item], workers: Workers[Task[Any], int], manifest: Manifest, joined: Joined
+) -> list[Shard]:
     """Cut the input into shards and do those that are not done, reading it once; all shards."""
     shards: list[Shard] = []
     job.progress("resumed", 0)
-    for lines in workers.map(_tasks_while_reading(job, manifest, shards)):
-        job.progress("done", lines)
+    for place in workers.map(_tasks_while_reading(job, manifest, shards)):
+        job.progress("done", shards[place].lines)
+        joined.go_on(place + 1)
     return shards
 
 
@@ -176,15 +193,18 @@ def _do_parts(
     manifest: Manifest,
     shards: Sequence[Shard],
     wanted: Sequence[int],
+    joined: Joined | None = None,
 ) -> None:
-    """Do those of the ``wanted`` shards that are not done."""
+    """Do those of the ``wanted`` shards that are not done; from the first on they are ``joined`` meanwhile."""
     fingerprint = manifest.fingerprint
     finished = {place for place in wanted if job.parts.is_done(place, shards[place], fingerprint)}
     job.progress("total", sum(shards[place].lines for place in wanted))
     job.progress("resumed", sum(shards[place].lines for place in finished))
     left = [place for place in wanted if place not in finished]
-    for lines in workers.map(_tasks(job, fingerprint, shards, left)):
-        job.progress("done", lines)
+    for place in workers.map(_tasks(job, fingerprint, shards, left)):
+        job.progress("done", shards[place].lines)
+        if joined is not None:
+            joined.go_on(place + 1)
 
 
 def _tasks(job: Job[Item], fingerprint: str, shards: Sequence[Shard], places: Sequence[int]) -> Iterator[Task[Item]]:
@@ -198,14 +218,14 @@ def _tasks(job: Job[Item], fingerprint: str, shards: Sequence[Shard], places: Se
         yield Task(place, shards[place], fingerprint, item)
 
 
-def _merge_sound(
-    job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, shards: Sequence[Shard]
-) -> Counts:
-    """Merge; parts that are not what was written are done again, once."""
+def _join_rest(
+    job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, shards: Sequence[Shard], joined: Joined
+) -> None:
+    """Join what is left; parts that are not what was written are done again, once."""
     mended: set[int] = set()
-    while True:
+    while len(joined.counts) < len(shards):
         try:
-            return _merge(job, range(len(shards)))
+            joined.append()
         except Damaged as damaged:
             if damaged.place in mended:
                 problem = "is not what was written there, for the second time; is the disk damaged?"
@@ -213,14 +233,3 @@ def _merge_sound(
             mended.add(damaged.place)
             job.parts.remove(damaged.place)
             _do_parts(job, workers, manifest, shards, [damaged.place])
-
-
-def _merge(job: Job[Any], places: Sequence[int]) -> Counts:
-    """Put the parts one behind the other under the final names."""
-    with contextlib.ExitStack() as stack:
-        streams = [stack.enter_context(open_replacement(path)) for path in (job.output, *job.others)]
-        counts = [job.parts.copy(place, streams) for place in places]
-        if job.record is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(job.record)
-    return counts

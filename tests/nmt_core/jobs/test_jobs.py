@@ -140,7 +140,7 @@ class Killed(BaseException):
 
 def steps() -> list[str]:
     """Every call of a job that changes files, in its order."""
-    return ["makedirs", "write_manifest", "_do_parts", "_merge", "unlink", "fsync", "replace"]
+    return ["makedirs", "write_manifest", "_do_parts", "_make", "unlink", "fsync", "replace"]
 
 
 @contextlib.contextmanager
@@ -241,6 +241,62 @@ def test_a_part_whose_record_is_damaged_is_done_again(job: Job[Lines], tmp_path:
     (tmp_path / "out.parts" / "000003.json").write_bytes(content)
     assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def test_a_damaged_part_found_while_others_are_done_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
+    """Also where half of it was in the output already."""
+    finish(job, shards="1-2")
+    (tmp_path / "out.parts" / "000002").write_bytes(b"LINE 3\nLINE 4\nLINE x\n")
+    progress: list[tuple[str, int]] = []
+    again = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
+    assert finish(again) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert [lines for what, lines in progress if what == "done"] == [3, 1, 3]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+def test_what_is_finished_is_put_together_while_the_rest_is_done(job: Job[Lines], tmp_path: Path) -> None:
+    """The output has its name when it is whole."""
+    sizes: list[int] = []
+
+    def progress(what: str, lines: int) -> None:
+        sizes.extend(path.stat().st_size for path in tmp_path.glob(".out.*.hybridmt.tmp") if what == "done")
+        assert not (tmp_path / "out").exists()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt_core.jobs.joining._BEHIND", 1)
+        finish(Job(**{**vars(job), "progress": progress}))
+    assert sizes == [len(b"".join(EXPECTED.splitlines(keepends=True)[:lines])) for lines in (0, 3, 6, 9)]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.fixture
+def flushed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The names of the parts that have been flushed to the disk."""
+    names: set[str] = set()
+    fsync = os.fsync
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        names.add(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return names
+
+
+def test_parts_that_others_put_together_are_flushed_to_the_disk(job: Job[Lines], flushed: set[str]) -> None:
+    finish(job, shards="2-3")
+    assert {"000002", "000002.json", "000003", "000003.json"} < flushed
+
+
+def test_parts_are_flushed_to_the_disk_every_few_seconds(
+    job: Job[Lines], flushed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here after each."""
+    finish(job)
+    assert not any(name.startswith("00") for name in flushed)
+    monkeypatch.setattr("nmt_core.jobs.parts._SECONDS", 0.0)
+    finish(job)
+    assert {f"00000{number}{suffix}" for number in range(1, 5) for suffix in ("", ".json")} < flushed
 
 
 def test_a_part_of_another_job_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
