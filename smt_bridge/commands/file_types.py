@@ -47,14 +47,12 @@ class RecordedInput(InputFile):
     """The type of an argument that names a table or list, perhaps with a record beside it."""
 
     def files(self) -> Iterable[str]:
-        """What it names, and its record."""
-        from smt_bridge.signature import read_sidecar, sidecar_path
+        """What it names, and its record; where there is none, another file of that name would be taken for it."""
+        from smt_bridge.signature import sidecar_path
 
         yield from super().files()
-        if _is_file(sidecar_path(self)):
-            with contextlib.suppress(NmtError, OSError):  # something else is there
-                read_sidecar(sidecar_path(self))
-                yield sidecar_path(self)
+        if self != "-":
+            yield sidecar_path(self)
 
 
 class RecordedOutput(OutputFile):

@@ -184,10 +184,9 @@ def test_a_record_and_another_output_are_different_files(capfd: pytest.CaptureFi
     assert "a name of its own" in refused(smt_bridge, command, capfd)
 
 
-def test_a_list_may_be_named_beside_something_else(capfd: pytest.CaptureFixture[str]) -> None:
-    """What is called like a record and is none is neither read nor spared."""
-    Path("list.json").write_text('{"tuned": 1}')
-    assert "is also" not in refused(smt_bridge, "tune --nbest list --reference b --output o --report list.json", capfd)
+def test_what_would_be_taken_for_a_record_is_not_written(capfd: pytest.CaptureFixture[str]) -> None:
+    command = "tune --nbest other --reference b --output o --report other.json"
+    assert "other.json is also read" in refused(smt_bridge, command, capfd)
 
 
 @pytest.mark.parametrize(
