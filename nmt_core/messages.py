@@ -41,13 +41,15 @@ def say(text: object) -> None:
         print(one_line(text), file=sys.stderr, flush=True)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things.
+def counted(number: int, one: str, many: str = "") -> str:
+    """A number of things, with separators; ``many`` where the plural is not made by an ``s``.
 
-    >>> counted(1, "score"), counted(1200, "score")
-    ('1 score', '1,200 scores')
+    >>> counted(1, "score"), counted(1200, "score"), counted(0, "entry", "entries")
+    ('1 score', '1,200 scores', '0 entries')
+    >>> counted(1, "line is", "lines are")
+    '1 line is'
     """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def _escaped(found: re.Match[str]) -> str:

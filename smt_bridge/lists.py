@@ -14,6 +14,7 @@ from typing import Literal
 from nmt_core.errors import ConfigError
 from nmt_core.files import open_output
 from nmt_core.interfaces import PairScorer
+from nmt_core.messages import counted
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.formats.nbest import (
@@ -198,4 +199,6 @@ def _check_references(references: Sequence[Sequence[str]], lists: Sequence[Nbest
     needed = lists[-1].sentence + 1
     for text in references:
         if len(text) < needed:
-            raise ConfigError(f"a reference has {len(text)} lines but the ids of the lists go up to {needed - 1}")
+            raise ConfigError(
+                f"a reference has {counted(len(text), 'line')} but the ids of the lists go up to {needed - 1}"
+            )

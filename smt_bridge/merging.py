@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import Literal, NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import (
     SEPARATOR,
@@ -182,7 +183,8 @@ class Merger:
         found = {name: len(values) for name, values in entry.features.items() if _is_kept(name)}
         for name in sorted({*found, *expected}) if found != expected else ():
             if found.get(name) != expected.get(name):
-                problem = f"feature {name} has {found.get(name, 0)} values here and {expected.get(name, 0)} in line 1"
+                here = counted(found.get(name, 0), "value")
+                problem = f"feature {name} has {here} here and {expected.get(name, 0)} in line 1"
                 raise FormatError(path, f"{problem}; are these two lists?", line=entry.line)
         if (entry.total is None) == part.totals:
             problem = "this line has no total but line 1 has" if part.totals else "a total here but not in line 1"

@@ -9,6 +9,7 @@ from math import fsum
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 
@@ -101,7 +102,8 @@ class Reranker:
         for name, values in entry.features.items():
             weights = self._weights.get(name, values)
             if len(weights) != len(values):
-                problem = f"feature {name} has {len(values)} values but {len(weights)} weights in {self._weights_path}"
+                there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
+                problem = f"feature {name} has {there} in {self._weights_path}"
                 raise FormatError(self._path, problem, line=entry.line)
 
 

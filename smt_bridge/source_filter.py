@@ -15,6 +15,7 @@ from itertools import groupby
 from typing import NamedTuple
 
 from nmt_core.files import ShareRead, read_lines
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of, split_tokens
 from smt_bridge.formats.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
@@ -135,9 +136,9 @@ class SourceFilter:
             self._has = self._has_rule
             sources = [_words_of_rule(path, number, source) for number, source in enumerate(sources, start=1)]
         of_sources, of_text = _factors(sources), _factors(self._text.lines[:LOOKED_AT])
-        if None not in (of_sources, of_text) and of_sources != of_text:
+        if of_sources is not None and of_text is not None and of_sources != of_text:
             problem = (
-                f"the words of the sources have {of_sources} factors and those of the text {of_text};"
+                f"the words of the sources have {counted(of_sources, 'factor')} and those of the text {of_text};"
                 " choose with --input-factor those of the text that moses.ini has as input-factor of this table"
             )
             raise FormatError(path, problem, line=1)

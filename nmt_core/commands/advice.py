@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.files import InputFile
+from nmt_core.messages import counted
 
 if TYPE_CHECKING:
     from nmt_core.inference.source_line import SourceLine
@@ -74,7 +75,8 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
         yield replace(asked, advice=NgramAdvice(known.of_ngrams, weight, factors, args.advice_joined))
         known = next(waiting, None)
     if known is not None:
-        problem = f"has n-grams of line {known.sentence}, but there are only {number + 1} lines to translate"
+        lines_are = counted(number + 1, "line is", "lines are")
+        problem = f"has n-grams of line {known.sentence}, but only {lines_are} to be translated"
         raise InputError(args.advice, f"{problem} (counted from 0)", line=known.line)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.data.aligned_corpus import AlignedPair
@@ -107,8 +107,8 @@ def run(args: argparse.Namespace) -> int:
         counts = _write(copying, _pairs(names), streams)
         for vocabulary, path in zip((source, target), args.output[2:], strict=False):
             vocabulary.save(path)
-    placed = f"{counts.placed:,} of {counts.unknown:,} unknown target words with a source word"
-    say(f"{counts.pairs:,} pairs, {counts.words:,} target words; {placed}")
+    placed = f"{counts.placed:,} of {counted(counts.unknown, 'unknown target word')} with a source word"
+    say(f"{counted(counts.pairs, 'pair')}, {counted(counts.words, 'target word')}; {placed}")
     return 0
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
             )
     average_into(first.model, args.models)
     first.save(args.output)
-    say(f"{args.output}: mean of {len(models)} models")
+    say(f"{args.output}: mean of {counted(len(models), 'model')}")
     return 0
 
 

@@ -49,6 +49,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.device import choose_device
     from nmt_core.errors import ConfigError
     from nmt_core.files import open_output
+    from nmt_core.messages import counted
     from nmt_core.models.checkpoint import load_model
 
     of_lines = args.what == "lines"
@@ -65,7 +66,7 @@ def run(args: argparse.Namespace) -> int:
     lines = _read(args.input, loaded)
     among = lines if args.among is None else _read(args.among, loaded)
     if args.neighbours is not None and args.neighbours > len(among):
-        raise ConfigError(f"--neighbours {args.neighbours}: there are {len(among)} lines to choose from")
+        raise ConfigError(f"--neighbours {args.neighbours}: only {counted(len(among), 'line')} to choose from")
     _warn_of_unknown_words(loaded, lines if args.among is None else [*among, *lines])
     vectors = _vectors(loaded, lines)
     with open_output(args.output) as stream:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nmt_core.commands.file_types import NewModelFolder
 from nmt_core.files import InputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 NAME = "init"
 HELP = "make an untrained model"
@@ -77,7 +77,8 @@ def run(args: argparse.Namespace) -> int:
     factors = [Vocabulary.load(path) for path in args.factor_vocab]
     if len(factors) != source_factors(config.model):
         raise ConfigError(
-            f"--factor-vocab: {len(factors)} vocabularies for {source_factors(config.model)} factors of "
+            f"--factor-vocab: {counted(len(factors), 'vocabulary', 'vocabularies')} for "
+            f"{counted(source_factors(config.model), 'factor')} of "
             "model.source_factors; give one for each"
         )
     model = new_model(config.model, len(source), len(target), list(map(len, factors)), seed=args.seed)

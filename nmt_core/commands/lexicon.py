@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.data.aligned_corpus import AlignedPair
@@ -65,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         lexicon = _fitted(lexicon, args)
     lexicon.save(args.output)
     entries = sum(map(len, lexicon.entries.values()))
-    say(f"{len(lexicon):,} source words with {entries:,} target words")
+    say(f"{counted(len(lexicon), 'source word')} with {counted(entries, 'target word')}")
     return 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 NAME = "shuffle"
 HELP = "put parallel files in a random order"
@@ -43,9 +43,10 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.preparation.shuffle import shuffle
 
     if len(args.output) != len(args.inputs):
-        raise ConfigError(f"--output names {len(args.output)} files for {len(args.inputs)} inputs; give one for each")
+        files, inputs = counted(len(args.output), "file"), counted(len(args.inputs), "input")
+        raise ConfigError(f"--output names {files} for {inputs}; give one for each")
     if args.seed < 0 or args.memory < 1:
         raise ConfigError("--seed is 0 or more, --memory at least 1")
     lines = shuffle(args.inputs, args.output, seed=args.seed, memory=args.memory << 20)
-    say(f"{lines:,} lines")
+    say(counted(lines, "line"))
     return 0

@@ -6,7 +6,7 @@ import argparse
 import itertools
 
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 
 NAME = "vocab"
 HELP = "make a vocabulary"
@@ -53,5 +53,6 @@ def run(args: argparse.Namespace) -> int:
     with open_output("-") as stream:
         write_lines(stream, vocabulary.lines(with_counts=args.counts))
     covered = 100.0 * (total - vocabulary.counts[UNKNOWN_ID]) / total
-    say(f"{len(vocabulary) - 2:,} words cover {covered:.2f} % of {total:,} running words")
+    words_cover = counted(len(vocabulary) - 2, "word covers", "words cover")
+    say(f"{words_cover} {covered:.2f} % of {counted(total, 'running word')}")
     return 0

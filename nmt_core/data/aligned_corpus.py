@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import read_parallel_lines
+from nmt_core.messages import counted
 from nmt_core.text.pharaoh import Points, parse_pharaoh
 from nmt_core.text.vocabulary import split_words
 
@@ -44,6 +45,8 @@ def points_between(text: str, sources: int, targets: int, *, path: str, line: in
         if source >= sources or target >= targets:
             turned = all(one < targets and other < sources for one, other in points)
             cause = "are source and target exchanged?" if turned else "is it the alignment of another corpus?"
-            problem = f"point {source}-{target}, but the sentences have {sources} and {targets} words; {cause}"
+            problem = (
+                f"point {source}-{target}, but the sentences have {counted(sources, 'word')} and {targets:,}; {cause}"
+            )
             raise InputError(path, problem, line=line)
     return points

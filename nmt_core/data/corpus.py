@@ -18,6 +18,7 @@ from torch import Tensor
 from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
 from nmt_core.data.stored import GrowingTexts, GrowingVector, StoredTexts
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
@@ -117,7 +118,8 @@ def encode_corpus(
             alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
     if not len(sides[0]):
         kind = "sentence" if monolingual else "sentence pair"
-        raise ConfigError(f"no {kind} is left to train on ({left_out} were empty or longer than {max_length} words)")
+        were = counted(left_out, "was", "were")
+        raise ConfigError(f"no {kind} is left to train on ({were} empty or longer than {max_length} words)")
     aligned_pairs = alignment.sentences() if len(alignment) else None
     columns = tuple(one.sentences().ids for one in factors)
     sources = dataclasses.replace(sides[0].sentences(), texts=texts.texts if keep_text else None, factors=columns)

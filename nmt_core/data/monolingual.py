@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from nmt_core.errors import InputError
 from nmt_core.files import read_lines
+from nmt_core.messages import counted
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 
@@ -31,14 +32,14 @@ class MonolingualText:
             self.skipped += 1
             self.first_skipped = self.first_skipped or number
         if self.skipped == number:
-            raise InputError(self.path, f"has no line of UTF-8 text ({number} lines); is it a text file?")
+            raise InputError(self.path, f"has no line of UTF-8 text ({counted(number, 'line')}); is it a text file?")
 
     @property
     def note(self) -> str | None:
         """What to tell the user of the lines left out, once the text was read."""
         if not self.skipped:
             return None
-        lines = "1 line is" if self.skipped == 1 else f"{self.skipped:,} lines are"
+        lines = counted(self.skipped, "line is", "lines are")
         return f"{self.path}:{self.first_skipped}: {lines} no UTF-8 text and left out; this is the first"
 
 

@@ -19,6 +19,7 @@ from torch import Tensor
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.corpus import ParallelCorpus, Sentences
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.text.vocabulary import SPECIAL_WORDS
 
 Indices = NDArray[np.int64]
@@ -72,8 +73,8 @@ def cut_into_partitions(
             new = distinct[partition_of[distinct] != number]
         if used + len(new) > words:
             raise ConfigError(
-                f"training.partition_words {words}: a minibatch of {len(indices)} pairs has {used + len(new)} distinct "
-                f"target words; give at least that many, or make minibatches smaller"
+                f"training.partition_words {words}: a minibatch of {counted(len(indices), 'pair')} has"
+                f" {used + len(new)} distinct target words; give at least that many, or make minibatches smaller"
             )
         partition_of[new] = number
         used += len(new)

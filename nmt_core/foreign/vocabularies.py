@@ -18,6 +18,7 @@ import numpy.typing as npt
 from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
 from nmt_core.foreign.plain_pickle import read_pickle
+from nmt_core.messages import counted
 from nmt_core.safe_yaml import YamlProblem, parse_yaml
 from nmt_core.small_files import read_small
 from nmt_core.text.vocabulary import LONGEST_WORD, MOST_WORDS, SPECIAL_WORDS, Vocabulary
@@ -51,7 +52,7 @@ def read_words(path: str) -> dict[str, int]:
     ):
         raise InputError(path, f"expected words with whole numbers from 0 to {MOST_WORDS:,}")
     if len(words) < len(SPECIAL_WORDS):
-        raise InputError(path, f"has {len(words)} words; is it the vocabulary of this model?")
+        raise InputError(path, f"has {counted(len(words), 'word')}; is it the vocabulary of this model?")
     return words
 
 

@@ -14,6 +14,7 @@ from nmt_core.inference.guided_choice import GuideInIds
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
 from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.messages import counted
 from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
 
@@ -68,7 +69,8 @@ class Request(NamedTuple, Generic[Key]):
         least = self.rules.least
         if least > limit:
             raise ConfigError(
-                f"prefix and constraints need {least} words; a translation may have {limit} (see max_length_ratio)"
+                f"prefix and constraints need {counted(least, 'word')}; a translation may have {limit}"
+                " (see max_length_ratio)"
             )
         return limit
 

@@ -26,6 +26,7 @@ from nmt_core.escapes import unescape
 from nmt_core.inference.alignment import hard_points
 from nmt_core.inference.hypothesis import Matrix
 from nmt_core.interfaces import Aligns
+from nmt_core.messages import counted
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import UNKNOWN
 
@@ -42,7 +43,9 @@ class UnknownCounts:
 
     def __str__(self) -> str:
         total = self.copied + self.translated
-        return f"{total:,} unknown words replaced: {self.copied:,} copied, {self.translated:,} from the lexicon"
+        return (
+            f"{counted(total, 'unknown word')} replaced: {self.copied:,} copied, {self.translated:,} from the lexicon"
+        )
 
 
 NOTHING_REPLACED = UnknownCounts()

@@ -7,6 +7,7 @@ from torch import nn
 
 from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
+from nmt_core.messages import counted
 from nmt_core.text.vocabulary import Vocabulary
 
 
@@ -24,7 +25,8 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
         if number == 1 and len(values) == 1:
             continue
         if len(values) != embedding.embedding_dim:
-            problem = f"expected a word and {embedding.embedding_dim} numbers (model.embedding), found {len(values)}"
+            expected = f"expected a word and {counted(embedding.embedding_dim, 'number')} (model.embedding)"
+            problem = f"{expected}, found {len(values)}"
             raise InputError(path, problem, line=number)
         if word in ids:
             try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.copying import CopyScheme
@@ -23,8 +24,8 @@ def check_members(models: Sequence[LoadedModel]) -> None:
             )
         if len(other.factors) != len(first.factors):
             raise ConfigError(
-                f"{first.folder} reads {len(first.factors)} factors beside each source word and {other.folder} "
-                f"{len(other.factors)}; the models of an ensemble read the same text"
+                f"{first.folder} reads {counted(len(first.factors), 'factor')} beside each source word and"
+                f" {other.folder} {len(other.factors)}; the models of an ensemble read the same text"
             )
         check_same_order(first, other)
         _check_same_spelling(first, other)

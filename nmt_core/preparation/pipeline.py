@@ -20,6 +20,7 @@ import numpy as np
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import file_digest, open_output, overwritten, write_lines
 from nmt_core.jobs.workers import Engine, LocalWorkers
+from nmt_core.messages import counted
 from nmt_core.preparation.carried import CarriedPreparation
 from nmt_core.preparation.chunks import Chunk, read_chunks
 from nmt_core.preparation.duplicates import Seen
@@ -156,7 +157,8 @@ class Preparation:
         for side, path in self.inputs.items():
             lines, first = self.tally.junk(side)
             if lines > self.config.filters.junk.maximum_lines * read:
-                problem = f"{lines:,} of {read:,} lines are no UTF-8 text, here is the first; convert it with iconv"
+                share = f"{lines:,} of {counted(read, 'line is', 'lines are')}"
+                problem = f"{share} no UTF-8 text, here is the first; convert it with iconv"
                 raise InputError(path, problem, line=first)
         if not self.tally.kept:
             reasons = ", ".join(f"{row.reason}: {row.lines:,}" for row in self.tally.dropped()) or "the file is empty"

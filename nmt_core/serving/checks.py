@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from nmt_core.factors import factors_problem
 from nmt_core.inference.search_config import SamplingConfig
+from nmt_core.messages import counted
 from nmt_core.serving.cost import count_words
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid
@@ -15,7 +16,7 @@ MOST_DRAWN = 100_000
 def check_items(limits: Limits, count: int, field: str, *, answers: int = 1) -> None:
     """Raises Refusal for too many of them."""
     if count * answers > limits.items:
-        asked = f"{count} items" if answers == 1 else f"{answers} translations of each of {count} items"
+        asked = f"{count} items" if answers == 1 else f"{answers} translations of each of {counted(count, 'item')}"
         problem = f"{asked} in one request; at most {limits.items}, send several requests"
         raise invalid(field, problem, reason="TOO_MANY_ITEMS")
 

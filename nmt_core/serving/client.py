@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from nmt_core.errors import ConfigError, ServiceError, Unavailable
 from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.messages import counted
 from nmt_core.serving.connection import Access, Connection, Pending
 
 # isort: split
@@ -157,7 +158,7 @@ class RemotePairScorer:
                 raise ServiceError(f"{self._address}: {score.error.message} (source {pair.source[:60]!r})")
             scores.append(convert.from_pair_score(score, per_word=per_word))
         if len(scores) != len(pairs):
-            raise ServiceError(f"{self._address}: {len(scores)} answers for {len(pairs)} pairs")
+            raise ServiceError(f"{self._address}: {counted(len(scores), 'answer')} for {counted(len(pairs), 'pair')}")
         return scores
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from google.rpc import code_pb2
 
+from nmt_core.messages import counted
 from nmt_core.serving.refusal import Refusal, busy
 
 
@@ -53,12 +54,16 @@ class Quota:
         """Raises Refusal where too much is under way. One alone may have any size: nothing is refused for ever."""
         limits = self.limits
         if limits.requests is not None and self.requests >= limits.requests:
-            raise self._busy(f"{self.requests} requests of the model {self._model!r} are under way already")
+            raise self._busy(f"{_of(self._model, self.requests, 'request')} under way already")
         if limits.tokens is not None and self.requests and self.tokens + tokens > limits.tokens:
-            raise self._busy(f"{self.tokens} tokens of the model {self._model!r} are under way already")
+            raise self._busy(f"{_of(self._model, self.tokens, 'token')} under way already")
 
     def _busy(self, problem: str) -> Refusal:
         return busy(f"{problem}; try again later", reason="MODEL_BUSY", retry_after=1.0)
+
+
+def _of(model: str, number: int, what: str) -> str:
+    return counted(number, f"{what} of the model {model!r} is", f"{what}s of the model {model!r} are")
 
 
 class Quotas:

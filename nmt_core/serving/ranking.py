@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nmt_core.interfaces import PairScore
+from nmt_core.messages import counted
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid, to_error
 from nmt_core.v1 import nmt_pb2 as pb
@@ -25,7 +26,8 @@ def check_columns(request: pb.RerankRequest, limits: Limits) -> None:
         for place, hypothesis in enumerate(one.hypotheses):
             field = f"lists[{number}].hypotheses[{place}].values"
             if len(hypothesis.values) != len(request.columns):
-                problem = f"{field} has {len(hypothesis.values)} numbers for {len(request.columns)} columns"
+                numbers, columns = counted(len(hypothesis.values), "number"), counted(len(request.columns), "column")
+                problem = f"{field} has {numbers} for {columns}"
                 raise invalid(field, problem)
             if not _usable(hypothesis.values):
                 raise invalid(field, f"{field}: values must be finite numbers of at most {_LARGEST:g}")

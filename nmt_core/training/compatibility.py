@@ -7,6 +7,7 @@ import math
 import torch
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.models.build import build_model, is_language_model, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
@@ -62,6 +63,6 @@ def _check_places(run: RunConfig) -> None:
     model, longest = run.model, run.data.max_length
     if isinstance(model, DeepLSTMConfig) and model.attention == "location" and (longest or math.inf) > model.places:
         raise ConfigError(
-            f"model.places: attention by location has {model.places} places, and data.max_length is "
+            f"model.places: attention by location has {counted(model.places, 'place')}, and data.max_length is "
             f"{'null' if longest is None else longest}; make them equal, or data.max_length smaller"
         )

@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
+from nmt_core.messages import counted
 from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
@@ -163,8 +164,8 @@ class RunConfig(Config):
         factors, given = source_factors(self.model), self.data.source_factor_vocabularies
         if given is not None and len(given) != factors:
             raise ValueError(
-                f"data.source_factor_vocabularies has {len(given)} entries and model.source_factors {factors}; "
-                "give one for each factor"
+                f"data.source_factor_vocabularies has {counted(len(given), 'entry', 'entries')} and"
+                f" model.source_factors {factors}; give one for each factor"
             )
         if factors and self.data.preparation not in (AUTOMATIC, None):
             raise ValueError("data.preparation is of words without factors; leave it out, or model.source_factors")

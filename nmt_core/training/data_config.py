@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, model_validator
 
 from nmt_core.config import Config
+from nmt_core.messages import counted
 
 AUTOMATIC = "auto"
 Files = tuple[str, ...]
@@ -88,7 +89,9 @@ class DataConfig(Config):
             pairs.append(("text" if self.text else "source", texts, "weights", self.weights))
         for first, ones, second, others in pairs:
             if len(ones or ()) != len(others or ()):
-                raise ValueError(f"{first} has {len(ones or ())} entries and {second} {len(others or ())}")
+                raise ValueError(
+                    f"{first} has {counted(len(ones or ()), 'entry', 'entries')} and {second} {len(others or ())}"
+                )
         return self
 
 
@@ -126,7 +129,7 @@ class TaskConfig(Config):
         for key, other in (("source", "target"), ("dev_source", "dev_target")):
             mine, theirs = getattr(self, key), getattr(self, other)
             if theirs is not None and len(mine) != len(theirs):
-                raise ValueError(f"{key} has {len(mine)} entries and {other} {len(theirs)}")
+                raise ValueError(f"{key} has {counted(len(mine), 'entry', 'entries')} and {other} {len(theirs)}")
         for key, side in (("source_vocabulary", "encoder"), ("target_vocabulary", "decoder")):
             if getattr(self, key) is not None and self.share in (side, "both"):
                 raise ValueError(f"{key}: the {side} is shared with its words, which are those of data; leave it out")

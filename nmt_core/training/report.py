@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt_core.errors import ConfigError
 from nmt_core.layers.word_loss import Losses
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
 from nmt_core.training.task import Task
@@ -82,7 +82,7 @@ class Reporter:
 
     def average(self, snapshots: int, validation: Validation) -> None:
         """Report what averaging parameters gave."""
-        self._say(f"average of the last {snapshots} snapshots  dev: {_describe(validation)}")
+        self._say(f"average of the last {counted(snapshots, 'snapshot')}  dev: {_describe(validation)}")
 
     def _means(self) -> dict[str, float]:
         """The mean of every part of the losses since the last line."""
@@ -120,7 +120,7 @@ def _describe_text(task: Task, tasks: Sequence[Task]) -> str:
     corpus = task.corpus
     share = "" if len(tasks) == 1 else f"{task.name} ({task.weight / sum(one.weight for one in tasks):.0%}): "
     left_out = f" ({corpus.left_out:,} left out for their length)" if corpus.left_out else ""
-    return f"{share}{len(corpus):,} pairs{left_out}, {task.groups_per_epoch:,} updates an epoch"
+    return f"{share}{counted(len(corpus), 'pair')}{left_out}, {counted(task.groups_per_epoch, 'update')} an epoch"
 
 
 def _describe(validation: Validation) -> str:

@@ -17,6 +17,7 @@ from nmt_core.data.stored_pairs import StoredPairs, store_pairs
 from nmt_core.errors import ConfigError
 from nmt_core.factors import check_factors
 from nmt_core.files import read_parallel_lines
+from nmt_core.messages import counted
 from nmt_core.models.build import source_factors
 from nmt_core.preparation.carried import CarriedPreparation, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
@@ -136,7 +137,8 @@ def _hold_out(pairs: StoredPairs, run: RunConfig, notes: Sequence[str]) -> tuple
     """Pairs to train on, and others drawn from among them to validate on."""
     if len(pairs) <= run.data.hold_out:
         remarks = "".join(f"; {note}" for note in notes)
-        raise ConfigError(f"{len(pairs)} pairs are too few to hold {run.data.hold_out} out for validation{remarks}")
+        pairs_are = counted(len(pairs), "pair is", "pairs are")
+        raise ConfigError(f"{pairs_are} too few to hold {run.data.hold_out:,} out for validation{remarks}")
     places = np.random.default_rng(run.training.seed).choice(len(pairs), run.data.hold_out, replace=False)
     return pairs.without(places)
 

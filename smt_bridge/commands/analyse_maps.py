@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
@@ -76,8 +77,8 @@ def make_maps(args: argparse.Namespace) -> Maps:
     points = args.points or _POINTS
     sample = Sample(args.table, minimum_words=args.minimum_words, points=points, seed=args.seed)
     if args.points is not None and sample.available < args.points:
-        there = f"{args.table} has {sample.available:,} source phrases of {args.minimum_words} words or more"
-        raise ConfigError(f"--points {args.points}: {there}")
+        there = f"{args.table} has {counted(sample.available, 'source phrase')}"
+        raise ConfigError(f"--points {args.points}: {there} of {counted(args.minimum_words, 'word')} or more")
     zoomed = [" ".join(phrase.split()) for phrase in args.zoom or ()]
     texts = list(dict.fromkeys([*zoomed, *sample.phrases]))
     check_words(args, sample.phrases, "vectors")

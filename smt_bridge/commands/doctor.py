@@ -7,7 +7,7 @@ import json
 
 from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError
-from nmt_core.messages import say, show
+from nmt_core.messages import counted, say, show
 from nmt_core.small_files import check_regular
 
 NAME = "doctor"
@@ -58,5 +58,5 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(finding._asdict()) if args.json else show(finding), flush=True)
         errors += finding.level == "error"
         warnings += finding.level == "warning"
-    say(f"{NAME}: {errors} errors, {warnings} warnings")
+    say(f"{NAME}: {counted(errors, 'error')}, {counted(warnings, 'warning')}")
     return 1 if errors else 0

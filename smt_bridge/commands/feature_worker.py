@@ -11,6 +11,7 @@ from nmt_core.commands.parts import (
     remark,
 )
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.commands.scoring_options import scorer_options
 
@@ -185,5 +186,7 @@ def _open_watched(spec: str, *, options: ScorerOptions, warn: Callable[[str], No
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:
     given = [name.strip() for name in option.split(",")]
     if len(given) != len(names):
-        raise ConfigError(f"--names has {len(given)} names for {len(names)} columns ({', '.join(names)})")
+        raise ConfigError(
+            f"--names has {counted(len(given), 'name')} for {counted(len(names), 'column')} ({', '.join(names)})"
+        )
     return given

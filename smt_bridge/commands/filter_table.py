@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
@@ -205,8 +205,10 @@ def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:
     if limited:
         gone += [f"{counts.below_minimum:,} below --minimum", f"{counts.below_share:,} below --minimum-share"]
         gone.append(f"{counts.beyond_keep:,} beyond --keep")
-    say(f"{NAME}: {counts.kept:,} of {counts.lines:,} {'pairs' if limited else 'lines'} kept; {', '.join(gone)}")
+    say(f"{NAME}: {counts.kept:,} of {counted(counts.lines, 'pair' if limited else 'line')} kept; {', '.join(gone)}")
     if counts.not_in_text == counts.lines:
         say(f"{NAME}: warning: no source occurs in the text: is it tokenised, cased and escaped like the table?")
     if counts.sources_gone:
-        say(f"{NAME}: {counts.sources_gone:,} of {counts.sources:,} sources have no target left")
+        say(
+            f"{NAME}: {counts.sources_gone:,} of {counted(counts.sources, 'source has', 'sources have')} no target left"
+        )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
+from nmt_core.messages import counted
 from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
@@ -277,8 +278,8 @@ def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: 
 def _summarise(counts: Counts) -> None:
     remark(
         NAME,
-        f"{counts.written:,} pairs for {counts.sources_written:,} of {counts.sources:,} sources; "
-        f"{counts.generated:,} were generated",
+        f"{counted(counts.written, 'pair')} for {counts.sources_written:,} of {counted(counts.sources, 'source')}; "
+        f"{counted(counts.generated, 'was', 'were')} generated",
     )
     remark(
         NAME,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.graph_search import add_search_arguments
 
@@ -204,7 +204,9 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
         try:
             found = ngram_posteriors(words, scale=args.scale, order=args.order)
         except TooLarge:
-            problem = f"the graph of sentence {graph.sentence} is too large for n-grams of {args.order} words"
+            problem = (
+                f"the graph of sentence {graph.sentence} is too large for n-grams of {counted(args.order, 'word')}"
+            )
             message = f"{problem}; make it smaller first with `smt-bridge graph prune --gap 1`"
             raise FormatError(args.graphs, message, line=graph.line) from None
         lines = _ngram_lines(graph.sentence, found, args.minimum)
@@ -265,4 +267,8 @@ class _Counts:
     def tell(self, args: argparse.Namespace, behind: str = "") -> None:
         """Say it."""
         more = [f"{number:,} {self._NAMES[name]}" for name, number in self._more.items() if number or name != "without"]
-        say(f"{NAME} {args.use}: " + ", ".join([f"{self._graphs:,} graphs", f"{self._arcs:,} arcs", *more]) + behind)
+        say(
+            f"{NAME} {args.use}: "
+            + ", ".join([counted(self._graphs, "graph"), counted(self._arcs, "arc"), *more])
+            + behind
+        )

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
@@ -228,7 +228,9 @@ class _Watch:
             line = next(self._texts, None)
             if line is None:
                 name, group = next(iter(groups.items()))
-                problem = f"has the id {sentence} but {self._source} has only {self._read} lines (ids begin at 0)"
+                problem = (
+                    f"has the id {sentence} but {self._source} has only {counted(self._read, 'line')} (ids begin at 0)"
+                )
                 raise FormatError(self._paths[name], problem, line=group.entries[0].line)
             self._read += 1
         return None if line is None else line.removesuffix(b"\r")
@@ -242,11 +244,13 @@ class _Watch:
         from smt_bridge.formats.nbest_check import looks_unrelated
 
         counts = self.counts
-        _say(f"{counts['hypotheses']} hypotheses of {counts['sentences']} sentences")
+        _say(
+            f"{counted(counts['hypotheses'], 'hypothesis', 'hypotheses')} of {counted(counts['sentences'], 'sentence')}"
+        )
         for name, samples in self._samples.items():
             gaps = counts[f"gaps of {name}"]
             if gaps:
-                _say(f"{self._paths[name]} has no list for {gaps} of {counts['sentences']} sentences")
+                _say(f"{self._paths[name]} has no list for {gaps:,} of {counted(counts['sentences'], 'sentence')}")
             reason = looks_unrelated(samples)
             other = self._source or next(iter(self._paths.values()))
             if reason is not None and other != self._paths[name]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import IniFile, RecordedInput, ScorerSpec
 from smt_bridge.commands.list_options import add_format_argument
 
@@ -94,7 +94,9 @@ def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     sources = list(read_text_lines(args.source, errors="replace"))
     with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
         if ordered.sentences > len(sources):
-            problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {len(sources)} lines"
+            problem = (
+                f"has ids up to {ordered.sentences - 1} but {args.source} has only {counted(len(sources), 'line')}"
+            )
             raise InputError(args.nbest, problem)
         reference = read_references(args.reference, len(sources), path=args.source)
         count = statistics_against([reference], tokenize=None, language=args.detokenize)
@@ -113,7 +115,7 @@ def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         scorer=_scorer(args.scorer),
         signatures=_signatures(args.nbest),
         details=args.details,
-        subtitle=f"{args.nbest}, {len(sentences)} sentences",
+        subtitle=f"{args.nbest}, {counted(len(sentences), 'sentence')}",
     )
     if args.json is None:
         return page, {}

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
@@ -155,7 +155,8 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
     source = list(itertools.islice(stream, None if args.reference else MOST_LOOKED_AT))
     lines = len(source) + sum(1 for _ in stream)
     if ordered.sentences > lines:
-        problem = f"has ids up to {ordered.sentences - 1} but {args.source} has only {lines} lines (ids begin at 0)"
+        there = f"{args.source} has only {counted(lines, 'line')} (ids begin at 0)"
+        problem = f"has ids up to {ordered.sentences - 1} but {there}"
         first = next(group.entries[0].line for group in ordered.lists if group.sentence >= lines)
         raise FormatError(args.nbest, problem, line=first)
     return source, lines
@@ -167,9 +168,10 @@ def _check_gaps(args: argparse.Namespace, ordered: OrderedLists) -> None:
 
     if ordered.missing > args.max_missing:
         last = ordered.sentences - 1
+        sentences_have = counted(ordered.sentences - ordered.missing, "sentence has", "sentences have")
         problem = (
-            f"id {last}, but only {ordered.sentences - ordered.missing} sentences have a list; give --source, which"
-            f" says how many there are, or --max-missing {ordered.missing} if {ordered.missing} lines are to be blank"
+            f"id {last}, but only {sentences_have} a list; give --source, which says how many there are, or"
+            f" --max-missing {ordered.missing} if {counted(ordered.missing, 'line is', 'lines are')} to be blank"
         )
         line = next(group.entries[0].line for group in ordered.lists if group.sentence == last)
         raise FormatError(args.nbest, problem, line=line)
@@ -196,7 +198,8 @@ def _remark_on_reference(args: argparse.Namespace, path: str, text: Sequence[str
         shown = ", ".join(blank[:5]) + (f" and {len(blank) - 5} more" if len(blank) > 5 else "")
         _say(f"{path}:{blank[0]}: blank lines ({shown}); whatever is translated there counts as wrong")
     if len(text) > lines:
-        _say(f"{path} has {len(text)} lines but the output has {lines}; give --source to count the missing ones")
+        there = counted(len(text), "line")
+        _say(f"{path} has {there} but the output has {lines:,}; give --source to count the missing ones")
     if args.detokenize and any("&apos;" in line or "&quot;" in line for line in text):
         _say(f"{path} has Moses' escapes, but with --detokenize it must be plain text: scores will be too low")
 

@@ -7,6 +7,8 @@ import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nmt_core.messages import counted
+
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry
     from smt_bridge.metrics.by_length import Part, PartScore
@@ -129,11 +131,13 @@ def lines_of(judgement: Judgement, *, by_source: bool) -> list[str]:
             f"BLEU of the list: {judgement.oracle.bleu:.2f} for the best choice (oracle), {luck.mean:.2f}"
             f" (deviation {luck.deviation:.2f}) for a choice by chance"
         )
-    counted = "source" if by_source else "reference"
-    for title, parts in ((f"words in the {counted}", judgement.by_length), ("", judgement.parts)):
+    side = "source" if by_source else "reference"
+    for title, parts in ((f"words in the {side}", judgement.by_length), ("", judgement.parts)):
         for part in parts:
             change = f"{part.before:.2f} -> {part.after:.2f}"
-            lines.append(f"BLEU {change} on {part.sentences} sentences, {title + ' ' if title else ''}{part.name}")
+            lines.append(
+                f"BLEU {change} on {counted(part.sentences, 'sentence')}, {title + ' ' if title else ''}{part.name}"
+            )
     return lines
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
@@ -237,7 +238,7 @@ def _binarise(args: argparse.Namespace, output: str, first: Window) -> None:
     scores = first.scores + len(_columns(args))
     path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
     if not args.quiet:
-        _say(f"{path}: made of {output}, with {scores} scores")
+        _say(f"{path}: made of {output}, with {counted(scores, 'score')}")
 
 
 def _factors_of(window: Window) -> tuple[int, int]:
@@ -270,8 +271,8 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
         _say(f"{window.path}: a table of rules, which are scored by their words, without labels and non-terminals")
     if bracketed:
         _say(
-            f"{window.path}: {bracketed} phrase pairs of the first {window.size} end in a word like [this], "
-            "which Moses drops; escape brackets as tokenizer.perl does"
+            f"{window.path}: {bracketed:,} of the first {counted(window.size, 'phrase pair ends', 'phrase pairs end')}"
+            " in a word like [this], which Moses drops; escape brackets as tokenizer.perl does"
         )
     if not is_grouped(columns.sources):
         _say(
@@ -282,13 +283,14 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
 
 def _summarise(counts: Counts, columns: tuple[str, ...], seconds: float) -> None:
     pairs = max(counts.pairs, 1)
-    _say(f"{counts.lines} lines, {counts.pairs} distinct pairs scored, {counts.pairs / max(seconds, 1e-9):.0f} pairs/s")
+    scored = f"{counted(counts.pairs, 'distinct pair')} scored, {counts.pairs / max(seconds, 1e-9):,.0f} pairs/s"
+    _say(f"{counted(counts.lines, 'line')}, {scored}")
     mean = f"mean log {columns[0]} {counts.log_prob / pairs:.4f}"
     if counts.reverse_log_prob:
         mean += f", mean log {columns[1]} {counts.reverse_log_prob / pairs:.4f}"
-    _say(f"{mean}; {counts.floored} probabilities floored at 1e-43")
-    unknown = f"{counts.unknown_source} of {counts.source_words} source words"
-    _say(f"unknown to the model: {unknown}, {counts.unknown_target} of {counts.target_words} target words")
+    _say(f"{mean}; {counted(counts.floored, 'probability', 'probabilities')} floored at 1e-43")
+    unknown = f"{counts.unknown_source:,} of {counted(counts.source_words, 'source word')}"
+    _say(f"unknown to the model: {unknown}, {counts.unknown_target:,} of {counted(counts.target_words, 'target word')}")
     many = max(counts.unknown_target / max(counts.target_words, 1), counts.unknown_source / max(counts.source_words, 1))
     if many > _MANY_UNKNOWN:
         _say(

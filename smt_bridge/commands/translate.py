@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from nmt_core.word_limit import count_words
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.scoring_options import scorer_options
@@ -176,7 +176,7 @@ def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice:
     """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
     from smt_bridge.decoder.chooser import GIVEN_UP, GRAPH, MOSES
 
-    what = f"line {line} ({count_words(sentence):,} words)"
+    what = f"line {line} ({counted(count_words(sentence), 'word')})"
     if MOSES in choice.silent:
         problem = "Moses has no translation"
         if choice.silent[MOSES] == GIVEN_UP:
@@ -226,13 +226,14 @@ class _Counts:
             self.silent[system] = self.silent.get(system, 0) + 1
 
     def report(self, moses: MosesProcess | None) -> None:
-        _say(f"{self.hypotheses} hypotheses of {self.sentences} sentences")
+        _say(f"{counted(self.hypotheses, 'hypothesis', 'hypotheses')} of {counted(self.sentences, 'sentence')}")
         if self.escaped:
-            _say(f"{self.escaped} sentences had characters that Moses takes for markup: these were escaped")
+            _say(f"{counted(self.escaped, 'sentence')} had characters that Moses takes for markup: these were escaped")
         for system, number in self.silent.items():
-            _warn(f"no list of {system} for {number} of {self.sentences} sentences")
+            _warn(f"no list of {system} for {number:,} of {counted(self.sentences, 'sentence')}")
         if moses is not None and moses.restarts:
-            _warn(f"Moses was restarted {moses.restarts} times; {moses.given_up} sentences were too much for it")
+            sentences_were = counted(moses.given_up, "sentence was", "sentences were")
+            _warn(f"Moses was restarted {counted(moses.restarts, 'time')}; {sentences_were} too much for it")
 
 
 def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts: _Counts) -> None:

@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from smt_bridge.commands.tune_options import add_tuning_arguments, check_options, tuning_options
 from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
 
@@ -66,7 +66,8 @@ def run(args: argparse.Namespace) -> int:
     options = options._replace(features=selection.names) if selection else options
     report, guard = _read_tuner_weights(args, pool) if args.from_tuner else _tune(args, pool, start, options, halves)
     _say(
-        f"{pool.entries} hypotheses of {len(pool.padding)} sentences, {len(pool.columns)} feature values,"
+        f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
+        f" {counted(len(pool.columns), 'feature value')},"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
     _say_report(report, args.metric)

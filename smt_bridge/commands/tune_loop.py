@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, Output, OutputFile
-from nmt_core.messages import say
+from nmt_core.messages import counted, say
 from nmt_core.small_files import check_regular
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.moses_options import (
@@ -196,31 +196,33 @@ def _say_warnings(
 
     for path, text in zip(args.reference, references, strict=True):
         if len(text) > sentences:
-            _say(f"warning: {path} has {len(text)} lines, but {args.source} {sentences}; is it of another set?")
+            there = counted(len(text), "line")
+            _say(f"warning: {path} has {there}, but {args.source} {sentences:,}; is it of another set?")
     for warning in warnings_of_references(firsts, zip(args.reference, references, strict=True), of=args.source):
         _say(warning)
 
 
 def _say_progress(number: int, done: int, sentences: int, args: argparse.Namespace) -> None:
     if not args.quiet:
-        _say(f"round {number}: {done} of {sentences} sentences decoded")
+        _say(f"round {number}: {done:,} of {counted(sentences, 'sentence')} decoded")
 
 
 def _say_round(number: int, found: Round, given_up: int, args: argparse.Namespace) -> None:
     if given_up:
-        _say(f"warning: round {number}: Moses failed at {given_up} sentences, which have no list in this round")
+        without = counted(given_up, "sentence, which has", "sentences, which have")
+        _say(f"warning: round {number}: Moses failed at {without} no list in this round")
     if args.quiet:
         return
     tuned = "" if found.tuned_score is None else f"; tuned to {_shown(found.tuned_score, args)} on all lists"
     spread = f" (deviation of the runs {found.deviation:.2f})" if found.deviation else ""
-    known = f"{found.new} new hypotheses, {found.hypotheses} in all"
+    known = f"{counted(found.new, 'new hypothesis', 'new hypotheses')}, {found.hypotheses:,} in all"
     _say(f"round {number}: {_shown(found.score, args)}, {known}{tuned}{spread}")
 
 
 def _say_result(settled: Settled, args: argparse.Namespace) -> None:
     first, best = settled.rounds[0].score, settled.rounds[settled.best - 1].score
     _say(
-        f"ended after {len(settled.rounds)} rounds ({settled.why}): weights of round {settled.best}, "
+        f"ended after {counted(len(settled.rounds), 'round')} ({settled.why}): weights of round {settled.best}, "
         f"{_shown(best, args)}; at the start {_shown(first, args)}"
     )
 

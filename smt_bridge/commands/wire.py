@@ -163,7 +163,7 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
     from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 
     if len(given) != len(columns):
-        raise ConfigError(f"--weights has {len(given)} numbers for {len(columns)} added columns")
+        raise ConfigError(f"--weights has {counted(len(given), 'number')} for {counted(len(columns), 'added column')}")
     if not all(map(is_usable, given)):
         raise ConfigError(f"--weights must be finite numbers up to {LARGEST:.2g}, as Moses reads them")
     return list(given)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.errors import WiringError
 from smt_bridge.features.annotate import annotate
@@ -130,7 +131,7 @@ def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, .
     if len(firsts) < len(systems):
         missing = " and ".join(system for system in systems if system not in firsts)
         raise WiringError(
-            f"no list of {missing} in the first {len(groups)} sentences, so its columns are not known; give text that"
-            " it can translate, or a recipe"
+            f"no list of {missing} in the first {counted(len(groups), 'sentence')}, so its columns are not known; give"
+            " text that it can translate, or a recipe"
         )
     return layout(list(firsts.items()))

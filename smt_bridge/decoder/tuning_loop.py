@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nmt_core.files import open_output
+from nmt_core.messages import counted
 from smt_bridge.decoder.development import decode
 from smt_bridge.decoder.moses_child import MosesOptions, has_words
 from smt_bridge.errors import WiringError
@@ -97,7 +98,7 @@ def _why_ended(loop: Loop, rounds: Sequence[Round]) -> str:
     if last.new == 0:
         return "no new hypotheses"
     if last.tuned is None or len(rounds) >= loop.most_rounds:
-        return f"{len(rounds)} rounds, as many as are allowed"
+        return f"{counted(len(rounds), 'round')}, as many as are allowed"
     if _change(last.weights, last.tuned) <= loop.settled:
         return f"no weight changed by more than {loop.settled:g}"
     return ""

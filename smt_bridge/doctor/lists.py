@@ -8,6 +8,7 @@ from itertools import islice
 
 from nmt_core.errors import InputError
 from nmt_core.files import read_lines
+from nmt_core.messages import counted
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.words import Words, words_of
 from smt_bridge.formats.nbest import read_entries
@@ -69,7 +70,7 @@ def examine_weights(
                     path, f"no weight for {name} of {place}", f"add `{name}= ...` (0 leaves it out), or tune again"
                 )
         elif len(weights[name]) != arity:
-            problem = f"{name} has {len(weights[name])} weights for {arity} values of {place}"
+            problem = f"{name} has {counted(len(weights[name]), 'weight')} for {counted(arity, 'value')} of {place}"
             yield error(path, problem, "tune again, or correct the line")
     for name in weights:
         if name not in features and not name.startswith(_UNTUNED) and "_" not in name:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from nmt_core.errors import InputError
+from nmt_core.messages import counted
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.words import Words
 from smt_bridge.fields import SEPARATOR, has_wide_blanks, phrase_of, text_of
@@ -88,23 +89,29 @@ class Table:
         if unsorted:
             yield warning(
                 self.path,
-                f"{unsorted} of {seen} sources stand before a smaller one",
+                f"{unsorted:,} of {counted(seen, 'source stands', 'sources stand')} before a smaller one",
                 "sort it (LC_ALL=C sort): binarisers need it, and neural scoring shares less without",
             )
         if repeated:
-            yield warning(self.path, f"{repeated} phrase pairs come twice", "keep one line of each")
+            yield warning(
+                self.path,
+                f"{counted(repeated, 'phrase pair comes', 'phrase pairs come')} twice",
+                "keep one line of each",
+            )
         if double:
             yield warning(
-                self.path, f"{double} lines have two blanks between scores", "ProbingPT crashes: write it anew"
+                self.path,
+                f"{counted(double, 'line has', 'lines have')} two blanks between scores",
+                "ProbingPT crashes: write it anew",
             )
         if wide:
-            problem = f"{wide} lines have several blanks or a tab between words of a phrase"
+            problem = f"{counted(wide, 'line has', 'lines have')} several blanks or a tab between words of a phrase"
             remedy = (
                 "write single ones (tr -s ' \\t' ' '): Moses does not load such a ProbingPT, and CompactPT loses them"
             )
             yield warning(self.path, problem, remedy)
         if above > 1.5 * seen:
-            problem = f"{above} scores are above 1"
+            problem = f"{counted(above, 'score is', 'scores are')} above 1"
             yield warning(self.path, problem, "are these counts, or logarithms with the sign turned?")
 
 

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from nmt_core.escapes import unescape
 from nmt_core.files import read_lines, read_text_lines
+from nmt_core.messages import counted
 from nmt_core.text.unknown_share import suspicious_share
 from nmt_core.text.vocabulary import Vocabulary
 from smt_bridge.doctor.findings import Finding, warning
@@ -72,11 +73,15 @@ def examine_text(path: str, *, most: int, tokenised: bool) -> Iterator[Finding]:
         if not line.strip():
             blank, first_blank = blank + 1, first_blank or number
     if returns:
-        yield warning(path, f"{returns} lines end in a carriage return", "convert it (sed 's/\\r$//')")
+        yield warning(
+            path, f"{counted(returns, 'line ends', 'lines end')} in a carriage return", "convert it (sed 's/\\r$//')"
+        )
     if broken:
-        yield warning(path, f"{broken} lines are not UTF-8", "convert it with iconv")
+        yield warning(path, f"{counted(broken, 'line is', 'lines are')} not UTF-8", "convert it with iconv")
     if blank:
-        yield warning(f"{path}:{first_blank}", f"{blank} lines are blank", "make sure that this is meant")
+        yield warning(
+            f"{path}:{first_blank}", f"{counted(blank, 'line is', 'lines are')} blank", "make sure that this is meant"
+        )
     if tokenised and words_of_file(path, most=most).share(_GLUED) > _FEW:
         yield warning(path, "punctuation is glued to words: it is not tokenised", "run Moses' tokenizer.perl on it")
 

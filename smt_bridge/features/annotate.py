@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.interface import Candidates, Feature, reads_phrases
 from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features
@@ -51,7 +52,9 @@ def annotate(
 def _candidates(group: NbestList, names: Sequence[str], sources: Sequence[str], *, path: str) -> Candidates:
     first = group.entries[0]
     if group.sentence >= len(sources):
-        problem = f"id {group.sentence} is beyond the source file, which has {len(sources)} lines (ids begin at 0)"
+        problem = (
+            f"id {group.sentence} is beyond the source file, which has {counted(len(sources), 'line')} (ids begin at 0)"
+        )
         raise FormatError(path, problem, line=first.line)
     for entry in group.entries:
         clash = next((name for name in names if name in entry.features), None)

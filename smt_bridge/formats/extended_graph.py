@@ -20,6 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.fixed_numbers import fixed_numbers
@@ -160,7 +161,7 @@ def _numbers(rows: Sequence[bytes], size: int, path: str, first: int, ini: str) 
     for number, row in enumerate(rows):
         tokens = row.split(b",")
         if len(tokens) != size:
-            problem = f"has {len(tokens)} scores but {ini} has {size}; give the moses.ini of this run"
+            problem = f"has {counted(len(tokens), 'score')} but {ini} has {size}; give the moses.ini of this run"
             raise FormatError(path, problem, line=first + number)
         values[number] = [_number(token, path, first + number) for token in tokens]
     return values

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import Feature, read_ini
 from smt_bridge.formats.nbest_entry import format_number
@@ -119,7 +120,11 @@ def _dense(features: tuple[Feature, ...], weights: Weights, path: str) -> list[D
         if not values and feature.scores == 0:
             continue
         if not values or feature.scores not in (None, len(values)):
-            has = f"has {feature.scores} scores but {len(values)} weights" if values else "has no weight"
+            has = (
+                f"has {counted(feature.scores or 0, 'score')} but {counted(len(values), 'weight')}"
+                if values
+                else "has no weight"
+            )
             raise WiringError(f"{path}: the feature {feature.name} {has}; Moses would stop here")
         shown = feature.listed(range(len(values)))
         found.append(DenseFeature(feature.name, begin, values, tuple(int(place) for place in shown)))
@@ -143,8 +148,8 @@ def _with_weights(feature: DenseFeature, weights: tuple[float, ...] | None, path
     if weights is None and not shown:
         return feature
     if weights is None or len(weights) not in (size, shown):
-        has = "no weight" if weights is None else f"{len(weights)} weights"
-        raise WiringError(f"{path}: {has} for {feature.name}, which has {shown} values in n-best lists")
+        has = "no weight" if weights is None else counted(len(weights), "weight")
+        raise WiringError(f"{path}: {has} for {feature.name}, which has {counted(shown, 'value')} in n-best lists")
     if len(weights) == size:
         return feature._replace(weights=weights)
     values = list(feature.weights)

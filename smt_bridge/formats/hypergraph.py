@@ -29,6 +29,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, split_fields, split_tokens
 from smt_bridge.formats.graph_features import GraphFeatures
@@ -149,14 +150,16 @@ def _layout(text: GraphText, head: int) -> Layout:
     sizes, place = [], head + 1
     for node in range(nodes):
         if place + 1 >= len(text) or text[place].rstrip(b" \r") != b"# node %d" % node:
-            raise text.error(place, f"expected `# node {node}` of {nodes} nodes, and the number of its arcs")
+            raise text.error(place, f"expected `# node {node}` of {counted(nodes, 'node')}, and the number of its arcs")
         size = text[place + 1].rstrip(b" \r")
         if not size.isdigit() or len(size) > 9:
             raise text.error(place + 1, f"expected the number of arcs that end at node {node}")
         sizes.append(int(size))
         place += 2 + sizes[-1]
     if place != len(text) or sum(sizes) != arcs:
-        problem = f"expected {arcs} arcs of {nodes} nodes but there are others; is the file complete?"
+        problem = (
+            f"expected {counted(arcs, 'arc')} of {counted(nodes, 'node')} but there are others; is the file complete?"
+        )
         raise text.error(min(place, len(text)) - 1, problem)
     if nodes < 2 or sizes[0] != 1 or split_fields(text[head + 3], at_most=3)[0].strip(BLANKS) != b"<s>":
         raise text.error(head + 3, f"expected node 0 with `<s> |||  ||| 0` and a node more; {EXPECTED}")

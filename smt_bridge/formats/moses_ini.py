@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.files import read_blocks
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_kinds import find_file
 from smt_bridge.formats.feature_lines import Feature, parse_features
@@ -247,8 +248,8 @@ class MosesIni:
         weights = self._weights(number, code)
         if len(weights) != table.num_features:
             raise WiringError(
-                f"{self.path}:{number}: {table.name} has {len(weights)} weights but num-features={table.num_features}; "
-                "was this file edited by hand?"
+                f"{self.path}:{number}: {table.name} has {counted(len(weights), 'weight')} but"
+                f" num-features={table.num_features}; was this file edited by hand?"
             )
 
 

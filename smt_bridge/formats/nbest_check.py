@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log, sqrt
 from typing import NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.formats.nbest_entry import NbestEntry, words_as_text
 
 _ALIGNMENT = re.compile(rb"[ \t]*[0-9]{1,9}-[0-9]{1,9}(?:[ \t]+[0-9]{1,9}-[0-9]{1,9})*[ \t]*")
@@ -54,7 +55,7 @@ def looks_unrelated(samples: Iterable[SampledPair], *, text: str = "source") -> 
     pairs = [pair for pair, _ in zip(samples, range(MOST_LOOKED_AT), strict=False) if pair.source and pair.hypothesis]
     outside = sum(pair.last_aligned > len(pair.source.split(" ")) for pair in pairs)  # charts count <s> too
     if outside > _OUTSIDE * len(pairs):
-        return f"alignments of {outside} of {len(pairs)} sentences point behind the end of their source"
+        return f"alignments of {outside} of {counted(len(pairs), 'sentence')} point behind the end of their source"
     if len(pairs) < _FEWEST:
         return None
     ratios = sorted(len(pair.hypothesis) / len(pair.source) for pair in pairs)

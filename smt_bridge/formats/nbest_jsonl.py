@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.json_members import FEATURES, TOTALS, Member, Span, read_line, read_span
 from smt_bridge.formats.nbest_entry import NbestEntry, checked_features
@@ -93,7 +94,7 @@ def _scores(text: str, span: Span, count: int) -> list[str]:
         return []
     elements = read_span(text, member.begin, brackets="[]").members
     if len(elements) != count:
-        raise ValueError(f"there are {len(elements)} scores for {count} hypotheses")
+        raise ValueError(f"found {counted(len(elements), 'score')} for {counted(count, 'hypothesis', 'hypotheses')}")
     return [text[element.begin : element.end] for element in elements]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, NbestEntry
 from smt_bridge.formats.nbest_moses import parse_entry, parse_id
@@ -66,7 +67,8 @@ def read_line_entries(lines: Iterable[bytes], path: str, *, size: int) -> Iterat
     for number, line in enumerate(lines, start=1):
         yield _bare((number - 1) // size, line, path, number)
     if number % size:
-        problem = f"ends after {number} lines, which are no lists of {size}; is this the number of hypotheses?"
+        left = counted(number, "line, which is", "lines, which are")
+        problem = f"ends after {left} no lists of {size}; is this the number of hypotheses?"
         raise FormatError(path, problem, line=number)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 
 from nmt_core.errors import InputError
 from nmt_core.files import is_written_through, read_blocks, read_lines
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.extended_graph import BEGINNING, format_extended_graph, read_extended_graphs
 from smt_bridge.formats.graph_features import GraphFeatures
@@ -71,7 +72,7 @@ def beside_lines(text: str, graphs: Iterable[PhraseGraph], *, path: str) -> Iter
         yield line, graph
         graph = next(waiting, None)
     if graph is not None:
-        problem = f"has a graph of sentence {graph.sentence} but {text} has only {lines} lines"
+        problem = f"has a graph of sentence {graph.sentence} but {text} has only {counted(lines, 'line')}"
         raise FormatError(path, f"{problem} (ids begin at 0)", line=graph.line)
 
 

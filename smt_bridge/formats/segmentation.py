@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 
 from nmt_core.interfaces import SentencePair
+from nmt_core.messages import counted
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.nbest_entry import NbestEntry
 
@@ -31,7 +32,7 @@ def phrase_pairs(source: str, entry: NbestEntry) -> list[SentencePair]:
         first, last = int(mark[1]), int(mark[2])
         if not first <= last < len(read):
             raise ValueError(
-                f"the mark {mark[0].decode()} is not of a source of {len(read)} words; is it another source?"
+                f"the mark {mark[0].decode()} is not of a source of {counted(len(read), 'word')}; is it another source?"
             )
         pairs.append(SentencePair(" ".join(read[first : last + 1]), " ".join(written[begin : begin + size])))
         begin, end_of_mark = begin + size, mark.end()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from nmt_core.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.feature_lines import Feature, is_true
 from smt_bridge.formats.ini_lines import section_lines
@@ -38,7 +39,7 @@ def _with_weight(ini: MosesIni, feature: Feature, values: Sequence[float]) -> Mo
     shown = feature.listed(present)
     if len(shown) != len(values):
         raise WiringError(
-            f"{ini.path}: {feature.name} shows {len(shown)} weights, but the n-best lists have {len(values)}"
+            f"{ini.path}: {feature.name} shows {counted(len(shown), 'weight')}, but the n-best lists have {len(values)}"
         )
     written = format_weight_line(feature.name, list(_merged(feature, present, values))).encode(
         "utf-8", "surrogateescape"

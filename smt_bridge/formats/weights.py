@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence, Sized
 
 from nmt_core.errors import ConfigError
 from nmt_core.files import read_lines
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_lines import parse_features
 from smt_bridge.formats.ini_lines import code_of, section_name, sections
@@ -87,7 +88,8 @@ def _mismatch(name: str, weights: tuple[float, ...] | None, values: int) -> Wiri
     if weights is None:
         return WiringError(f"the feature {name} has no weight; tune with this feature, or add a line `{name}= ...`")
     return WiringError(
-        f"the feature {name} has {values} values but {len(weights)} weights; the weights belong to other n-best lists"
+        f"the feature {name} has {counted(values, 'value')} but {counted(len(weights), 'weight')};"
+        " the weights belong to other n-best lists"
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
+from nmt_core.messages import counted
 from smt_bridge.formats.nbest import NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
@@ -48,6 +49,7 @@ def read_references(reference: str, sentences: int, *, path: str) -> list[str]:
     """Lines of a reference file; raises InputError when they are fewer than the ids of the list ``path``."""
     lines = list(read_text_lines(reference, errors="replace"))
     if len(lines) < sentences:
-        problem = f"has {len(lines)} lines but the ids of {path} go up to {sentences - 1}: {sentences} lines are needed"
+        needed = f"{counted(sentences, 'line is', 'lines are')} needed"
+        problem = f"has {counted(len(lines), 'line')} but the ids of {path} go up to {sentences - 1}: {needed}"
         raise InputError(reference, problem)
     return lines

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.messages import counted
 from smt_bridge.report.page import text
 
 _WIDTH = 640
@@ -124,7 +125,7 @@ def density(
         parts.append(
             f'<rect class="second" x="{left + column * width:.1f}" y="{top + side - (row + 1) * height:.1f}"'
             f' width="{width:.1f}" height="{height:.1f}" opacity="{0.12 + 0.88 * math.log1p(count) / most:.2f}">'
-            f"<title>{count:,} pairs</title></rect>"
+            f"<title>{counted(count, 'pair')}</title></rect>"
         )
     for part in np.linspace(0, 1, 5):
         x, y = left + part * side, top + side - part * side

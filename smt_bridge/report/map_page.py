@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.report.maps import Map, Shares
 from smt_bridge.report.page import listed, section, table, text, tsv
 from smt_bridge.report.scatter import scatter
@@ -48,7 +49,7 @@ def map_sections(found: Maps) -> list[str]:
     parts = [drawing]
     for phrase, part in found.zooms:
         nearest = scatter(part.texts, part.places_N2, title=f"near {phrase}", marked=[phrase])
-        summary = f"<summary>{len(part.texts)} phrases, the nearest on the map first</summary>"
+        summary = f"<summary>{counted(len(part.texts), 'phrase')}, the nearest on the map first</summary>"
         listing = f"<details>{summary}<p>{listed(map(text, part.texts))}</p></details>"
         parts.append(f"<h3>Near “{text(phrase)}”</h3>{nearest}{listing}")
     sections.append(section("Figure 5: a map of phrases", *parts, remark=remark))
@@ -96,5 +97,6 @@ def _shares_table(measured: Measured) -> str:
     found = table(heads, rows)
     if measured.told_apart is None:
         return found
-    remark = f"Of {measured.reordered:,} pairs of phrases of the same words in another order {measured.told_apart:.0%}"
+    pairs = counted(measured.reordered, "pair")
+    remark = f"Of {pairs} of phrases of the same words in another order {measured.told_apart:.0%}"
     return f"{found}<p>{text(remark)} are not among each other's nearest; as sums of words none would be.</p>"

@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from nmt_core.errors import InputError
 from nmt_core.interfaces import PairScorer
+from nmt_core.messages import counted
 from nmt_core.small_files import read_json
 from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import bleu
@@ -64,7 +65,8 @@ def _scores(sentences: Sequence[Sentence], comparisons: Sequence[Comparison]) ->
     best, random = _reach(sentences)
     bounds = (
         f"The best choice that these lists allow, sentence by sentence, would have BLEU {best:.2f}; a choice at"
-        f" random {random:.2f}. Another entry than the first was chosen for {changed} of {len(sentences)} sentences."
+        f" random {random:.2f}. Another entry than the first was chosen for {changed:,} of"
+        f" {counted(len(sentences), 'sentence')}."
         f" Sentence BLEU is higher for {better}, lower for {worse}, the same for {len(sentences) - better - worse}."
     )
     signed = "".join(f'<p class="signature">{text(one.metric)}: {text(one.signature)}</p>' for one in comparisons)
@@ -107,7 +109,7 @@ def _weights(sentences: Sequence[Sentence], weights: Weights, tuning: Mapping[st
     if tuning:
         metric, held = tuning["metric"], tuning.get("cross_validation")
         remark += (
-            f" {tuning['tuner'].upper()} on {metric.upper()}, {len(runs)} runs: mean"
+            f" {tuning['tuner'].upper()} on {metric.upper()}, {counted(len(runs), 'run')}: mean"
             f" {as_reported(tuning['mean'], metric):.2f}, standard deviation {tuning['deviation']:.2f} on the tuning"
             " set. Whiskers are the deviation between runs."
         )
@@ -136,9 +138,8 @@ def _ablation(tuning: Mapping[str, Any] | None) -> str:
     losses = tuning.get("ablation_loss")
     if losses:
         entries = [charts.Bar(name, loss["mean"], loss["deviation"]) for name, loss in losses.items()]
-        remark += (
-            f" The mean of {len(tuning['runs'])} runs, compared seed by seed; whiskers are the standard deviation."
-        )
+        runs = counted(len(tuning["runs"]), "run")
+        remark += f" The mean of {runs}, compared seed by seed; whiskers are the standard deviation."
     else:  # of a report that was written before there was one
         entries = [charts.Bar(name, tuning["score"] - score) for name, score in ablation.items()]
     entries.sort(key=lambda bar: -bar.value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from nmt_core.messages import counted
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
 from smt_bridge.report.table_study import (
@@ -166,7 +167,7 @@ def _claims_table(measured: Mapping[str, Mapping[str, Any]]) -> str:
             value = "; ".join(f"{name}: {number:.2f}" for name, number in one["by_count"].items())
             tested = ""
         elif "share" in one:
-            value, tested = f"{one['share']:.2f} of {one['sources']} sources", ""
+            value, tested = f"{one['share']:.2f} of {counted(one['sources'], 'source')}", ""
         else:
             value = f"{one['mean']:+.3f}"
             tested = f"{one['below']:,} below 0, {one['above']:,} above, p {one['p']:.3g}"
@@ -181,7 +182,7 @@ def _panels(found: Study) -> list[str]:
     ]
     drawings.append((f"sources of {found.pool.minimum_words} words or more", found.long_histogram))
     return [
-        f"<figure><figcaption>{text(title)}: {int(counts.sum()):,} pairs</figcaption>"
+        f"<figure><figcaption>{text(title)}: {counted(int(counts.sum()), 'pair')}</figcaption>"
         + charts.density(counts, low=LOWEST, high=(0.0, 0.0), title=title, names=("ln phi", "ln p of the model"))
         + "</figure>"
         for title, counts in drawings

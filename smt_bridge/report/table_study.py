@@ -22,6 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
@@ -152,7 +153,8 @@ def study(path: str, *, column: int, pool: Pool) -> Study:
 
 def _scores(window: Window, columns: Columns, column: int) -> Floats:
     if column < _LEX + 1:
-        problem = f"has {column} scores before the model's; expected Moses' four, with phi(target|source) the third"
+        there = f"has {counted(column, 'score')} before the model's"
+        problem = f"{there}; expected Moses' four, with phi(target|source) the third"
         raise FormatError(window.path, problem, line=window.first)
     return np.array(b" ".join(columns.scores).split(), dtype=np.float64).reshape(len(columns.sources), -1)
 

@@ -25,6 +25,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.files import read_lines
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
@@ -117,7 +118,8 @@ def _add_block(
     dense = range(len(names))
     for number, (values, sparse) in enumerate(zip(block.rows, block.sparse, strict=True), start=block.line + 1):
         if len(values) != len(names):
-            raise FormatError(path, f"has {len(values)} values, but the list announces {len(names)}", line=number)
+            problem = f"has {counted(len(values), 'value')}, but the list announces {len(names)}"
+            raise FormatError(path, problem, line=number)
         for name in sparse:
             if name not in places:
                 places[name] = len(builder.columns)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
@@ -263,7 +264,7 @@ class _Layout:
             if arity is None:
                 self._add(entry, name, len(values))
             elif arity != len(values):
-                problem = f"feature {name} has {len(values)} values here and {arity} in earlier lines"
+                problem = f"feature {name} has {counted(len(values), 'value')} here and {arity} in earlier lines"
                 raise FormatError(self._path, problem, line=entry.line)
 
     def _add(self, entry: NbestEntry, name: str, arity: int) -> None:

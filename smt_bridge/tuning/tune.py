@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.errors import ConfigError
+from nmt_core.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
@@ -245,7 +246,8 @@ def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floa
             values = start[column.name]
             if len(values) != arity[column.name]:
                 raise WiringError(
-                    f"feature {column.name} has {arity[column.name]} values in the list but {len(values)} start weights"
+                    f"feature {column.name} has {counted(arity[column.name], 'value')} in the list but"
+                    f" {counted(len(values), 'start weight')}"
                 )
             weights[place] = values[column.component]
     if not weights.any():

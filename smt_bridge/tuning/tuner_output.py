@@ -12,6 +12,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from nmt_core.files import read_lines
+from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.tuning.moses_dat import dense_places
@@ -43,7 +44,8 @@ def read_tuner_weights(path: str, pool: NbestPool) -> Floats:
         seen.add(number)
     if len(seen) != len(dense):
         raise WiringError(
-            f"{path}: has {len(seen)} numbered weights for {len(dense)} dense values; is it of other files?"
+            f"{path}: has {counted(len(seen), 'numbered weight')} for {counted(len(dense), 'dense value')};"
+            " is it of other files?"
         )
     return weights
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.messages import say, show
+from nmt_core.messages import counted, say, show
 from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.report.page import text
 
@@ -80,3 +80,58 @@ def test_a_message_has_a_length_that_people_read(capsys: pytest.CaptureFixture[s
     say("begin " + "x" * 1_000_000 + " end")
     line = capsys.readouterr().err
     assert len(line) < 2001 and line.startswith("begin x") and line.endswith("x end\n") and "…" in line
+
+
+@pytest.mark.parametrize(
+    ("expected", "number", "words"),
+    [
+        ("0 sentences", 0, ["sentence"]),
+        ("1 sentence", 1, ["sentence"]),
+        ("2,000 sentences", 2000, ["sentence"]),
+        ("1 hypothesis", 1, ["hypothesis", "hypotheses"]),
+        ("2 hypotheses", 2, ["hypothesis", "hypotheses"]),
+        ("1 line is", 1, ["line is", "lines are"]),
+    ],
+)
+def test_one_thing_is_not_several(expected: str, number: int, words: list[str]) -> None:
+    assert counted(number, *words) == expected
+
+
+ONE_LINE = [
+    (nmt_core, "shuffle --seed 1 text --output new", "1 line"),
+    (nmt_core, "vocab text", "1 word covers 100.00 % of 1 running word"),
+    (nmt_core, "lexicon --moses lexicon --output new", "1 source word with 1 target word"),
+    (
+        nmt_core,
+        "annotate --scheme posunk --source text --target text --alignment points --source-vocabulary words"
+        " --target-vocabulary words --output new",
+        "1 pair, 1 target word; 1 of 1 unknown target word with a source word",
+    ),
+    (smt_bridge, "merge --list a=list --list b=list --output new", "merge: 1 hypothesis of 1 sentence"),
+    (smt_bridge, "filter-table table --keep 1 --by 1 --output new", "1 of 1 pair kept"),
+    (smt_bridge, "doctor --table unsorted", "warning: unsorted: 1 phrase pair comes twice"),
+    (smt_bridge, "tune --nbest list --reference text --output new", "1 hypothesis of 1 sentence, 1 feature value,"),
+    (smt_bridge, "rerank --nbest list --weights weights --reference text --output new", "on 1 sentence,"),
+]
+
+
+@pytest.mark.parametrize(("program", "command", "expected"), ONE_LINE)
+def test_one_line_is_told_as_one(
+    program: object,
+    command: str,
+    expected: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    table = "a ||| b ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 1 1 1\n"
+    texts = {"text": "a\n", "words": "</s>\n<unk>\n", "lexicon": "a a 1\n", "points": "0-0\n", "table": table}
+    texts |= {"list": "0 ||| a ||| LM0= 1 ||| 1\n", "weights": "LM0= 1\n", "unsorted": table * 2}
+    for name, content in texts.items():
+        Path(name).write_text(content)
+    assert callable(program)
+    program(command.split())
+    message = "".join(capfd.readouterr())
+    assert expected in message
+    assert not re.search(r"\b1 [a-z]*(?:lines|pairs|words|sentences|hypotheses|values|errors|warnings)\b", message)

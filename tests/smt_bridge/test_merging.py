@@ -112,7 +112,7 @@ def test_of_several_derivations_the_best_counts() -> None:
     [
         ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in line 1"),
         ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1"),
-        ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1", "feature New0 has 1 values here and 0"),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1", "feature New0 has 1 value here and 0"),
         ("2 ||| x ||| LM0= -1 TM0= 0 0", "no total but line 1 has"),
     ],
 )

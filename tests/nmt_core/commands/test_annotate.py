@@ -96,7 +96,7 @@ def test_a_filter(files: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pyt
         (
             "a",
             "0-0\n\n4-1\n",
-            "a:3: point 4-1, but the sentences have 4 and 2 words; is it the al",
+            "a:3: point 4-1, but the sentences have 4 words and 2; is it the al",
         ),
         ("a", "0-0\n\n0-x\n", "a:3: alignment point '0-x'"),
         ("a", "0-0\n\n", "a:3: has 2 lines but"),

@@ -150,7 +150,7 @@ def test_words_that_are_not_utf8_are_written_as_they_are(tmp_path: Path) -> None
         ("rnnencdec", [], "give INPUT"),
         ("rnnencdec", ["--what", "source-words", "lines"], "give INPUT"),
         ("rnnencdec", ["--neighbours", "0", "lines"], "--neighbours needs"),
-        ("rnnencdec", ["--neighbours", "8", "lines"], "there are 7 lines to choose from"),
+        ("rnnencdec", ["--neighbours", "8", "lines"], "only 7 lines to choose from"),
         ("rnnencdec", ["--among", "lines", "lines"], "--among goes with --neighbours"),
         ("rnnencdec", ["empty"], "is empty"),
         ("rnnencdec", ["tabs"], "tabs:2: has a tab"),

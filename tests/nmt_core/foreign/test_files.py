@@ -82,7 +82,7 @@ def test_vocabularies_of_all_forms(tmp_path: Path, name: str, content: str) -> N
         ("v.json", "{", "v.json:1: is not JSON"),
         ("v.json", '{"a": 0, "b": 1.5}', "expected words with whole numbers"),
         ("v.json", '{"a": 0, "b": -1}', "expected words with whole numbers"),
-        ("v.json", '{"a": 0}', "has 1 words"),
+        ("v.json", '{"a": 0}', "has 1 word"),
         ("v.txt", "a\nb\n\n", "v.txt:3: expected one word a line"),
         ("v.spm", "x", "is a SentencePiece model"),
         ("v.json", None, "cannot be read"),

@@ -302,8 +302,8 @@ def test_several_development_sets_are_measured_and_the_first_decides(runs, capsy
         ({"seed": -1}, "'training.seed'"),
         ({"learning_rate": math.inf}, "'training.learning_rate'"),
         ({"data": {"source": ["a", "b"]}}, "source has 2 entries and target 1"),
-        ({"data": {"weights": [1, 2]}}, "source has 1 entries and weights 2"),
-        ({"data": {"dev_target": ["a", "b"]}}, "dev_source has 1 entries and dev_target 2"),
+        ({"data": {"weights": [1, 2]}}, "source has 1 entry and weights 2"),
+        ({"data": {"dev_target": ["a", "b"]}}, "dev_source has 1 entry and dev_target 2"),
         ({"data": {"weights": [1, -2]}}, "'data.weights.1'"),
     ],
 )

@@ -116,7 +116,7 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--list", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
         (["--list", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--list", "a=-", "--source", "-"], "can be read only once"),
-        (["--list", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 lines"),
+        (["--list", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 line "),
         (["--list", "a=bad"], "bad:2: feature X has 0 values here and 1 in line 1"),
         (["--list", "a=empty"], "empty: is empty"),
         (["--list", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),

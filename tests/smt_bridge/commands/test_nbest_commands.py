@@ -53,7 +53,7 @@ def test_features_are_added_and_not_twice(files: Path) -> None:
 def test_adding_nothing_is_refused(files: Path) -> None:
     with pytest.raises(ConfigError, match="nothing to add"):
         call(add_features, "--nbest", files / "nbest", "--source", files / "source")
-    with pytest.raises(ConfigError, match="2 names for 1 columns"):
+    with pytest.raises(ConfigError, match="2 names for 1 column"):
         call(add_features, "--nbest", files / "nbest", "--source", files / "source", "--word-count", "--names", "A,B")
 
 
@@ -145,7 +145,7 @@ def test_a_feature_that_changes_nothing_has_no_sign(files: Path, capsys: pytest.
 
 def test_list_longer_than_the_source_names_both_numbers(files: Path) -> None:
     (files / "source").write_text("s\n")
-    with pytest.raises(NmtError, match=r"ids up to 2 .* 1 lines"):
+    with pytest.raises(NmtError, match=r"ids up to 2 .* 1 line"):
         call(rerank, "--nbest", files / "nbest", "--weights", files / "weights", "--source", files / "source")
 
 
@@ -177,7 +177,7 @@ def test_ids_that_are_missing_may_be_as_many_as_is_said(files: Path) -> None:
 def test_short_reference_leaves_no_output(files: Path) -> None:
     (files / "reference").write_text("a\n")
     arguments = ("--nbest", files / "nbest", "--weights", files / "weights", "--output", files / "out")
-    with pytest.raises(NmtError, match="has 1 lines"):
+    with pytest.raises(NmtError, match="has 1 line"):
         call(rerank, *arguments, "--reference", files / "reference")
     assert not (files / "out").exists()
 

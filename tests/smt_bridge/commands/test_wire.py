@@ -88,7 +88,7 @@ def test_weights_are_taken_from_the_option(folder: Path, capfd: pytest.CaptureFi
     assert "TM0= 0.1 0.2 0.3 -0.4\n" in wired("--added", "2", "--weights", "0.3", "-0.4")
     assert main(["wire", "moses.ini", "--table", "new", "--added", "2", "--weights", "-1e-5", "-.5E-3"]) == 0
     assert "TM0= 0.1 0.2 -1e-05 -0.0005\n" in capfd.readouterr().out
-    with pytest.raises(ConfigError, match="1 numbers for 2"):
+    with pytest.raises(ConfigError, match="1 number for 2"):
         wired("--added", "2", "--weights", "0.3")
     for wrong in ("nan", "1e39"):
         with pytest.raises(ConfigError, match="finite"):

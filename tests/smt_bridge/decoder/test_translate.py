@@ -141,7 +141,7 @@ def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
     assert "no list of moses for 1 of 3 sentences" in said.err
-    assert "1 sentences were too much for it" in said.err
+    assert "1 sentence was too much for it" in said.err
 
 
 def test_sentences_that_take_moses_too_long_are_told_one_by_one(

@@ -128,7 +128,7 @@ def test_sentences_without_a_list_are_told_of_after_an_interruption_too(
         assert main(arguments(weighted_moses, "--quiet")) == 130
     capsys.readouterr()
     assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
-    assert "warning: round 1: Moses failed at 1 sentences" in capsys.readouterr().err
+    assert "warning: round 1: Moses failed at 1 sentence, which has no list" in capsys.readouterr().err
 
 
 def test_what_was_decoded_of_another_source_is_not_taken(

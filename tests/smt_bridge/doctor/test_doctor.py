@@ -71,7 +71,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
     ("harm", "level", "words"),
     [
         (edit("moses.ini", lambda t: t.replace("num-features=2", "num-features=4")), "error", "has 2 scores in a line"),
-        (edit("moses.ini", lambda t: t.replace("TM0= 0.2 0.2", "TM0= 0.2")), "error", "TM0 has 1 weights for 2 values"),
+        (edit("moses.ini", lambda t: t.replace("TM0= 0.2 0.2", "TM0= 0.2")), "error", "TM0 has 1 weight for 2 values"),
         (edit("moses.ini", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
         (edit("moses.ini", lambda t: f"[mapping]\n0 T 1{'0' * 5000}\n{t}"), "error", "[mapping] asks for table 1000"),
         (edit("moses.ini", lambda t: t + "NMT0= 1\n"), "error", "a weight for NMT0, which [feature] does not have"),
@@ -96,10 +96,10 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (
             edit("table", lambda t: t.replace("a h", " a\th") + t.splitlines()[0] + "\n"),
             "warning",
-            "1 phrase pairs come",
+            "1 phrase pair comes",
         ),
         (edit("table", lambda t: "z ||| z ||| 1 1 |||\n" + t), "warning", "sort it (LC_ALL=C sort)"),
-        (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pairs come twice"),
+        (edit("table", lambda t: t + t.splitlines()[2] + "\n"), "warning", "1 phrase pair comes twice"),
         (edit("table", lambda t: t.replace("0.5", "7").replace("0.2", "3")), "warning", "scores are above 1"),
         (edit("lm.arpa", lambda t: t.replace("\\end\\\n", "")), "error", "it was cut off"),
         (edit("lm.arpa", lambda t: "\ufeff" + t), "error", "begins with a byte order mark"),
@@ -131,7 +131,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (edit("source", lambda t: "The House.\nA house, the house.\n"), "warning", "is not tokenised"),
         (edit("source", lambda t: "THE HOUSE\nA HOUSE\n"), "warning", "lower-case it"),
         (edit("source", lambda t: "das haus\nein haus\n"), "warning", "are unknown to"),
-        (edit("reference", lambda t: "la maison\n\n"), "warning", "1 lines are blank"),
+        (edit("reference", lambda t: "la maison\n\n"), "warning", "1 line is blank"),
         (
             edit("model/target.vocab", lambda t: t.replace("l&apos;", "l'").replace("la\n", "")),
             "warning",
@@ -277,7 +277,7 @@ PB0_a= 0.3
         ("0 T 2", "0 T 3", "asks for table 3, but there are 3"),
         ("PB0_a", "PX0_a", "there is no feature PX0"),
         ("name=TM1", "name=TM1 input-factor=0,1", "TM1 asks for input factor 1"),
-        ("LM0= 1 1", "LM0= 1", "LM0 has 1 weights for 2 values"),
+        ("LM0= 1 1", "LM0= 1", "LM0 has 1 weight for 2 values"),
     ],
 )
 def test_groups_components_and_sparse_weights_are_understood(
@@ -346,7 +346,7 @@ def test_a_table_of_rules_is_looked_into_by_its_words(folder: Path) -> None:
             RULES.replace("a house [X]", "a house"),
             "table:2: has no labels such as [X] at the end of both sides, but line 1",
         ),
-        (RULES + RULES.splitlines(keepends=True)[-1], "1 phrase pairs come twice"),
+        (RULES + RULES.splitlines(keepends=True)[-1], "1 phrase pair comes twice"),
     ],
 )
 def test_what_is_wrong_with_a_table_of_rules_is_named(folder: Path, rules: str, problem: str) -> None:

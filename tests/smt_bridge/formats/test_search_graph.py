@@ -216,7 +216,7 @@ def test_an_ini_of_another_run_is_noticed(tmp_path: Path, features: GraphFeature
     ("weights", "problem"),
     [
         ("LM0= 1\n", "no weight for WordPenalty0"),
-        ("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n", "1 weights for TranslationModel0, which has 2 values"),
+        ("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1\n", "1 weight for TranslationModel0, which has 2 values"),
         ("LM0= 1\nNMT0= 1\n", "NMT0 is no feature of the decoder"),
     ],
 )
@@ -231,7 +231,7 @@ def test_weights_of_other_features_are_refused(tmp_path: Path, weights: str, pro
     [
         ("LM0= 1\n", r"has no \[feature\] section"),
         (INI.replace("LM0= 0.5\n", ""), "LM0 has no weight"),
-        (INI.replace("0.2 0.7", "0.2"), "TranslationModel0 has 2 scores but 1 weights"),
+        (INI.replace("0.2 0.7", "0.2"), "TranslationModel0 has 2 scores but 1 weight"),
     ],
 )
 def test_an_ini_that_moses_would_refuse_is_refused(tmp_path: Path, ini: str, problem: str) -> None:

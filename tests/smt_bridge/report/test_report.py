@@ -205,7 +205,7 @@ def test_bad_input_is_one_clear_line(folder: Path) -> None:
         with pytest.raises(InputError, match=r"wrong\.json: is not a report of"):
             run([*full, "--tuning", str(folder / "wrong.json")])
     (folder / "source").write_text("one\n")
-    with pytest.raises(InputError, match="has only 1 lines"):
+    with pytest.raises(InputError, match="has only 1 line"):
         run(full)
     with pytest.raises(InputError, match="no such record"):
         run(["--table", str(folder / "nbest"), "--output", str(folder / "p")])

@@ -76,7 +76,7 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (FEATURES.replace("-3 4", "-3e38 4e38"), SCORES, "f:3: `4e38` is neither a number"),
         (FEATURES, SCORES.replace("5 9 3", "1e30 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES, SCORES.replace("5 9 3", "1.5 9 3"), "s:2: expected counts: whole numbers from 0"),
-        (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 values, but the list announces 2"),
+        (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 value, but the list announces 2"),
         (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "different features"),
         (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3"),
     ],
@@ -114,7 +114,7 @@ def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"other:2: expected `F0 0\.5`"):
         read_tuner_weights(str(tmp_path / "other"), pool)
     (tmp_path / "other").write_text("F0 0.25\n")
-    with pytest.raises(WiringError, match="has 1 numbered weights for 2"):
+    with pytest.raises(WiringError, match="has 1 numbered weight for 2"):
         read_tuner_weights(str(tmp_path / "other"), pool)
     assert init_opt(pool, np.array([0.5, 0.25, 0, 0, 0])) == b"0.5 0.25\n0 0\n1 1\n"
 
