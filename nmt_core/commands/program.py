@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import NamedTuple
 
+from nmt_core.commands.buffered_output import buffer_output
 from nmt_core.commands.closed_streams import occupy_closed_streams
 from nmt_core.commands.completion import SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
@@ -36,6 +37,7 @@ class Program(NamedTuple):
 def run_command(program: Program, argv: Sequence[str] | None) -> int:
     """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
     occupy_closed_streams()
+    buffer_output()
     parser = parser_of(program)
     name, debug = program.name, False
     try:

@@ -83,6 +83,18 @@ def test_a_full_output_is_one_line(files: Path, command: str) -> None:
     assert "Traceback" not in done.stderr and "Exception" not in done.stderr
 
 
+@pytest.mark.parametrize("unbuffered", ["", "PYTHONUNBUFFERED=1"])
+@pytest.mark.parametrize("command", ["rerank --nbest nbest --weights weights", "merge --list a=nbest"])
+def test_an_output_that_takes_a_part_of_what_it_is_given_is_one_line(
+    files: Path, command: str, unbuffered: str
+) -> None:
+    """A limit of 8 KiB does what a disk does that becomes full."""
+    (files / "nbest").write_text(f"0 ||| {'x ' * 5000}||| LM0= 1 ||| 1\n")
+    done = shell(f"ulimit -f 8; env -u PYTHONUNBUFFERED {unbuffered} BRIDGE {command} > out", files)
+    assert (done.returncode, (files / "out").stat().st_size) == (2, 8 << 10)
+    assert "standard output: cannot be written (File too large)" in done.stderr and "Traceback" not in done.stderr
+
+
 def test_a_reader_that_goes_ends_the_command_quietly(files: Path) -> None:
     (files / "nbest").write_text("".join(f"{n} ||| {'x ' * 500}||| LM0= 1 ||| 1\n" for n in range(2000)))
     done = shell("BRIDGE rerank --nbest nbest --weights weights | head -1 > out; echo ${PIPESTATUS[0]}", files)
