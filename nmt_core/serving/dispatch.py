@@ -14,6 +14,7 @@ from nmt_core.serving.call import current_client, note, note_failure
 from nmt_core.serving.devices import Place
 from nmt_core.serving.models import Decoding, Key
 from nmt_core.serving.refusal import Refusal, internal
+from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.serving.work import LARGE
 from nmt_core.v1 import nmt_pb2 as pb
 
@@ -40,25 +41,52 @@ def ask_for(key: Key, priority: int, items: int, deadline: float | None) -> Ask:
     return Ask(key, "interactive" if few or priority == pb.PRIORITY_INTERACTIVE else "bulk", deadline)
 
 
-async def do(place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
-    """An answer or a Refusal for every item of so many tokens; an item that is a Refusal already keeps it."""
+class _Part(NamedTuple):
+    """Items of a request that wait in the same lane, and their places in it."""
+
+    lane: str
+    places: list[int]
+    items: list[Any]
+    tokens: list[int]
+
+
+async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
+    """An answer or a Refusal for every item of so many tokens; an item that is a Refusal already keeps it.
+
+    Of a large request the items are divided, and their answers put together, where its ``texts`` are read.
+    """
     note(model=place.name, items=len(items))
-    found = list(items)
-    wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
     most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else LARGE
-    long = [index for index in wanted if tokens[index] > most]
-    short = [index for index in wanted if tokens[index] <= most]
-    parts = [(lane, chosen) for lane, chosen in ((ask.lane, short), ("long", long)) if chosen]
+    parts = await texts.run(_divided, ask.lane, items, tokens, most)
     submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-    async with place.quota.one(sum(tokens[index] for index in wanted)):
-        parts_found = await _all(
-            submit([items[index] for index in chosen], tokens=[tokens[index] for index in chosen], lane=lane)
-            for lane, chosen in parts
-        )
-    for (_, chosen), part in zip(parts, parts_found, strict=True):
-        for index, answer in zip(chosen, part, strict=True):
-            found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
+    async with place.quota.one(sum(sum(part.tokens) for part in parts)):
+        answers = await _all(submit(part.items, tokens=part.tokens, lane=part.lane) for part in parts)
+    found, failed = await texts.run(_merged, items, parts, answers)
+    if failed:
+        note_failure()
     return found
+
+
+def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) -> list[_Part]:
+    """Items of ``most`` tokens for that lane, and the longer ones, as far as there are any."""
+    wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
+    short = [index for index in wanted if tokens[index] <= most]
+    long = [index for index in wanted if tokens[index] > most]
+    return [
+        _Part(where, places, [items[index] for index in places], [tokens[index] for index in places])
+        for where, places in ((lane, short), ("long", long))
+        if places
+    ]
+
+
+def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list[Any]]) -> tuple[list[Any], bool]:
+    """What was found for every item, and whether any failed."""
+    found, failed = list(items), False
+    for part, of_part in zip(parts, answers, strict=True):
+        for index, answer in zip(part.places, of_part, strict=True):
+            found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
+            failed = failed or isinstance(answer, Exception)
+    return found, failed
 
 
 async def _all(parts: Iterable[Any]) -> list[Any]:
@@ -76,7 +104,6 @@ async def _all(parts: Iterable[Any]) -> list[Any]:
 
 def _as_refusal(error: Exception) -> Refusal:
     """What a client is told of an item that the model failed at."""
-    note_failure()
     if isinstance(error, Refusal):
         return error
     _log.error("an item failed", exc_info=error)

@@ -23,6 +23,6 @@ async def encode(request: pb.EncodeRequest, deadline: float | None, backend: Bac
     texts = await backend.texts.tokenized(place, request.texts, raw=request.raw)
     ask = ask_for(Encoding(place.model), request.priority, len(texts), deadline)
     words = await backend.texts.run(words_of, texts)
-    found = await do(place, ask, texts, [count + 1 for count in words])
-    backend.count_errors(place.name, found)
+    found = await do(backend.texts, place, ask, texts, [count + 1 for count in words])
+    await backend.texts.run(backend.count_errors, place.name, found)
     return backend.checked(await backend.texts.run(answers.encode_answer, found))

@@ -75,9 +75,9 @@ async def _scores(
     count = functools.partial(scoring_work, per_word=key.per_word, attention=key.attention)
     work = await backend.texts.run(count, pairs)
     backend.accept(work.cost)
-    found = await do(place, ask_for(key, priority, len(pairs), deadline), work.items, work.tokens)
+    found = await do(backend.texts, place, ask_for(key, priority, len(pairs), deadline), work.items, work.tokens)
     backend.count_words(place.name, "scored", [work.words])
-    backend.count_errors(place.name, found)
+    await backend.texts.run(backend.count_errors, place.name, found)
     return found
 
 

@@ -34,18 +34,28 @@ async def translate(request: pb.TranslateRequest, deadline: float | None, backen
     check_items(limits, len(request.texts), "texts", answers=size.nbest)
     tokenized = await texts.tokenized(place, request.texts, raw=request.raw)
     words = await texts.run(words_of, tokenized)
-    sizes = [(n, 4 * len(text)) for n, text in zip(words, tokenized, strict=True) if not isinstance(text, Refusal)]
+    sizes = await texts.run(_sizes, words, tokenized)
     answered = request.with_attention and place.model.attends
     count = functools.partial(translation_cost, answered=answered, kept=attention)
     backend.accept(await texts.run(count, sizes, size, place.model.proportions))
-    key, items = _work(place, config, attention, tokenized)
+    key, items = await texts.run(_work, place, config, attention, tokenized)
     ask = ask_for(key, request.priority, len(tokenized), deadline)
-    found = await do(place, ask, items, [(count + 2) * size.beam for count in words])
+    found = await do(texts, place, ask, items, [(count + 2) * size.beam for count in words])
     shown = await _shown(backend, place, found, replaced=replaced, raw=request.raw)
-    backend.count_errors(place.name, found)
-    backend.count_words(place.name, "read", words)
-    backend.count_words(place.name, "written", [len(one[0].words) for one in found if not isinstance(one, Refusal)])
+    await texts.run(_count, backend, place.name, words, found)
     return backend.checked(await texts.run(answers.translate_answer, found, shown, answered))
+
+
+def _sizes(words: Sequence[int], texts: Sequence[str | Refusal]) -> list[tuple[int, int]]:
+    """Words and bytes of the texts that are translated."""
+    return [(n, 4 * len(text)) for n, text in zip(words, texts, strict=True) if not isinstance(text, Refusal)]
+
+
+def _count(backend: Backend, model: str, words: Sequence[int], found: Sequence[Any]) -> None:
+    """Count errors, and words read and written."""
+    backend.count_errors(model, found)
+    backend.count_words(model, "read", words)
+    backend.count_words(model, "written", (len(one[0].words) for one in found if not isinstance(one, Refusal)))
 
 
 def _check_supported(request: pb.TranslateRequest, place: Place, config: DecodingConfig | SamplingConfig) -> None:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import torch
@@ -18,12 +19,16 @@ from nmt_core.inference.translator import open_translator
 from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.pauses import held_up_by, may_pause
+from nmt_core.serving.call import charge_to
 from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine import Engine
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.models import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.quota import ModelLimits, Quota
 from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.shares import Memory
 from nmt_core.serving.slices import Sliced
+from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.serving.work import LARGE, BatchWork, StepWork
 from tests.nmt_core.serving.test_engine import batches, until
 
@@ -99,6 +104,18 @@ def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
     assert isinstance(bad, ValueError)
 
 
+async def scored(pairs: Sequence[SentencePair], tokens: Sequence[int], submit: Callable[..., Any]) -> list[Any]:
+    """What ``do`` finds for pairs where an engine's ``submit`` does that."""
+    model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
+    place: Any = SimpleNamespace(name="m", model=model, engine=SimpleNamespace(submit=submit))
+    place.quota = Quota("m", ModelLimits())
+    texts = TextProcessing(Limits())
+    try:
+        return await do(texts, place, ask_for(Scoring(model), 0, len(pairs), None), pairs, tokens)
+    finally:
+        texts.close()
+
+
 def test_large_items_wait_in_the_lane_for_long_searches() -> None:
     lanes: list[tuple[str, list[str]]] = []
 
@@ -106,15 +123,36 @@ def test_large_items_wait_in_the_lane_for_long_searches() -> None:
         lanes.append((lane, [item.source for item in items]))
         return [PairScore(float(len(item.source))) for item in items]
 
-    async def scenario() -> list[PairScore]:
-        model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
-        place = SimpleNamespace(name="m", model=model, engine=SimpleNamespace(submit=submit))
-        place.quota = Quota("m", ModelLimits())
-        pairs = [SentencePair(name * 2, "") for name in ("a", "bb", "c")]
-        return await do(place, ask_for(Scoring(model), 0, 3, None), pairs, [5, LARGE + 1, LARGE])  # type: ignore[arg-type]
-
-    assert [score.log_prob for score in asyncio.run(scenario())] == [2.0, 4.0, 2.0]
+    pairs = [SentencePair(name * 2, "") for name in ("a", "bb", "c")]
+    found = asyncio.run(scored(pairs, [5, LARGE + 1, LARGE], submit))
+    assert [score.log_prob for score in found] == [2.0, 4.0, 2.0]
     assert sorted(lanes) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
+
+
+@pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
+def test_items_of_large_requests_are_gone_through_beside_the_event_loop(size: int, beside: bool) -> None:
+    """Both those that are asked for and their answers; an item that failed is known to the request all the same."""
+    threads: set[bool] = set()
+
+    class Watched(list):  # type: ignore[type-arg]
+        def __iter__(self):
+            threads.add(threading.current_thread() is not threading.main_thread())
+            return super().__iter__()
+
+    async def submit(key, items, **rest) -> Watched:
+        return Watched([PairScore(-1.0), ValueError("secret")])
+
+    async def scenario() -> tuple[list[Any], bool]:
+        account = Memory(1 << 30).account("client")
+        with account as held:
+            charge_to(held)
+            held.charge_message(size)
+            found = await scored(Watched([SentencePair("a", "b")] * 2), Watched([3, 3]), submit)
+            return found, held.failed
+
+    found, failed = asyncio.run(scenario())
+    assert (found[0], found[1].reason, failed) == (PairScore(-1.0), "INTERNAL", True)
+    assert threads == {beside}
 
 
 def test_samples_with_many_different_options_let_others_pass() -> None:
