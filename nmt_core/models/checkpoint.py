@@ -193,13 +193,13 @@ def load_model(folder: str, *, device: str | torch.device = "cpu", dtype: torch.
         time.sleep(attempt and 0.01 * 2**attempt)
         state = state_of(folder, NAMES)
         try:
-            loaded = _load(folder)
+            loaded = _load(folder, dtype)
         except (ModelError, FileNotFoundError):  # files are moved while a folder is saved
             if state_of(folder, NAMES) == state:
                 raise
             continue
         if state_of(folder, NAMES) == state:
-            model = loaded.model.to(device=device, dtype=dtype).eval().requires_grad_(False)
+            model = loaded.model.to(device).eval().requires_grad_(False)
             return dataclasses.replace(loaded, model=model)
     raise ModelError(f"{folder}: is written all the time; load it when that has ended")
 
@@ -216,7 +216,7 @@ def load_models(
     return [load(folder, device=chosen, dtype=precision) for folder in folders]
 
 
-def _load(folder: str) -> LoadedModel:
+def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
     config = read_settings(folder)
     preparation = _load_carried(CarriedPreparation.load, os.path.join(folder, PREPARATION), config.preparation)
     lexicon = _load_carried(CarriedLexicon.load, os.path.join(folder, LEXICON), config.lexicon)
@@ -226,7 +226,7 @@ def _load(folder: str) -> LoadedModel:
     names = (SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES[: source_factors(config.model)])
     vocabularies = [_read_vocabulary(os.path.join(folder, name), most=rows) for name in names]
     (source, target, *factors), sizes = vocabularies, tuple(map(len, vocabularies))
-    model = restored_model(folder, config.model, sizes)
+    model = restored_model(folder, config.model, sizes, dtype)
     fingerprint = _fingerprint(current(path), vocabularies, config)
     loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
     if loaded.copying is not None:

@@ -1,4 +1,9 @@
-"""The parameters of a model in its folder, compared with what the settings describe before anything is allocated."""
+"""The parameters of a model in its folder, compared with what the settings describe before anything is allocated.
+
+A model is made without memory, and each tensor gets its own when it is read, in the precision that is used: nothing is
+kept in float32 for a model in bfloat16, and no first values are drawn. So models have no tensors beside their
+parameters and the buffers of their state.
+"""
 
 from __future__ import annotations
 
@@ -22,17 +27,24 @@ def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:
     return parameters | {name: tensor.detach().cpu() for name, tensor in _buffers(model).items()}
 
 
-def restored_model(folder: str, config: AnyConfig, sizes: Sequence[int]) -> TranslationModel:
+def restored_model(folder: str, config: AnyConfig, sizes: Sequence[int], dtype: torch.dtype) -> TranslationModel:
     """The model of these settings with the parameters of the folder; ``sizes`` are those of its vocabularies.
 
-    Raises ModelError where the parameters are of another model.
+    It is on the CPU. Raises ModelError where the parameters are of another model.
     """
-    tensors = _read_tensors(os.path.join(folder, PARAMETERS), _described(folder, config, sizes))
-    model = build_model(config, sizes[0], sizes[1], sizes[2:])
-    with torch.no_grad():
-        for name, tensor in _all_tensors(model).items():
-            tensor.copy_(tensors[name])
+    model = _without_memory(folder, config, sizes)
+    expected = _all_tensors(model)
+    tensors = _read_tensors(os.path.join(folder, PARAMETERS), expected)
+    for name, tensor in expected.items():
+        _fill(tensor, tensors.pop(name), dtype)
     return model
+
+
+def _fill(tensor: Tensor, stored: Tensor, dtype: torch.dtype) -> None:
+    """Give a tensor without memory its own: for all modules that hold it, and apart from the file's."""
+    found = stored.to(dtype if stored.is_floating_point() else stored.dtype, copy=True)
+    parameter = isinstance(tensor, nn.Parameter)
+    torch.utils.swap_tensors(tensor, nn.Parameter(found) if parameter else found)
 
 
 def load_parameters(folder: str, model: nn.Module) -> dict[str, Tensor]:
@@ -59,15 +71,14 @@ def _read_tensors(path: str, expected: Mapping[str, Tensor]) -> dict[str, Tensor
     return tensors
 
 
-def _described(folder: str, config: AnyConfig, sizes: Sequence[int]) -> dict[str, Tensor]:
-    """Names, shapes and types of a model's tensors, which take no memory. Raises ModelError for absurd sizes."""
+def _without_memory(folder: str, config: AnyConfig, sizes: Sequence[int]) -> TranslationModel:
+    """A model whose tensors have shapes and types alone. Raises ModelError for absurd sizes."""
     try:
         with torch.device("meta"):
-            model = build_model(config, sizes[0], sizes[1], sizes[2:])
+            return build_model(config, sizes[0], sizes[1], sizes[2:])
     except (RuntimeError, OverflowError, TypeError) as error:
         path = os.path.join(folder, SETTINGS)
         raise ModelError(f"{path}: describes a model of a size that is none") from error
-    return _all_tensors(model)
 
 
 def _check_memory(path: str, tensors: Mapping[str, Tensor]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -104,6 +106,37 @@ def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path
     again = load_model(str(folder), dtype=torch.float64)
     assert again.fingerprint == loaded.fingerprint
     assert next(again.model.parameters()).dtype == torch.float64
+
+
+_LOADED = """
+import sys
+import torch
+from nmt_core.memory import keep_memory_of_tensors
+from nmt_core.models.checkpoint import load_model
+
+def own_memory():
+    with open("/proc/self/status") as stream:
+        (line,) = (line for line in stream if line.startswith("RssAnon:"))
+    return int(line.split()[1]) * 1024
+
+keep_memory_of_tensors()
+before = own_memory()
+loaded = load_model(sys.argv[1], dtype=torch.bfloat16)
+print(own_memory() - before)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux for the memory of a process")
+def test_of_a_model_in_bfloat16_nothing_in_float32_is_kept(tmp_path: Path) -> None:
+    words = 20_000
+    vocabulary = Vocabulary(["</s>", "<unk>", *map(str, range(words - 2))])
+    config = PRESETS["rnnlm"].model_copy(update={"embedding": 2000, "hidden": 8, "maxout": 8})
+    model = new_model(config, 2, words, seed=1)
+    save_model(str(tmp_path / "m"), model, vocabulary, vocabulary, FolderConfig(model=config))
+    in_float32 = 4 * sum(parameter.numel() for parameter in model.parameters())
+    command = [sys.executable, "-c", _LOADED, str(tmp_path / "m")]
+    taken = int(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    assert taken < 0.75 * in_float32
 
 
 def test_tied_embeddings_stay_tied_when_loaded(tmp_path: Path) -> None:

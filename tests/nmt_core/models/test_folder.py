@@ -239,7 +239,6 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
     def with_buffer(config: RNNencdecConfig, source: int, target: int, *_: object) -> TranslationModel:
         model = build(config, source, target)
         model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
-        model.register_buffer("scratch", torch.zeros(1), persistent=False)
         return model
 
     from nmt_core.models import parameters
@@ -249,6 +248,7 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
     words = Vocabulary(["</s>", "<unk>", "a"])
     config = RNNencdecConfig(embedding=2, hidden=2, maxout=1)
     model = with_buffer(config, 3, 3)
+    model.register_buffer("scratch", torch.zeros(1), persistent=False)
     for parameter in model.parameters():
         torch.nn.init.zeros_(parameter)
     model.get_buffer("seen").copy_(torch.tensor([1, 2, 1 << 40]))
