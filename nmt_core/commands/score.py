@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.file_types import ModelFolder
@@ -16,6 +16,7 @@ from nmt_core.files import InputFile, OutputFile, writes_standard_output
 if TYPE_CHECKING:
     from nmt_core.inference.text_forms import TextForm
     from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.text.unknown_share import UnknownShare
 
 NAME = "score"
 HELP = "score sentence or phrase pairs"
@@ -104,35 +105,19 @@ def run(args: argparse.Namespace) -> int:
     """Score."""
     from tqdm import tqdm
 
-    from nmt_core.errors import ConfigError
-    from nmt_core.factors import factors_read
     from nmt_core.files import open_output, write_lines
     from nmt_core.inference.alignment import AlignedPair, line_writer
     from nmt_core.inference.pair_scorer import choose_softmax
-    from nmt_core.inference.text_forms import open_scorer_of_form
-    from nmt_core.interfaces import unknown_words_serve
     from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.models.checkpoint import load_model
-    from nmt_core.text.unknown_share import ShareNoted, UnknownShare
-    from nmt_core.text.vocabulary import split_words
+    from nmt_core.text.unknown_share import ShareNoted
 
-    if args.tab_separated == (args.target is not None):
-        raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
-    if args.window < 1:
-        raise ConfigError("--window must be at least 1")
-    if args.alignments and args.raw:
-        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
+    _check(args)
     keep_memory_of_tensors()
     load = ShareNoted(load_model)
     options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax), "load": load}
-    pairs: Iterator[SentencePair]
-    if args.word_alignment:
-        scorer, pairs = _open_aligned(args, options)
-    else:
-        scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
-        pairs = _pairs(args, 0 if args.raw else factors_read(scorer.signature))
-    hint, serve = "" if args.raw else "Raw text needs --raw", unknown_words_serve(scorer.signature)
-    share = UnknownShare(" + ".join(args.model), _warn, hint=hint, serve=serve, usual=load.usual)
+    scorer, pairs = _open_aligned(args, options) if args.word_alignment else _open(args, options)
+    share = _unknown_share(args, scorer, load.usual)
     line_of = line_writer(args.alignments or "")
     with (
         open_output("-") as stream,
@@ -147,11 +132,52 @@ def run(args: argparse.Namespace) -> int:
                 write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
             write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
             progress.update(len(window))
-            for pair, score in zip(window, scores, strict=True):
-                words = len(split_words(pair.source)) + len(split_words(pair.target))
-                share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+            _count_unknown(share, window, scores)
     share.finish()
     return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises ConfigError for options that do not go together."""
+    from nmt_core.errors import ConfigError
+
+    if args.tab_separated == (args.target is not None):
+        raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    if args.window < 1:
+        raise ConfigError("--window must be at least 1")
+    if args.alignments and args.raw:
+        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
+
+
+def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
+    """The scorer, and the pairs."""
+    from nmt_core.factors import factors_read
+    from nmt_core.inference.text_forms import open_scorer_of_form
+
+    scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
+    return scorer, _pairs(args, 0 if args.raw else factors_read(scorer.signature))
+
+
+def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | None) -> UnknownShare:
+    """What warns of text with many unknown words."""
+    from nmt_core.interfaces import unknown_words_serve
+    from nmt_core.text.unknown_share import UnknownShare
+
+    return UnknownShare(
+        " + ".join(args.model),
+        _warn,
+        hint="" if args.raw else "Raw text needs --raw",
+        serve=unknown_words_serve(scorer.signature),
+        usual=usual,
+    )
+
+
+def _count_unknown(share: UnknownShare, pairs: Sequence[SentencePair], scores: Sequence[PairScore]) -> None:
+    from nmt_core.text.vocabulary import split_words
+
+    for pair, score in zip(pairs, scores, strict=True):
+        words = len(split_words(pair.source)) + len(split_words(pair.target))
+        share.add(words=words, unknown=score.unknown_source + score.unknown_target)
 
 
 def _form(args: argparse.Namespace) -> TextForm:

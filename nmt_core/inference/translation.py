@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from nmt_core.inference.hypothesis import Matrix
-from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts
+from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
 from nmt_core.interfaces import Aligns
 from nmt_core.text.vocabulary import END
 
@@ -34,6 +34,13 @@ class Translation:
     aligns: Aligns = "written"
     systems: tuple[str, ...] = ()
     degraded: bool = False
+
+    def with_unknown_replaced(self, unknowns: UnknownReplacement) -> tuple[str, UnknownCounts]:
+        """The tokenised text with something else for every ``<unk>``, and what that was."""
+        if self.attention is None:
+            return self.text, self.unknown
+        words, counts = unknowns.replace(self.words, self.source_words, self.attention, self.aligns)
+        return " ".join(words), counts + self.unknown
 
     @property
     def source_labels(self) -> tuple[str, ...]:

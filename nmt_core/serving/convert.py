@@ -10,8 +10,6 @@ from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translation import Translation
-    from nmt_core.inference.unknowns import UnknownCounts, UnknownReplacement
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.models import ServedModel
     from nmt_core.serving.quota import ModelLimits
@@ -95,11 +93,3 @@ def _surface_signature(model: ServedModel) -> str:
         return model.scorer_of("surface").signature
     except ConfigError:
         return ""
-
-
-def with_unknown_replaced(found: Translation, unknowns: UnknownReplacement) -> tuple[str, UnknownCounts]:
-    """The tokenised text with something else for every <unk>, and what that was."""
-    if found.attention is None:
-        return found.text, found.unknown
-    words, counts = unknowns.replace(found.words, found.source_words, found.attention, found.aligns)
-    return " ".join(words), counts + found.unknown

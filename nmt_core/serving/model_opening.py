@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from nmt_core.device import choose_device, choose_dtype
 from nmt_core.errors import ConfigError
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.pair_scorer import ModelPairScorer
@@ -21,7 +20,7 @@ from nmt_core.inference.tree_walk import Weights
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.inference.vectors import sentence_vectors
 from nmt_core.interfaces import Aligns
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.cost import Proportions
@@ -55,18 +54,13 @@ def open_served_model(
     candidates: CandidateChoice | None = None,
 ) -> ServedModel:
     """Load a model (or ensemble) for the server. Raises ModelError, ConfigError, or InputError for the lexicon."""
-    place = choose_device(device)
-    loaded = [load_model(folder, device=place, dtype=choose_dtype(dtype, place)) for folder in folders]
-    has_attention, copies = make_predictor(loaded).aligns is not None, loaded[0].copying is not None
-    if lexicon is not None and not (has_attention or copies) and candidates is None:
-        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which has no attention")
-    if lexicon is not None and loaded[0].model.spells and candidates is None:
-        raise ConfigError(f"--lexicon {lexicon.path}: is of no use to {', '.join(folders)}, which spells unknown words")
+    loaded = load_models(folders, device=device, dtype=dtype)
+    first, attends = loaded[0], make_predictor(loaded).aligns is not None
+    copies, encoder = first.copying is not None, _encoder(loaded)
+    if lexicon is not None and candidates is None:
+        _check_lexicon_serves(lexicon, loaded, attends=attends)
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
     rule = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
-    only = loaded[0].model if len(loaded) == 1 else None
-    encoder = only if isinstance(only, RNNencdec) else None
-
     scorer = ModelPairScorer(loaded)
     return ServedModel(
         scorer=ArrayPairScorer(loaded),
@@ -75,23 +69,38 @@ def open_served_model(
         sampler=lambda config, attention: (
             Translator(loaded, config=config, attention=attention, unknowns=rule if copies else None).translate
         ),
-        encode=None if encoder is None else lambda phrases: _vectors(loaded[0], phrases),
+        encode=None if encoder is None else lambda phrases: _vectors(first, phrases),
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
-        proportions=_proportions(loaded, attends=has_attention, together=decode_tokens),
+        proportions=_proportions(loaded, attends=attends, together=decode_tokens),
         version="+".join(one.fingerprint for one in loaded),
-        source_language=loaded[0].text.source_language,
-        target_language=loaded[0].text.target_language,
-        source_words=len(loaded[0].source),
-        source_factors=len(loaded[0].factors),
-        target_words=len(loaded[0].target),
-        attends=has_attention,
-        spells=loaded[0].model.spells,
+        source_language=first.text.source_language,
+        target_language=first.text.target_language,
+        source_words=len(first.source),
+        source_factors=len(first.factors),
+        target_words=len(first.target),
+        attends=attends,
+        spells=first.model.spells,
         copies=copies,
         unknowns=UnknownReplacement() if rule is None else rule,
         vector_size=0 if encoder is None else encoder.config.hidden,
         loaded=loaded,
     )
+
+
+def _check_lexicon_serves(lexicon: LexiconChoice, models: Sequence[LoadedModel], *, attends: bool) -> None:
+    """Raises ConfigError where nothing would be looked up."""
+    useless = f"--lexicon {lexicon.path}: is of no use to {', '.join(loaded.folder for loaded in models)}, which"
+    if not attends and models[0].copying is None:
+        raise ConfigError(f"{useless} has no attention")
+    if models[0].model.spells:
+        raise ConfigError(f"{useless} spells unknown words")
+
+
+def _encoder(models: Sequence[LoadedModel]) -> RNNencdec | None:
+    """The model whose vectors of phrases can be asked for."""
+    only = models[0].model if len(models) == 1 else None
+    return only if isinstance(only, RNNencdec) else None
 
 
 def _proportions(models: Sequence[LoadedModel], *, attends: bool, together: int) -> Proportions:

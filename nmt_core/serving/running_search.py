@@ -19,7 +19,8 @@ from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translation_maker import TranslationMaker
 from nmt_core.interfaces import NgramAdvice
-from nmt_core.serving.slices import Sliced
+from nmt_core.serving.slices import SLICE, Sliced
+from nmt_core.serving.work import LARGE
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
 
 _EMPTY = Translation("", (), 0.0, 0.0, (), ())
-_SLICE = 0.02  # seconds of a step for what is done with translations when their words are found
-_LARGE = 400  # words that are scored again: fewer take no slices
 
 
 class SearchItem(NamedTuple):
@@ -154,7 +153,7 @@ class RunningSearch:
             self._completing.appendleft(_Completing(frozenset(ended), work))
         if self._completing:
             first = self._completing.popleft()
-            if first.work.advance(_SLICE):
+            if first.work.advance(SLICE):
                 yield from self._leaving(first.work.result())
             else:
                 self._completing.append(first)
@@ -167,7 +166,7 @@ class RunningSearch:
 
     def _take_long(self, ended: Collection[_Ended]) -> bool:
         words = sum(len(one.words) for sentence in ended for one in sentence.hypotheses)
-        return self._speller is not None or (self._rescores and words > _LARGE)
+        return self._speller is not None or (self._rescores and words > LARGE)
 
     def _complete(self, ended: Mapping[int, _Ended]) -> dict[int, list[Found]]:
         """With the pair scorer's numbers, where these are the better ones, and with words, unknown ones spelled."""

@@ -11,6 +11,9 @@ from typing import Generic, TypeVar
 from nmt_core.pauses import held_up_by
 from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
+SLICE = 0.02
+"""Seconds of a slice, for which others wait."""
+
 _Result = TypeVar("_Result")
 
 

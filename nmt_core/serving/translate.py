@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.serving import answers, convert
+from nmt_core.serving import answers
 from nmt_core.serving.backend import Backend, words_of
 from nmt_core.serving.checks import check_items, sample_problem
 from nmt_core.serving.cost import translation_cost
@@ -100,7 +100,7 @@ def _texts(nbest: Sequence[Translation]) -> list[str]:
 
 def _replaced(backend: Backend, place: Place, nbest: Sequence[Translation]) -> list[str]:
     """The texts without <unk>, which are counted."""
-    written = [convert.with_unknown_replaced(one, place.model.unknowns) for one in nbest]
+    written = [one.with_unknown_replaced(place.model.unknowns) for one in nbest]
     backend.count_words(place.name, "copied", (counts.copied for _, counts in written))
     backend.count_words(place.name, "translated", (counts.translated for _, counts in written))
     return [text for text, _ in written]

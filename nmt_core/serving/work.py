@@ -10,15 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from nmt_core.serving.batch_speed import BatchSpeed
-from nmt_core.serving.slices import Sliced
+from nmt_core.serving.slices import SLICE, Sliced
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
 _SMALLEST = 8  # the part of a full batch that is always allowed
-_SLICE = 0.02  # seconds
 
 LARGE = 400
-"""Tokens of an item of a batch, of which one alone may take seconds: it is done in slices."""
+"""Tokens of an item of a batch, or words of translations that are scored again, of which one alone may take seconds: it
+is done in slices."""
 
 
 class Entry(NamedTuple):
@@ -160,7 +160,7 @@ class BatchWork:
             if all(entry.tokens <= LARGE for entry in begun):
                 return self._answers(begun)
             self._sliced = Sliced(lambda: self._answers(begun))
-        if not self._sliced.advance(_SLICE):
+        if not self._sliced.advance(SLICE):
             return []
         sliced, self._sliced = self._sliced, None
         return sliced.result()

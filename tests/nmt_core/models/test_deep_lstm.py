@@ -33,7 +33,6 @@ from nmt_core.models.interface import NO_WORD, Step, TranslationModel
 from nmt_core.models.rows import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.answers import translate_answer
-from nmt_core.serving.convert import with_unknown_replaced
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
@@ -365,7 +364,7 @@ def test_the_server_follows_the_rows_of_the_model_too() -> None:
     while not found:
         found = search.step()
     (best,) = found[0][1]
-    assert with_unknown_replaced(best, UnknownReplacement())[0] == "x a y z"
+    assert best.with_unknown_replaced(UnknownReplacement())[0] == "x a y z"
     answer = pb.TranslateResponse.FromString(translate_answer([[best]], [[best.text]], attention=True))
     (message,) = answer.sentences[0].translations
     assert [(point.source, point.target) for point in message.alignment] == [(0, 0), (1, 1), (2, 2), (3, 3)]

@@ -55,8 +55,8 @@ def test_others_are_searched_while_many_translations_are_scored_again(monkeypatc
     """In bfloat16; every answer is that of a search of its own."""
     loaded, texts = confident(torch.bfloat16), lines()[:2]
     expected = [translations(RunningSearch([loaded], attention=False), [text])[0] for text in texts]
-    monkeypatch.setattr(running_search, "_LARGE", 0)
-    monkeypatch.setattr(running_search, "_SLICE", 0.0)
+    monkeypatch.setattr(running_search, "LARGE", 0)
+    monkeypatch.setattr(running_search, "SLICE", 0.0)
     search = RunningSearch([loaded], attention=False)
     search.admit([(0, SearchItem(texts[0], CONFIG))])
     while search.tokens and not search._completing:

@@ -122,7 +122,7 @@ def test_words_that_are_read_by_their_characters_are_no_reason_for_a_warning(
 
 def unspelled_search(monkeypatch: pytest.MonkeyPatch) -> tuple[RunningSearch, list[str]]:
     """Of a sentence whose words are found, of which many are to be spelled; every step is as short as can be."""
-    monkeypatch.setattr(running_search, "_SLICE", 0.0)
+    monkeypatch.setattr(running_search, "SLICE", 0.0)
     lines = ["the axolotl quokka is of tux", "of"]
     search = RunningSearch([spelling_model()], attention=False)
     search.admit([(0, SearchItem(lines[0], DecodingConfig(beam=4, nbest=4)))])
@@ -163,7 +163,7 @@ def test_a_short_sentence_does_not_wait_for_the_spelling_of_a_long_one(monkeypat
     search.admit([(1, short)])
     for _ in range(steps - 1):
         assert search.step() == []
-    monkeypatch.setattr(running_search, "_SLICE", 60.0)
+    monkeypatch.setattr(running_search, "SLICE", 60.0)
     assert [key for key, _ in search.step()] == [1]  # what came last has the next slice
     assert [key for key, _ in search.step()] == [0]
 
