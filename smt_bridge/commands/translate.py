@@ -8,7 +8,7 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from smt_bridge.decoder.advised import AdvisedTranslator
-    from smt_bridge.decoder.chooser import Choice
+    from smt_bridge.decoder.chooser import Choice, Chooser
     from smt_bridge.decoder.graph_lists import GraphLists
     from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
     from smt_bridge.decoder.recipe import Recipe
+    from smt_bridge.features.interface import Feature
     from smt_bridge.scorers import Load
 
 NAME = "translate"
@@ -57,62 +58,88 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
-    from nmt_core.factors import check_factors
-    from nmt_core.files import open_output
     from nmt_core.processes import orderly_end
-    from smt_bridge.decoder.advised import AdvisedTranslator
-    from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.recipe import write_recipe
-    from smt_bridge.recipe_parts import open_chooser, open_features, signatures_of
-    from smt_bridge.scorers import load_folder, open_scorer, source_factors
 
     recipe = recipe_of(args)
-    advice = recipe.advice
-    record = None if advice else _record_path(args.nbest_output)
+    record = None if recipe.advice else _record_path(args.nbest_output)
+    counts = _Counts()
     with contextlib.ExitStack() as stack:
         stack.enter_context(orderly_end())
-        load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
-        features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0), load=load))
-        factors = source_factors(recipe.model)
-        if factors and args.raw:
-            raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
-        decoder = _decoder(args, recipe, load)
-        if advice:
-            decoder.check_takes_advice()
-        graphs = _graphs(args, recipe, load)
-        moses = _moses(args, recipe, stack)
-        chooser = open_chooser(recipe, features)
-        hybrid = (
-            AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
-        )
-        text = decoder.raw_text() if args.raw else None
-        listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
-        output = stack.enter_context(open_output(args.output))
-        bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
-        counts = _Counts()
-        for window in windows_of_lines(args.input, args.window):
-            for number, line in enumerate(window, start=counts.sentences + 1):
-                check_factors(line, factors, path=args.input, line=number)
-            sentences = [counts.safe(text.tokenize(line) if text else line, factored=factors > 0) for line in window]
-            for sentence, choice in zip(sentences, _translate(args, hybrid, sentences), strict=True):
-                _write(choice, output, listing, counts, text.detokenize if text else None)
-                counts.add(sentence, choice)
-                if hybrid.has_moses:
-                    _warn_of_silence(args, counts.sentences, sentence, choice)
-            if args.output == "-":
-                output.flush()
-            bar.update(len(window))
-        decoder.finish()
-        counts.report(moses)
+        system = _open(args, recipe, stack)
+        _translate_input(args, system, counts, stack)
+        system.decoder.finish()
+        counts.report(system.moses)
         if record is not None:
             Path(record).unlink(missing_ok=True)  # never the old record beside the new list
     if args.write_recipe:
         write_recipe(args.write_recipe, recipe)
     if record is not None:
-        _write_record(
-            args, record, replace(recipe, columns=chooser.columns, signatures=signatures_of(features)), counts
-        )
+        _write_record(args, record, system.described(recipe), counts)
     return 0
+
+
+class _System(NamedTuple):
+    """What a recipe describes: both systems, and what chooses among their translations."""
+
+    hybrid: HybridTranslator | AdvisedTranslator
+    decoder: Any
+    moses: MosesProcess | None
+    chooser: Chooser
+    features: Sequence[Feature]
+    factors: int
+
+    def described(self, recipe: Recipe) -> Recipe:
+        """The recipe with the columns of its lists and the signatures of its features."""
+        from smt_bridge.recipe_parts import signatures_of
+
+        return replace(recipe, columns=self.chooser.columns, signatures=signatures_of(self.features))
+
+
+def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
+    """Load the models, then start Moses."""
+    from smt_bridge.decoder.advised import AdvisedTranslator
+    from smt_bridge.decoder.hybrid import HybridTranslator
+    from smt_bridge.recipe_parts import open_chooser, open_features
+    from smt_bridge.scorers import load_folder, open_scorer, source_factors
+
+    advice = recipe.advice
+    load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
+    features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0), load=load))
+    factors = source_factors(recipe.model)
+    if factors and args.raw:
+        raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
+    decoder = _decoder(args, recipe, load)
+    if advice:
+        decoder.check_takes_advice()
+    graphs = _graphs(args, recipe, load)
+    moses = _moses(args, recipe, stack)
+    chooser = open_chooser(recipe, features)
+    hybrid = AdvisedTranslator(moses, decoder, advice) if advice else HybridTranslator(moses, decoder, chooser, graphs)
+    return _System(hybrid, decoder, moses, chooser, features, factors)
+
+
+def _translate_input(args: argparse.Namespace, system: _System, counts: _Counts, stack: contextlib.ExitStack) -> None:
+    """Write a line for every line; the files are complete when the stack is left."""
+    from nmt_core.factors import check_factors
+    from nmt_core.files import open_output
+
+    text = system.decoder.raw_text() if args.raw else None
+    listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
+    output = stack.enter_context(open_output(args.output))
+    bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
+    for window in windows_of_lines(args.input, args.window):
+        for number, line in enumerate(window, start=counts.sentences + 1):
+            check_factors(line, system.factors, path=args.input, line=number)
+        sentences = [counts.safe(text.tokenize(line) if text else line, factored=system.factors > 0) for line in window]
+        for sentence, choice in zip(sentences, _translate(args, system.hybrid, sentences), strict=True):
+            _write(choice, output, listing, counts, text.detokenize if text else None)
+            counts.add(sentence, choice)
+            if system.hybrid.has_moses:
+                _warn_of_silence(args, counts.sentences, sentence, choice)
+        if args.output == "-":
+            output.flush()
+        bar.update(len(window))
 
 
 def _record_path(listing: str | None) -> str | None:
