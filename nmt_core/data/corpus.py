@@ -93,38 +93,69 @@ def encode_corpus(
     with them, are in the ``order`` in which the model writes. They are ``stored`` in temporary files, or in memory.
     Raises ConfigError when nothing is left.
     """
-    sides, alignment = (Collector(stored=stored), Collector(stored=stored)), Collector(stored=stored)
-    texts, target_texts = GrowingTexts(stored=stored), GrowingTexts(stored=stored)
-    factors: list[Collector] = []
+    found = _PairCollector(order, keep_text=keep_text, keep_target_text=keep_target_text, stored=stored)
     left_out = 0
     for source_text, target_text, *points in pairs:
-        encoded = (source(source_text), order.words(target(target_text)))
+        encoded = source(source_text), order.words(target(target_text))
         needed = encoded[1:] if monolingual else encoded
-        if not all(0 < len(words) <= (max_length or len(words)) for words in needed):
+        if all(0 < len(words) <= (max_length or len(words)) for words in needed):
+            found.add(encoded, (source_text, target_text), points)
+        else:
             left_out += 1
-            continue
-        for side, words in zip(sides, encoded, strict=True):
-            side.add(words)
-        if keep_text:
-            texts.add(source_text)
-        if keep_target_text:
-            target_texts.add(" ".join(order.words(split_words(target_text))))
-        if isinstance(encoded[0], Sentence):
-            factors = factors or [Collector(stored=stored) for _ in encoded[0].factors]
-            for collector, column in zip(factors, encoded[0].factors, strict=True):
-                collector.add(column)
-        for aligned in points:
-            length = len(encoded[1])
-            alignment.add([place for one, other in aligned for place in (one, order.place(other, words=length))])
-    if not len(sides[0]):
+    if not len(found):
         kind = "sentence" if monolingual else "sentence pair"
         were = counted(left_out, "was", "were")
         raise ConfigError(f"no {kind} is left to train on ({were} empty or longer than {max_length} words)")
-    aligned_pairs = alignment.sentences() if len(alignment) else None
-    columns = tuple(one.sentences().ids for one in factors)
-    sources = dataclasses.replace(sides[0].sentences(), texts=texts.texts if keep_text else None, factors=columns)
-    targets = dataclasses.replace(sides[1].sentences(), texts=target_texts.texts if keep_target_text else None)
-    return ParallelCorpus(sources, targets, left_out, aligned_pairs)
+    return found.corpus(left_out)
+
+
+class _PairCollector:
+    """Gathers pairs, with what is kept beside their ids."""
+
+    def __init__(self, order: TargetOrder, *, keep_text: bool, keep_target_text: bool, stored: bool) -> None:
+        self._order, self._stored = order, stored
+        self._source, self._target, self._alignment = (Collector(stored=stored) for _ in range(3))
+        self._texts = GrowingTexts(stored=stored) if keep_text else None
+        self._target_texts = GrowingTexts(stored=stored) if keep_target_text else None
+        self._factors: list[Collector] = []
+
+    def __len__(self) -> int:
+        return len(self._source)
+
+    def add(self, encoded: tuple[Ids, Ids], texts: tuple[str, str], points: Iterable[Points]) -> None:
+        """The next pair: its ids, its texts, and its alignment points where it has any."""
+        source, target = encoded
+        self._source.add(source)
+        self._target.add(target)
+        if self._texts is not None:
+            self._texts.add(texts[0])
+        if self._target_texts is not None:
+            self._target_texts.add(" ".join(self._order.words(split_words(texts[1]))))
+        if isinstance(source, Sentence):
+            self._add_factors(source)
+        for aligned in points:
+            places = ((one, self._order.place(other, words=len(target))) for one, other in aligned)
+            self._alignment.add([place for point in places for place in point])
+
+    def corpus(self, left_out: int) -> ParallelCorpus:
+        """All of them; none is added afterwards."""
+        return ParallelCorpus(
+            dataclasses.replace(
+                self._source.sentences(),
+                texts=None if self._texts is None else self._texts.texts,
+                factors=tuple(one.sentences().ids for one in self._factors),
+            ),
+            dataclasses.replace(
+                self._target.sentences(), texts=None if self._target_texts is None else self._target_texts.texts
+            ),
+            left_out,
+            self._alignment.sentences() if len(self._alignment) else None,
+        )
+
+    def _add_factors(self, sentence: Sentence) -> None:
+        self._factors = self._factors or [Collector(stored=self._stored) for _ in sentence.factors]
+        for collector, column in zip(self._factors, sentence.factors, strict=True):
+            collector.add(column)
 
 
 class Collector:
