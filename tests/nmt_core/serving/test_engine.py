@@ -64,20 +64,31 @@ async def until(condition: Callable[[], object]) -> None:
     raise AssertionError("it did not happen within 60 s")
 
 
+class HeldUp:
+    """Work of batches, or any, that goes on when it is released; ``done`` has its items."""
+
+    def __init__(self) -> None:
+        self.begun, self._released, self.done = threading.Event(), threading.Event(), []
+
+    def __call__(self, key=None, items=()):
+        self.begun.set()
+        assert self._released.wait(60)
+        self.done.extend(items)
+        return items
+
+    def release(self) -> None:
+        self._released.set()
+
+
 @contextlib.asynccontextmanager
 async def held(engine: Engine, tokens: int) -> AsyncIterator[None]:
     """The thread does nothing until so many tokens wait, so that all that is asked for meanwhile is there together."""
-    begun, ends = threading.Event(), threading.Event()
-
-    def wait() -> None:
-        begun.set()
-        assert ends.wait(60)
-
-    waiting = asyncio.create_task(engine.in_thread(wait))
-    await until(begun.is_set)
+    held_up = HeldUp()
+    waiting = asyncio.create_task(engine.in_thread(held_up))
+    await until(held_up.begun.is_set)
     yield
     await until(lambda: engine.waiting_tokens == tokens)
-    ends.set()
+    held_up.release()
     await waiting
 
 
@@ -147,14 +158,10 @@ async def _one_job(work: BatchWork, items: int) -> None:
 
 
 def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
-    release = threading.Event()
-
-    def run(key, items):
-        assert release.wait(60)
-        return items
+    work = HeldUp()
 
     async def scenario() -> None:
-        engine = Engine(batches(run), capacity=10)
+        engine = Engine(batches(work), capacity=10)
         running = asyncio.create_task(engine.submit("x", [1], tokens=[8]))
         await until(lambda: engine.running_items == 1)
         waiting = asyncio.create_task(engine.submit("x", [2], tokens=[8]))
@@ -163,7 +170,7 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
             await engine.submit("x", [3], tokens=[8])
         assert caught.value.reason == "QUEUE_FULL"
         assert caught.value.retry_after
-        release.set()
+        work.release()
         assert await running == [1]
         assert await waiting == [2]
         assert engine.waiting_tokens == engine.running_items == 0
@@ -173,15 +180,10 @@ def test_a_full_queue_refuses_at_once_and_says_when_to_come_again() -> None:
 
 
 def test_a_caller_who_goes_away_makes_room_at_once() -> None:
-    release, done = threading.Event(), []
-
-    def run(key, items):
-        assert release.wait(60)
-        done.extend(items)
-        return items
+    work = HeldUp()
 
     async def scenario() -> None:
-        engine = Engine(batches(run), capacity=10)
+        engine = Engine(batches(work), capacity=10)
         running = asyncio.create_task(engine.submit("x", ["running"], tokens=[9]))
         await until(lambda: engine.running_items == 1)
         gone = asyncio.create_task(engine.submit("x", ["gone"], tokens=[9]))
@@ -192,12 +194,12 @@ def test_a_caller_who_goes_away_makes_room_at_once() -> None:
         stays = asyncio.create_task(engine.submit("x", ["stays"], tokens=[9]))
         running.cancel()  # too late to stop it, but nobody else may be hurt
         await asyncio.sleep(0)
-        release.set()
+        work.release()
         assert await stays == ["stays"]
         await engine.close()
 
     asyncio.run(scenario())
-    assert done == ["running", "stays"]
+    assert work.done == ["running", "stays"]
 
 
 def test_a_large_job_is_cut_and_others_come_in_between() -> None:
@@ -274,20 +276,15 @@ def test_rows_of_a_caller_who_has_gone_are_freed_within_a_step() -> None:
 
 
 def test_work_whose_deadline_has_passed_is_never_begun() -> None:
-    release, done = threading.Event(), []
-
-    def run(key, items):
-        assert release.wait(60)
-        done.extend(items)
-        return items
+    work = HeldUp()
 
     async def scenario() -> None:
-        engine = Engine(batches(run))
+        engine = Engine(batches(work))
         running = asyncio.create_task(engine.submit("x", ["first"], tokens=[1]))
         await until(lambda: engine.running_items == 1)
         late = asyncio.create_task(engine.submit("x", ["late"], tokens=[1], deadline=time.monotonic() + 0.05))
         await asyncio.sleep(0.1)
-        release.set()
+        work.release()
         assert await running == ["first"]
         with pytest.raises(Refusal, match="deadline"):
             await late
@@ -295,7 +292,7 @@ def test_work_whose_deadline_has_passed_is_never_begun() -> None:
         await engine.close()
 
     asyncio.run(scenario())
-    assert done == ["first"]
+    assert work.done == ["first"]
 
 
 def test_a_step_that_fails_is_repeated_one_by_one() -> None:
@@ -491,17 +488,12 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
     async def scenario() -> None:
         asyncio.get_running_loop().set_exception_handler(lambda loop, context: problems.append(context))
         engine = Engine(lambda key: BatchWork("test", list))
-        begun, ends = threading.Event(), threading.Event()
-
-        def work() -> None:
-            begun.set()
-            assert ends.wait(60)
-
+        work = HeldUp()
         asked = asyncio.create_task(engine.in_thread(work))
-        await until(begun.is_set)
+        await until(work.begun.is_set)
         asked.cancel()
         await asyncio.gather(asked, return_exceptions=True)
-        ends.set()
+        work.release()
         assert await engine.in_thread(lambda: 1) == 1  # handed over behind what the other one returned
         await engine.close()
 
