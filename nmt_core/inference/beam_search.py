@@ -1,7 +1,7 @@
-"""Beam search for one batch, or for any number of sentences in a batch that stays full.
+"""Beam search for one batch, or for any number of sentences in batches that stay full.
 
-The sentences of a ``BeamSearch`` are searched together in one lane (``search_lane``). Where the memory of some
-would be mostly padding, since a few sources are far longer than the others, they have lanes of their own, so
+The sentences of a ``BeamSearch`` are searched together in one batch (``search_batch``). Where the memory of some
+would be mostly padding, since a few sources are far longer than the others, they have batches of their own, so
 that memory follows the source words and not the longest source.
 """
 
@@ -18,8 +18,8 @@ import torch
 from nmt_core.data.batching import Padded, group_by_length
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
+from nmt_core.inference.search_batch import LEAST_POSITIONS, MOST_PADDING, SearchBatch
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
-from nmt_core.inference.search_lane import LEAST_POSITIONS, MOST_PADDING, SearchLane
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request, checked
 from nmt_core.pauses import may_pause
 from nmt_core.text.sentence import Sentence
@@ -36,42 +36,42 @@ class BeamSearch(Generic[Key]):
 
     def __init__(self, predictor: Predictor, *, attention: bool = False) -> None:
         self.predictor, self.attention = predictor, attention
-        self._lanes: list[SearchLane[Key]] = [SearchLane(predictor, attention=attention)]
+        self._batches: list[SearchBatch[Key]] = [SearchBatch(predictor, attention=attention)]
 
     @property
     def sentences(self) -> int:
         """The number of sentences searched."""
-        return sum(lane.sentences for lane in self._lanes)
+        return sum(batch.sentences for batch in self._batches)
 
     @property
     def rows(self) -> int:
         """The number of live hypotheses."""
-        return sum(lane.rows for lane in self._lanes)
+        return sum(batch.rows for batch in self._batches)
 
     @property
     def keys(self) -> list[Key]:
         """Which sentences are searched."""
-        return [key for lane in self._lanes for key in lane.keys]
+        return [key for batch in self._batches for key in batch.keys]
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, counted as ``SearchLane.tokens`` says."""
-        return sum(lane.tokens for lane in self._lanes)
+        """Source positions of all sentences, counted as ``SearchBatch.tokens`` says."""
+        return sum(batch.tokens for batch in self._batches)
 
     @property
     def positions(self) -> int:
         """Source positions that memory is allocated for, with padding."""
-        return sum(lane.positions for lane in self._lanes)
+        return sum(batch.positions for batch in self._batches)
 
     @property
     def steps_remembered(self) -> int:
-        """The steps that are kept for hypotheses still searched, in the lane that has most."""
-        return max(lane.steps_remembered for lane in self._lanes)
+        """The steps that are kept for hypotheses still searched, in the batch that has most."""
+        return max(batch.steps_remembered for batch in self._batches)
 
     @property
     def attention_values(self) -> int:
         """The attention weights that are kept for hypotheses still searched."""
-        return sum(lane.attention_values for lane in self._lanes)
+        return sum(batch.attention_values for batch in self._batches)
 
     def admit(self, requests: Sequence[Request[Key]]) -> None:
         """Let sentences in; they take part from the next step on. Those of like lengths are encoded together."""
@@ -87,27 +87,27 @@ class BeamSearch(Generic[Key]):
     def insert(self, encoded: Encoded[Key]) -> None:
         """The other half."""
         widths = encoded.widths
-        lane = next((lane for lane in self._lanes if lane.fits(widths)), None)
-        if lane is None and len(widths) > 1 and not SearchLane[Key](self.predictor).fits(widths):
+        batch = next((batch for batch in self._batches if batch.fits(widths)), None)
+        if batch is None and len(widths) > 1 and not SearchBatch[Key](self.predictor).fits(widths):
             for part in encoded.halves():
                 self.insert(part)
             return
-        if lane is None:
-            lane = next((lane for lane in self._lanes if not lane.sentences), None)
-        if lane is None:
-            lane = SearchLane(self.predictor, attention=self.attention)
-            self._lanes.append(lane)
-        lane.insert(encoded)
+        if batch is None:
+            batch = next((batch for batch in self._batches if not batch.sentences), None)
+        if batch is None:
+            batch = SearchBatch(self.predictor, attention=self.attention)
+            self._batches.append(batch)
+        batch.insert(encoded)
 
     def cancel(self, keys: Collection[Key]) -> int:
         """Drop sentences; the rest is not disturbed. Returns the number of rows that became free."""
-        return sum(lane.cancel(keys) for lane in self._lanes)
+        return sum(batch.cancel(keys) for batch in self._batches)
 
     def step(self) -> list[Finished[Key]]:
         """Advance all live hypotheses by one word; returns the sentences that are done with that."""
-        done = [finished for lane in self._lanes for finished in lane.step()]
-        if len(self._lanes) > 1:
-            self._lanes = [lane for lane in self._lanes if lane.sentences] or self._lanes[:1]
+        done = [finished for batch in self._batches for finished in batch.step()]
+        if len(self._batches) > 1:
+            self._batches = [batch for batch in self._batches if batch.sentences] or self._batches[:1]
         return done
 
 

@@ -30,7 +30,7 @@ class Restored(NamedTuple):
     counts: UnknownCounts
 
 
-def rule_of(loaded: LoadedModel) -> UnknownReplacement:
+def replacement_of(loaded: LoadedModel) -> UnknownReplacement:
     """What is written for a source word that is pointed to, unless options say otherwise: as its lexicon says."""
     if loaded.lexicon is None:
         return UnknownReplacement()
@@ -39,7 +39,7 @@ def rule_of(loaded: LoadedModel) -> UnknownReplacement:
 
 def restore(
     copying: Copying,
-    rule: UnknownReplacement,
+    unknowns: UnknownReplacement,
     words: Sequence[str],
     source: Sequence[str],
     *,
@@ -53,7 +53,7 @@ def restore(
     for piece in pieces:
         word = piece.word
         if piece.source is not None:
-            word, count = rule.word_for(source[piece.source])
+            word, count = unknowns.word_for(source[piece.source])
             counts += count
         assert word is not None
         written.append(word)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmt_core.inference.copies import restore, rule_of
+from nmt_core.inference.copies import replacement_of, restore
 from nmt_core.inference.spelling import Found
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
@@ -20,7 +20,7 @@ class TranslationMaker:
 
     def __init__(self, loaded: LoadedModel, aligns: Aligns, unknowns: UnknownReplacement | None = None) -> None:
         self._copying, self._aligns, self._unknowns = loaded.copying, aligns, unknowns
-        self._rule = unknowns or rule_of(loaded)
+        self._pointed = unknowns or replacement_of(loaded)
 
     def make(self, found: Found, source: tuple[str, ...]) -> Translation:
         """The translation, tokenised, of a source of these words."""
@@ -29,7 +29,7 @@ class TranslationMaker:
         counts = NOTHING_REPLACED
         if self._copying is not None:
             words, numbers, attention, counts = restore(
-                self._copying, self._rule, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
+                self._copying, self._pointed, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
             )
             aligns = "written"
         elif self._unknowns is not None and attention is not None:

@@ -60,14 +60,14 @@ def open_served_model(
     if lexicon is not None and candidates is None:
         _check_lexicon_serves(lexicon, loaded, attends=attends)
     read = None if lexicon is None else _read_lexicon(lexicon.path, loaded, top=None if candidates else 1)
-    rule = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
+    unknowns = None if lexicon is None else UnknownReplacement(lexicon.rule, read)
     scorer = ModelPairScorer(loaded)
     return ServedModel(
         scorer=ArrayPairScorer(loaded),
         scorers=functools.cache(lambda form: scorer_of_form(loaded, scorer, form)),
-        decoder=_searches(loaded, candidates, read, rule),
+        decoder=_searches(loaded, candidates, read, unknowns),
         sampler=lambda config, attention: (
-            Translator(loaded, config=config, attention=attention, unknowns=rule if copies else None).translate
+            Translator(loaded, config=config, attention=attention, unknowns=unknowns if copies else None).translate
         ),
         encode=None if encoder is None else lambda phrases: _vectors(first, phrases),
         processor=lambda: open_raw_text(loaded),
@@ -82,7 +82,7 @@ def open_served_model(
         attends=attends,
         spells=first.model.spells,
         copies=copies,
-        unknowns=UnknownReplacement() if rule is None else rule,
+        unknowns=UnknownReplacement() if unknowns is None else unknowns,
         vector_size=0 if encoder is None else encoder.config.hidden,
         loaded=loaded,
     )
@@ -117,11 +117,11 @@ def _searches(
     models: Sequence[LoadedModel],
     candidates: CandidateChoice | None,
     lexicon: Lexicon | None,
-    rule: UnknownReplacement | None,
+    unknowns: UnknownReplacement | None,
 ) -> Callable[[bool], StepDecoder]:
     """What starts a search, given whether attention is wanted."""
     name = " + ".join(loaded.folder for loaded in models)
-    unknown = UnknownShare(
+    share = UnknownShare(
         name,
         logging.getLogger(__name__).warning,
         hint="Raw text needs 'raw' in the request",
@@ -129,7 +129,7 @@ def _searches(
         usual=usual_share(loaded.source for loaded in models),
     )
     if candidates is None:
-        return lambda attention: RunningSearch(models, attention=attention, unknown=unknown, rule=rule)
+        return lambda attention: RunningSearch(models, attention=attention, share=share, unknowns=unknowns)
     lists = CandidateLists(
         models[0].target,
         frequent=candidates.frequent,
@@ -137,7 +137,7 @@ def _searches(
         per_word=candidates.per_word,
         copying=models[0].config.copying,
     )
-    return lambda attention: CandidateSearch(models, lists, attention=attention, unknown=unknown, rule=rule)
+    return lambda attention: CandidateSearch(models, lists, attention=attention, share=share, unknowns=unknowns)
 
 
 def _read_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None) -> Lexicon:

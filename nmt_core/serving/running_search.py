@@ -69,8 +69,8 @@ class RunningSearch:
 
     Where search is less exact than the pair scorer, translations have the numbers of that one. Unknown words are
     searched for by their characters, where the models spell, when all words of a sentence are found. Both may take
-    long; they go on beside the search of others, a slice of every step. ``rule`` is what is written for the places that
-    models of annotated text write; None is their own.
+    long; they go on beside the search of others, a slice of every step. ``unknowns`` says what is written for the
+    places that models of annotated text write; None is their own.
     """
 
     waits = 0.0
@@ -80,16 +80,16 @@ class RunningSearch:
         models: Sequence[LoadedModel],
         *,
         attention: bool,
-        unknown: UnknownShare | None = None,
-        rule: UnknownReplacement | None = None,
+        share: UnknownShare | None = None,
+        unknowns: UnknownReplacement | None = None,
     ) -> None:
-        self._models, self._unknown = tuple(models), unknown
+        self._models, self._share = tuple(models), share
         self._rescores, self._speller = search_is_coarse(models), speller_of(models)
         self._target, self._order = models[0].target, models[0].target_order
         self._copying = models[0].copying
         self._predictor, self._attention = make_predictor(models), attention
         self._aligns = self._predictor.aligns or "written"
-        self._maker = TranslationMaker(models[0], self._aligns, None if self._copying is None else rule)
+        self._maker = TranslationMaker(models[0], self._aligns, None if self._copying is None else unknowns)
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
@@ -123,9 +123,9 @@ class RunningSearch:
 
     def _count_unknown(self, source: Sentence) -> None:
         """Count the words that none of the models knows."""
-        if self._unknown is not None:
+        if self._share is not None:
             unknown = sum(all(word not in one.source for one in self._models) for word in source.words)
-            self._unknown.add(words=len(source), unknown=unknown)
+            self._share.add(words=len(source), unknown=unknown)
 
     def _enter(self, requests: list[Request[int]]) -> None:
         self._search.admit(requests)
@@ -204,10 +204,10 @@ class CandidateSearch(RunningSearch):
         lists: CandidateLists,
         *,
         attention: bool,
-        unknown: UnknownShare | None = None,
-        rule: UnknownReplacement | None = None,
+        share: UnknownShare | None = None,
+        unknowns: UnknownReplacement | None = None,
     ) -> None:
-        super().__init__(models, attention=attention, unknown=unknown, rule=rule)
+        super().__init__(models, attention=attention, share=share, unknowns=unknowns)
         self._lists, self._rescores = lists, False  # the pair scorer has another distribution
         self._ids: list[int] = []  # of the words of the list
         self._waiting: list[Request[int]] = []

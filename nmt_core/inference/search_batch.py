@@ -1,4 +1,4 @@
-"""One lane of a continuous beam search (Bahdanau et al. 2015; Montréal's WMT'15 system) in a batch that stays full.
+"""One batch of a continuous beam search (Bahdanau et al. 2015; Montréal's WMT'15 system), which stays full.
 
 Sentences enter a running search whenever they may and leave it when they are done: ``insert`` gives each
 a slot for its memory and one row, its empty hypothesis; ``step`` advances all live hypotheses of all
@@ -52,7 +52,7 @@ MOST_PADDING = 4  # times the source positions of the sentences
 LEAST_POSITIONS = 2000  # that no memory is saved for
 
 
-class SearchLane(Generic[Key]):
+class SearchBatch(Generic[Key]):
     """A running search of sentences whose memories stand side by side. It belongs to one thread.
 
     With ``attention`` hypotheses have their attention weights; a sentence's attention is kept without padding and
