@@ -26,7 +26,11 @@ _OLD = ".old."  # folders that were replaced
 
 
 def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> None:
-    """Write files (or folders) by name, each with a function that is given a path. Raises NmtError."""
+    """Write files (or folders) by name, each with a function that is given a path. Raises NmtError.
+
+    A folder that was made for them and stays empty goes again.
+    """
+    new = not os.path.exists(folder)
     try:
         os.makedirs(folder, exist_ok=True)
         with _one_at_a_time(folder):
@@ -36,6 +40,10 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     except OSError as error:
         problem = error.strerror or error
         raise NmtError(f"{folder}: cannot be written ({problem}); what it held before is untouched") from error
+    finally:
+        if new:
+            with contextlib.suppress(OSError):  # it is not empty, as it should be
+                os.rmdir(folder)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -284,3 +285,15 @@ def test_a_folder_in_it_is_replaced_as_a_whole_too(tmp_path: Path) -> None:
         if ended:
             break
     assert step > 15 and content == "new"
+
+
+def test_a_new_folder_for_which_the_disk_has_no_space_goes_again(tmp_path: Path) -> None:
+    def full(_: str) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    for folder in (tmp_path / "new", tmp_path / "old"):
+        if folder.name == "old":
+            folder.mkdir()
+        with pytest.raises(NmtError, match=r"cannot be written \(No space left on device\)"):
+            replace_files(str(folder), {"model": full})
+    assert [path.name for path in tmp_path.iterdir()] == ["old"]
