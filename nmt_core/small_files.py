@@ -33,7 +33,7 @@ def read_small(path: str, *, most: int = MOST_BYTES, regular: bool = False) -> b
     except (OSError, ValueError) as error:  # a name with a null character is a ValueError
         raise InputError(path, f"cannot be read ({reason(error)})") from error
     if len(content) > most:
-        raise InputError(path, f"has more than {most:,} bytes, which no file of this kind has")
+        raise InputError(path, f"has more than {most:,} bytes, which no file of this kind has; is it the right one?")
     return content
 
 

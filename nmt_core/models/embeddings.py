@@ -32,7 +32,7 @@ def load_embeddings(path: str, vocabulary: Vocabulary, embedding: nn.Module) -> 
             try:
                 vector = torch.tensor([float(value) for value in values])
             except ValueError as error:
-                raise InputError(path, f"not a number: {str(error)[:100]}", line=number) from error
+                raise InputError(path, f"expected numbers behind the word ({str(error)[:100]})", line=number) from error
             if not bool(torch.isfinite(vector).all()):
                 raise InputError(path, "not a finite number, as float32 has them", line=number)
             embedding.weight[ids[word]] = vector

@@ -47,11 +47,14 @@ class CarriedPreparation:
         content = read_bounded(path)
         record = parse_record(content, path)
         if set(record.models) != set(model_names(record.settings, LEARNED)):
-            raise InputError(path, "speaks of other files than its steps have")
+            raise InputError(path, "speaks of other files than its steps have; was it edited? Prepare the text again")
         models = {name: read_bounded(os.path.join(os.path.dirname(path), name)) for name in record.models}
         for name, model in models.items():
             if _hash(model) != record.models[name]:
-                raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
+                raise InputError(
+                    os.path.join(os.path.dirname(path), name),
+                    f"not the model that {NAME} speaks of; copy the whole folder again",
+                )
         return cls(record, {NAME: content, **models})
 
     @classmethod
@@ -69,7 +72,9 @@ class CarriedPreparation:
         languages = earlier.languages
         for side in (source, target):
             if side is not None and side not in languages:
-                raise ConfigError(f"the preparation is of one language, {earlier.target_language}")
+                raise ConfigError(
+                    f"the preparation is of one language, {earlier.target_language}; give one of both languages"
+                )
         new_sides: dict[Side, Side] = {"target": target} if source is None else {"source": source, "target": target}
         settings = settings_for(
             earlier, {"source": None if source is None else languages[source], "target": languages[target]}
@@ -131,7 +136,8 @@ class CarriedPreparation:
         for side, known in languages.items():
             if known == language:
                 return side
-        raise ConfigError(f"{path} is about {' and '.join(languages.values())}, not {language}")
+        known = " and ".join(languages.values())
+        raise ConfigError(f"{path} is about {known}, not {language}; give its languages, or leave --like out")
 
     def open_side(self, side: Side) -> Replay:
         """The steps of one side."""

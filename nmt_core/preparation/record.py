@@ -42,9 +42,11 @@ def parse_record(content: bytes, path: str) -> Record:
     try:
         record = Record.model_validate(json.loads(content))
     except (ValidationError, ValueError, RecursionError) as error:
-        raise InputError(path, "not a preparation.json that this version understands") from error
+        raise InputError(
+            path, "not a preparation.json that this version understands; expected what 'nmt-core prepare' wrote"
+        ) from error
     if record.version > _VERSION:
-        raise InputError(path, f"written by a newer version of this program (format {record.version})")
+        raise InputError(path, f"written by a newer version of this program (format {record.version}); update hybridmt")
     return record
 
 
@@ -53,7 +55,10 @@ def read_record(path: str) -> Record:
     record = parse_record(read_small(path), path)
     for name, expected in record.models.items():
         if os.path.basename(name) != name or name in ("", "..", "."):
-            raise InputError(path, f"the model {name[:80]!r} is not beside it")
+            raise InputError(path, f"the model {name[:80]!r} is not beside it; copy the whole folder")
         if file_digest(os.path.join(os.path.dirname(path), name)) != expected:
-            raise InputError(os.path.join(os.path.dirname(path), name), f"not the model that {NAME} speaks of")
+            raise InputError(
+                os.path.join(os.path.dirname(path), name),
+                f"not the model that {NAME} speaks of; copy the whole folder again",
+            )
     return record

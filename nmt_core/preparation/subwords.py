@@ -109,6 +109,10 @@ class _Joined:
         return _JOINED.sub("", line)
 
 
+_NO_MERGES = "not a file of merge operations (two symbols a line); expected what 'nmt-core prepare --bpe' wrote"
+_TOO_LITTLE = "too little text to learn subwords from; give more, or prepare it without subwords"
+
+
 class Bpe(_Joined):
     """Byte-pair encoding of Sennrich et al. (2016)."""
 
@@ -116,13 +120,14 @@ class Bpe(_Joined):
         apply_bpe = import_optional("subword_nmt.apply_bpe", "subword-nmt", "byte-pair encoding")
         codes = list(read_text_lines(path))
         version = codes[0] if codes and codes[0].startswith("#version:") else _VERSIONS[0]
-        if version not in _VERSIONS or any(len(code.split(" ")) != 2 for code in codes):
-            raise InputError(path, "not a file of merge operations (two symbols a line)")
+        wrong = next((number for number, code in enumerate(codes, start=1) if len(code.split(" ")) != 2), None)
+        if version not in _VERSIONS or wrong is not None:
+            raise InputError(path, _NO_MERGES, line=wrong if version in _VERSIONS else 1)
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # what it writes before it ends the program
                 self._bpe = apply_bpe.BPE(io.StringIO("\n".join(codes)), separator=JOINER)
         except (SystemExit, ValueError) as error:
-            raise InputError(path, "not a file of merge operations (two symbols a line)") from error
+            raise InputError(path, _NO_MERGES) from error
 
     def apply(self, line: str) -> str:
         """Segment."""
@@ -138,7 +143,7 @@ def _learn_bpe(config: BpeConfig, paths: Sequence[str], output: str) -> None:
     learn_bpe = import_optional("subword_nmt.learn_bpe", "subword-nmt", "byte-pair encoding")
     counts = by_frequency(count_words(paths))
     if not any(len(word) > 1 and count >= config.minimum_frequency for word, count in counts):
-        raise InputError(paths[0], "too little text to learn subwords from")
+        raise InputError(paths[0], _TOO_LITTLE)
     codes = io.StringIO()
     words = [f"{word} {count}" for word, count in counts]
     with contextlib.redirect_stderr(io.StringIO()):  # its progress bar
@@ -156,7 +161,9 @@ class SentencePieces:
         try:
             self._pieces.Load(path)
         except (OSError, RuntimeError) as error:
-            raise InputError(path, "not a SentencePiece model") from error
+            raise InputError(
+                path, "not a SentencePiece model; expected what 'nmt-core prepare --sentencepiece' wrote"
+            ) from error
 
     def apply(self, line: str) -> str:
         """Segment."""
@@ -210,7 +217,7 @@ class Morphs(_Joined):
 def _learn_morphs(config: MorfessorConfig, paths: Sequence[str], output: str) -> None:
     counts = [(count, word) for word, count in by_frequency(count_words(paths)) if count >= config.minimum_count]
     if not counts:
-        raise InputError(paths[0], "too little text to learn subwords from")
+        raise InputError(paths[0], _TOO_LITTLE)
     dampened = {"ones": lambda _: 1, "log": lambda count: int(count).bit_length(), "none": None}[config.dampening]
     model = _morfessor().BaselineModel()
     model.load_data(counts, count_modifier=dampened)
@@ -229,7 +236,9 @@ def _segmentations(path: str) -> list[tuple[int, str, list[str]]]:
             raise InputError(path, "expected a count (from 1) and morphs", line=number)
         word = "".join(parts)
         if len(word) > _LONGEST_WORD:
-            raise InputError(path, f"a word of {len(word):,} characters; at most {_LONGEST_WORD:,}", line=number)
+            raise InputError(
+                path, f"a word of {len(word):,} characters; expected at most {_LONGEST_WORD:,}", line=number
+            )
         found.append((times, word, parts))
     if not found:
         raise InputError(path, "is empty; expected a count and morphs on each line")

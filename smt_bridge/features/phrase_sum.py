@@ -54,7 +54,8 @@ class PhraseSum:
 
     def _phrases(self, group: Candidates) -> list[list[SentencePair]]:
         if group.phrases is None:
-            raise WiringError(f"{self.names[0]} needs the phrase pairs of every hypothesis")
+            problem = "needs the phrase pairs of every hypothesis"
+            raise WiringError(f"{self.names[0]} {problem}; have Moses write the list with -report-segmentation")
         if self._direction == "forward":
             return [list(pairs) for pairs in group.phrases]
         return [[SentencePair(pair.target, pair.source) for pair in pairs] for pairs in group.phrases]

@@ -169,7 +169,9 @@ def _numbers(rows: Sequence[bytes], size: int, path: str, first: int, ini: str) 
 
 def _number(token: bytes, path: str, line: int) -> float:
     if not _NUMBER.fullmatch(token) or not is_usable(float(token)):
-        raise FormatError(path, f"'{token[:40].decode('utf-8', 'replace')}' is not a score", line=line)
+        raise FormatError(
+            path, f"'{token[:40].decode('utf-8', 'replace')}' is not a score; expected a number", line=line
+        )
     return float(token)
 
 

@@ -133,7 +133,7 @@ def read_record(table: str) -> dict[str, Any]:
         or not isinstance(content.get("scores_before"), int)
         or not isinstance(content.get("added"), list)
     ):
-        raise InputError(path, "is not a record of `smt-bridge rescore-table`")
+        raise InputError(path, "is not a record of `smt-bridge rescore-table`; rescore the table again")
     if content["scores_before"] < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
     check_scores(content, path, table=table, scores=next(read_windows(table, rules=True)).scores)

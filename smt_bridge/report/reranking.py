@@ -205,5 +205,7 @@ def read_tuning(path: str) -> dict[str, Any]:
     try:
         TypeAdapter(_Tuning).validate_python(content)
     except ValidationError as error:
-        raise InputError(path, "is not a report of `smt-bridge tune --report`") from error
+        raise InputError(
+            path, "is not a report of `smt-bridge tune --report`; leave --tuning out, or tune again"
+        ) from error
     return dict(content)

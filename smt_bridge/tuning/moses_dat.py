@@ -97,7 +97,7 @@ def pool_from_moses(features_paths: str | Sequence[str], scores_paths: str | Seq
             _add_block(builder, block, names, places, path=features_path)
             if block.sentence not in counts:
                 problem = f"has no list of sentence {block.sentence}, which {features_path} has"
-                raise FormatError(scores_path, problem)
+                raise FormatError(scores_path, f"{problem}; give files of one extractor run")
             counts[block.sentence].wanted += len(block.rows)
         for sentence, found in counts.items():
             if found.wanted != len(found.rows):
@@ -114,7 +114,9 @@ def _add_block(
 ) -> None:
     """Add the hypotheses of a list; ``places`` are the columns of the sparse features so far."""
     if block.names != names:
-        raise FormatError(path, "the lists have different features", line=block.line)
+        raise FormatError(
+            path, "has other features than the lists before; join files of one extractor and ini", line=block.line
+        )
     dense = range(len(names))
     for number, (values, sparse) in enumerate(zip(block.rows, block.sparse, strict=True), start=block.line + 1):
         if len(values) != len(names):
@@ -166,10 +168,14 @@ def _read_blocks(path: str, kind: str) -> Iterator[_Block]:
             raise FormatError(path, f"expected '{kind}_TXT_BEGIN_0 id rows width ...' (text, not binary)", line=number)
         count, names = int(header[2]), tuple(header[4:])
         if kind == "FEATURES" and len(names) != int(header[3]):
-            raise FormatError(path, f"names {len(names)} values and announces {header[3]}", line=number)
+            raise FormatError(
+                path, f"names {counted(len(names), 'value')} and announces {header[3]}; extract it again", line=number
+            )
         texts = [text for _, text in itertools.islice(lines, count + 1)]
         if len(texts) != count + 1 or not texts[-1].startswith(f"{kind}_TXT_END_0".encode()):
-            raise FormatError(path, f"this list does not have the {count} rows it announces", line=number)
+            raise FormatError(
+                path, f"this list does not have the {count} rows it announces; is the file whole?", line=number
+            )
         rows, sparse = [], []
         for place, text in enumerate(texts[:-1], start=number + 1):
             values, more = _read_row(text, path, place)

@@ -10,6 +10,7 @@ import pytest
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.preparation.subwords import (
+    Bpe,
     BpeConfig,
     MorfessorConfig,
     SentencePieceConfig,
@@ -86,3 +87,19 @@ def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: Subwo
     pytest.importorskip(module)
     with pytest.raises(InputError, match="text"):
         open_subwords(config, str(text))
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (
+            "#version: 0.2\na b\nc\n",
+            r"codes:3: not a file of merge operations .*; expected what 'nmt-core prepare --bpe'",
+        ),
+        ("#version: 9\na b\n", r"codes:1: not a file of merge operations"),
+    ],
+)
+def test_what_is_no_file_of_merges_says_where(tmp_path: Path, content: str, problem: str) -> None:
+    (tmp_path / "codes").write_text(content)
+    with pytest.raises(InputError, match=problem):
+        Bpe(str(tmp_path / "codes"))

@@ -193,7 +193,7 @@ CHART = HEADER + "2 2\n# node 0\n1\nthe  ||| LM0=-1.0 ||| 1\n# node 1\n1\n[0] a 
             "graphs:1: has no scores; .*-output-search-graph-extended",
         ),
         (EXTENDED.replace("core=(", "core=(0.000,", 1), "graphs:2: has 6 scores but .*moses.ini has 5"),
-        (re.sub(r"core=\([^,]*", "core=(1e", EXTENDED, count=1), "graphs:2: '1e' is not a score"),
+        (re.sub(r"core=\([^,]*", "core=(1e", EXTENDED, count=1), "graphs:2: '1e' is not a score; expected a number"),
         (EXTENDED.replace("wort|", "wort|" + "x " * 501, 1), "graphs:1: sentence 0 has a phrase of 50. words"),
         (EXTENDED + EXTENDED.replace("0 hyp", "1 hyp") + EXTENDED, "sentence 0 comes after 1"),
     ],

@@ -202,7 +202,7 @@ def test_bad_input_is_one_clear_line(folder: Path) -> None:
         run(base)
     for content in ([], wrong, {**wrong, "tuner": "mert", "runs": [1]}):
         (folder / "wrong.json").write_text(json.dumps(content))
-        with pytest.raises(InputError, match=r"wrong\.json: is not a report of"):
+        with pytest.raises(InputError, match=r"wrong\.json: is not a report of .*; leave --tuning out"):
             run([*full, "--tuning", str(folder / "wrong.json")])
     (folder / "source").write_text("one\n")
     with pytest.raises(InputError, match="has only 1 line"):

@@ -77,8 +77,8 @@ def test_what_is_written_is_read_again(tmp_path: Path) -> None:
         (FEATURES, SCORES.replace("5 9 3", "1e30 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES, SCORES.replace("5 9 3", "1.5 9 3"), "s:2: expected counts: whole numbers from 0"),
         (FEATURES.replace("-3 4", "-3"), SCORES, "f:3: has 1 value, but the list announces 2"),
-        (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "different features"),
-        (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3"),
+        (FEATURES.replace("1 2 LM0_0 TM0_0", "1 2 LM0_0 X_0"), SCORES, "f:5: has other features than"),
+        (FEATURES.replace("2 2 LM0_0", "2 3 LM0_0"), SCORES, "names 2 values and announces 3; extract it again"),
     ],
 )
 def test_what_does_not_go_together_is_said(tmp_path: Path, features: str, scores: str, said: str) -> None:
