@@ -19,6 +19,7 @@ from nmt_core.files.arguments import (
     writes_standard_output,
 )
 from nmt_core.files.compression import pack, suffix_of
+from nmt_core.files.folders import temporary_folder
 from nmt_core.files.identity import overwritten
 from nmt_core.files.lines import (
     read_beginning,
@@ -72,6 +73,7 @@ __all__ = [
     "remove_leftovers",
     "settle",
     "suffix_of",
+    "temporary_folder",
     "unequal_lines",
     "write_lines",
     "write_unsettled",

@@ -10,7 +10,8 @@ a device, a FIFO           is written to as it is, also ``/dev/stdout`` and ``/d
 ========================== ===================================================================================
 
 Content is written beside its final place, into a temporary file that is locked as long as its writer lives. One
-that is not locked was left by a program that was killed, and goes when the same output is made again.
+that is not locked was left by a program that was killed, and goes when the same output is made again; likewise the
+folders of ``temporary_folder``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 import sys
 from collections.abc import Iterator
@@ -133,7 +135,7 @@ def is_written_through(path: str) -> bool:
 def remove_leftovers(path: str) -> None:
     """Remove what programs that were killed while they wrote ``path`` have left beside it."""
     folder, name = os.path.split(os.path.realpath(path))
-    beginning = _beginning(name)
+    beginning = temporary_beginning(name)
     with contextlib.suppress(OSError):
         for found in os.listdir(folder):
             if found.startswith(beginning) and found.endswith(ENDING):
@@ -169,7 +171,7 @@ def _temporary(target: str, *, shown: str) -> Iterator[tuple[BinaryIO, str]]:
     """A locked file beside ``target``, and its name; it is removed if it is not renamed."""
     remove_leftovers(target)
     folder, name = os.path.split(target)
-    descriptor, path = _locked_file(os.path.join(folder, _beginning(name)), shown=shown)
+    descriptor, path = _locked_file(os.path.join(folder, temporary_beginning(name)), shown=shown)
     with open(descriptor, "wb") as raw:
         try:
             yield cast(BinaryIO, raw), path
@@ -191,7 +193,7 @@ def _locked_file(beginning: str, *, shown: str) -> tuple[int, str]:
         os.close(descriptor)
 
 
-def _beginning(name: str) -> str:
+def temporary_beginning(name: str) -> str:
     """How the names of the temporary files of ``name`` begin."""
     encoded = os.fsencode(name)
     return f".{name}." if len(encoded) <= _LONGEST_NAME else f".{hashlib.sha256(encoded).hexdigest()}."
@@ -202,7 +204,11 @@ def _remove_unless_locked(path: str) -> None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.unlink(path)
+            found = os.fstat(descriptor)
+            if not stat.S_ISDIR(found.st_mode):
+                os.unlink(path)
+            elif found.st_uid == os.geteuid():
+                shutil.rmtree(path)
         finally:
             os.close(descriptor)
 

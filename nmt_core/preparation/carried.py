@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import open_replacement
+from nmt_core.files import open_replacement, temporary_folder
 from nmt_core.preparation.models import model_name, model_names, open_steps
 from nmt_core.preparation.record import NAME, Record, parse_record, render_record
 from nmt_core.preparation.replay import Replay
@@ -167,7 +167,7 @@ class CarriedPreparation:
         return SurfaceReader(self.record.settings, plain, self._open(side, _CUTTING), known, tokenization.undo)
 
     def _open(self, side: Side, names: Iterable[str]) -> list[LineStep]:
-        with tempfile.TemporaryDirectory(prefix="preparation.") as folder:  # the libraries read files
+        with temporary_folder(os.path.join(tempfile.gettempdir(), "preparation")) as folder:  # the libraries read files
             self.write(folder)
             return open_steps(self.record.settings, side, names, folder)
 

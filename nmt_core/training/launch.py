@@ -18,6 +18,7 @@ from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
 from nmt_core.errors import NmtError
+from nmt_core.files import temporary_folder
 from nmt_core.messages import say
 from nmt_core.processes import begin_process, interrupts_held_back
 from nmt_core.training.ranks import LostProcess, Ranks, joined
@@ -53,7 +54,7 @@ def started(processes: int, follow: Follow, *, cuda: bool) -> Iterator[Ranks]:
 
     Raises NmtError, which says what happened, where one of them ends before its time.
     """
-    with tempfile.TemporaryDirectory(prefix="hybridmt.") as folder:
+    with temporary_folder(os.path.join(tempfile.gettempdir(), "training")) as folder:
         meeting = f"file://{folder}/meeting"
         _stay_on_this_machine()
         followers: list[_Follower] = []

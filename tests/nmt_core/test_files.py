@@ -35,6 +35,7 @@ from nmt_core.files import (
     read_parallel_lines,
     read_text_lines,
     readable_again,
+    temporary_folder,
 )
 from nmt_core.files.compression import zstd
 from nmt_core.files.lines import LINE_LIMIT
@@ -461,6 +462,47 @@ def test_a_file_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.Mo
     write(path)
     assert len(removed) == 1
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_temporary_folder_goes_with_its_program_or_when_the_next_one_begins(tmp_path: Path) -> None:
+    """That of a program that lives stays, and folders that look alike."""
+    path, foreign = tmp_path / "f", tmp_path / ".other.01234567.hybridmt.tmp"
+    foreign.mkdir()
+    making = "import sys; from nmt_core.files import temporary_folder as make\nwith make(sys.argv[1]) as folder:\n"
+    making += " open(folder + '/much', 'w').close(); print(folder, flush=True); sys.stdin.read()"
+    command = [sys.executable, "-c", making, str(path)]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    pipe = subprocess.PIPE
+    programs = [
+        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=tmp_path) for _ in "ab"
+    ]
+    lost, living = (Path(program.stdout.readline().strip()) for program in programs if program.stdout)
+    programs[0].kill()
+    programs[0].communicate()
+    assert lost.is_dir()
+    with temporary_folder(str(path)) as folder:
+        assert sorted(tmp_path.iterdir()) == sorted([foreign, living, Path(folder)])
+        write(path)
+        assert os.path.isdir(folder)
+    assert sorted(tmp_path.iterdir()) == sorted([foreign, living, path])
+    programs[1].communicate("")
+    assert sorted(tmp_path.iterdir()) == [foreign, path]
+
+
+def test_a_folder_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As a file."""
+    lock, removed = fcntl.flock, list[Path]()
+
+    def too_late(file: Any, operation: int) -> None:
+        if not removed:
+            removed.extend(tmp_path.iterdir())
+            removed[0].rmdir()
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", too_late)
+    with temporary_folder(str(tmp_path / "f")) as folder:
+        assert [Path(folder)] == list(tmp_path.iterdir()) != removed
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
