@@ -1,9 +1,9 @@
 """`rescore-table` by Ray's actors on this machine beside its own processes.
 
-    python benchmarks/ray_jobs.py --model DIR [--lines 1000 842513] [--rounds 2] [--jobs 2] [--table PATH]
+    python benchmarks/ray_jobs.py --model DIR [--lines 1000 842513] [--rounds 2] [--jobs 2] [--dtype float32]
     python benchmarks/ray_jobs.py --model DIR --lines 200000 --lose-machine 60
 
-The first lines of the table, bfloat16, one process or actor a core. Both ways take turns, since the speed of a machine
+The first lines of the table, one process or actor a core. Both ways take turns, since the speed of a machine
 changes. A few lines show what a cluster costs to start, many what it costs to keep busy. *GiB* is by how much the
 memory that the machine has left falls at most, so nothing else may run beside; the bytes of both must agree.
 
@@ -22,6 +22,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +65,11 @@ class MemoryWatch:
         return (self.before - self.least) / 2**30
 
 
-def measure(model: str, text: Path, engine: str, jobs: int, *options: str) -> tuple[float, float, bytes]:
+def measure(model: Sequence[str], text: Path, engine: str, jobs: int, *options: str) -> tuple[float, float, bytes]:
     """Seconds and GiB of the command, and what it wrote."""
     output = text.with_suffix(f".{engine}")
     command = [
-        sys.executable, "-m", "smt_bridge", "rescore-table", str(text), "--scorer", model, "--dtype", "bfloat16",
+        sys.executable, "-m", "smt_bridge", "rescore-table", str(text), *model,
         "--engine", engine, "--jobs", str(jobs), "--quiet", "--restart", "--output", str(output), *options,
     ]  # fmt: skip
     begin = time.perf_counter()
@@ -77,7 +78,7 @@ def measure(model: str, text: Path, engine: str, jobs: int, *options: str) -> tu
     return time.perf_counter() - begin, memory.gib, output.read_bytes()
 
 
-def measure_machines(model: str, text: Path, count: int, lose_after: float | None) -> tuple[float, bytes]:
+def measure_machines(model: Sequence[str], text: Path, count: int, lose_after: float | None) -> tuple[float, bytes]:
     """Seconds of a job on ``count`` machines with one CPU each, the last of which may be killed, and what it wrote."""
     from ray.cluster_utils import Cluster
 
@@ -95,7 +96,7 @@ def measure_machines(model: str, text: Path, count: int, lose_after: float | Non
         cluster.shutdown()
 
 
-def lost_machine(model: str, text: Path, lines: int, after: float) -> list[list[Any]]:
+def lost_machine(model: Sequence[str], text: Path, lines: int, after: float) -> list[list[Any]]:
     """Rows of two machines, one, and two of which one is lost."""
     two, expected = measure_machines(model, text, 2, None)
     one, _ = measure_machines(model, text, 1, None)
@@ -111,12 +112,14 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True)
+    parser.add_argument("--dtype", default="bfloat16")
     parser.add_argument("--table", default=str(SHARED / "moses/en-fr/phrase-table.gz"))
     parser.add_argument("--lines", type=int, nargs="+", default=[1000, 842_513])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--lose-machine", type=float, metavar="SECONDS")
     args = parser.parse_args()
+    model = ("--scorer", args.model, "--dtype", args.dtype)
     rows: list[list[Any]] = []
     with tempfile.TemporaryDirectory() as folder:
         for lines in args.lines:
@@ -124,11 +127,11 @@ def main() -> None:
             blocks = itertools.chain.from_iterable(read_line_blocks(args.table))
             text.write_bytes(b"".join(line + b"\n" for line in itertools.islice(blocks, lines)))
             if args.lose_machine is not None:
-                rows += lost_machine(args.model, text, lines, args.lose_machine)
+                rows += lost_machine(model, text, lines, args.lose_machine)
                 continue
             written = set()
             for engine in ("local", "ray") * args.rounds:
-                seconds, gib, content = measure(args.model, text, engine, args.jobs)
+                seconds, gib, content = measure(model, text, engine, args.jobs)
                 written.add(content)
                 rows.append([f"{lines:,}", engine, seconds, lines / seconds, gib])
             if len(written) > 1:
