@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import grpc
 from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -67,7 +68,10 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
         while not self._closed:
             changed, status = self._changed, self._status(request.service)
             if status != before:
-                await context.write(health_pb2.HealthCheckResponse(status=status))
+                try:
+                    await context.write(health_pb2.HealthCheckResponse(status=status))
+                except grpc.aio.BaseError:  # the client has gone; the library ends the call
+                    raise asyncio.CancelledError from None
                 before = status
             await changed.wait()
         raise unavailable("the server ends", reason="DRAINING")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
+import grpc
 from google.rpc import code_pb2
 
 from nmt_core.serving.answers import in_stream
@@ -171,6 +172,8 @@ class Stream:
             except TimeoutError:
                 problem = f"the answer was not read for {seconds:g} s"
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
+            except grpc.aio.BaseError:  # the client has gone; the library ends the call
+                raise asyncio.CancelledError from None
 
     async def _until_unused(self) -> None:
         """Raises Refusal when nothing was asked or answered for some time."""

@@ -149,6 +149,35 @@ def test_what_nobody_reads_yet_stays_with_its_client() -> None:
     assert asyncio.run(scenario()) <= 128 << 10
 
 
+def test_clients_that_hang_up_before_their_answers_write_nothing_into_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    """Else whoever does so often fills the disk."""
+
+    async def scenario() -> None:
+        gate = Gate()
+        server = NmtServer(NmtServicer(limits=Limits()), Address(port=0))
+        await server.start()
+        gate.open.set()
+        await server.load(gated(gate))
+        gate.open.clear()
+        gate.entered.clear()
+        clients = [RudeClient(f"127.0.0.1:{server.port}") for _ in range(20)]
+        request = pb.ScoreStreamRequest(request=pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")]))
+        for client in clients:
+            stream = client.call("/nmt_core.v1.NmtService/ScoreStream")
+            for _ in range(5):
+                client.send(stream, request.SerializeToString(), more=True)
+        assert await asyncio.to_thread(gate.entered.wait, 10)
+        await asyncio.sleep(0.3)
+        gate.open.set()
+        for client in clients:
+            client.close()
+        await asyncio.sleep(0.5)
+        await server.stop(1.0)
+
+    asyncio.run(scenario())
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == []
+
+
 @pytest.mark.usefixtures("without_garbage_collection")
 def test_what_was_refused_is_not_held_until_garbage_is_searched_for() -> None:
     held: list[weakref.ref[Thing]] = []
