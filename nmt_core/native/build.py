@@ -15,8 +15,8 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 LIBRARY = HERE / "libkernels.so"
-_SOURCES = ("kernels.cpp", "tiles.cpp")
-_HEADERS = ("vectors.h",)
+_SOURCES = ("kernels.cpp", "normalizer.cpp", "products.cpp")
+_HEADERS = ("tiles.h", "vectors.h")
 _FLAGS = "-std=c++17 -O3 -shared -fPIC -fno-exceptions -fno-rtti -fno-math-errno -Wno-psabi -static-libgcc -s"
 _SECONDS = 600.0
 

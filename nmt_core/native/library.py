@@ -20,7 +20,7 @@ from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
 VERSION = 2  # of the numbers they give, for signatures, and
-_TILES = 2  # of those of tiles.cpp
+_TILES = 2  # of those that use tiles.h
 
 
 class AttentionArguments(Structure):
@@ -59,7 +59,7 @@ class MaxoutArguments(Structure):
 
 
 class NormalizerArguments(Structure):
-    """As in tiles.cpp."""
+    """As in normalizer.cpp."""
 
     _fields_ = (
         *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
@@ -69,7 +69,7 @@ class NormalizerArguments(Structure):
 
 
 class ScoreArguments(Structure):
-    """As in tiles.cpp."""
+    """As in normalizer.cpp."""
 
     _fields_ = (
         ("normalizer", NormalizerArguments),
@@ -79,7 +79,7 @@ class ScoreArguments(Structure):
 
 
 class ProductArguments(Structure):
-    """As in tiles.cpp."""
+    """As in products.cpp."""
 
     _fields_ = (
         *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
@@ -103,7 +103,7 @@ _ARGUMENTS: Mapping[str, tuple[Any, ...]] = {
 
 
 class Library:
-    """Its functions; ``has_tiles`` says whether those of tiles.cpp can be called."""
+    """Its functions; ``has_tiles`` says whether those that use tiles.h can be called."""
 
     def __init__(self, functions: ctypes.CDLL) -> None:
         self._functions = {name: getattr(functions, f"hybridmt_{name}") for name in _ARGUMENTS}

@@ -21,7 +21,7 @@ from nmt_core.native.library import NormalizerArguments, ProductArguments, Score
 
 _LANES = 16
 _SIDE = 2 * _LANES
-_SUMS = 32 * _SIDE * _SIDE  # as many blocks as tiles.cpp keeps at most
+_SUMS = 32 * _SIDE * _SIDE  # as many blocks as products.cpp keeps at most
 
 
 class TiledMatrix:
