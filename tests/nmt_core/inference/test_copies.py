@@ -241,7 +241,7 @@ class TestPosall:
         (["score", "--word-alignment", "{f}/a", "--surface", "{f}/s", "{f}/s"], "leave out --raw and --surface"),
         (
             ["score", "--word-alignment", "{f}/a", "{f}/s", "{f}/s"],
-            "a:1: point 0-4, but the sentences have 2 and",
+            "a:1: point 0-4, but the sentences have 2 words and",
         ),
         (["score", "--word-alignment", "{f}/short", "{f}/s", "{f}/s"], "short:2: has 1 line but"),
     ],
