@@ -325,8 +325,10 @@ def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[
     runs.write("run", max_updates=2)
     assert runs.go_on("run") == 0
     before = Path(runs.file("run/model.safetensors")).read_bytes()
-    assert main(["average", runs.file("run"), "--output", runs.file("run")]) == 2
-    assert "holds a model already" in capsys.readouterr().err
+    shutil.copytree(runs.file("run"), runs.file("other"))
+    for output, problem in (("run", "is also read"), ("other", "holds a model already")):
+        assert main(["average", runs.file("run"), "--output", runs.file(output)]) == 2
+        assert problem in capsys.readouterr().err
     assert Path(runs.file("run/model.safetensors")).read_bytes() == before
 
 

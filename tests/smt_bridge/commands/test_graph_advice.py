@@ -104,7 +104,7 @@ def test_translations_follow_advice(folder: Path, capsysbinary: pytest.CaptureFi
         (["--advice-joined"], "are for --advice, and so is --advice-joined"),
         (["--advice", "list"], "list:1: expected 'line ||| n-gram ||| probability'"),
         (["--advice", "likely"], "likely:1: expected"),
-        (["--advice", "behind"], "behind:1: has n-grams of line 7, but there are only 4 lines"),
+        (["--advice", "behind"], "behind:1: has n-grams of line 7, but only 4 lines are"),
         (["--advice", "unsorted"], "unsorted:2: n-grams of line 0 come after those of 1"),
         (["--advice", "good", "--advice-weight", "-1"], "--advice-weight must be from 0 to 1000"),
         (["--advice", "good", "--advice-factors", "1,x"], "expected numbers with commas between"),

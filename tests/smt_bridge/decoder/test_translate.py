@@ -156,8 +156,8 @@ def test_sentences_that_take_moses_too_long_are_told_one_by_one(
     assert said.out.count("\n") == 3
     assert {entry.sentence for entry in read_entries("list") if entry.features["InMoses0"] == (1.0,)} == {2}
     cause = "Moses ended, or was silent for 1 s (--moses-timeout), twice"
-    problem = f"words): {cause}; translated by the neural model alone"
-    assert f"warning: line 1 (1,400 {problem}" in said.err and f"warning: line 2 (1 {problem}" in said.err
+    for number, words in ((1, "1,400 words"), (2, "1 word")):
+        assert f"warning: line {number} ({words}): {cause}; translated by the neural model alone" in said.err
     assert "Moses was restarted 3 times; 2 sentences were too much for it" in said.err
     assert said.err.count("warning") == 4
     assert subprocess.run(["pgrep", "-f", moses], capture_output=True, check=False).stdout == b""

@@ -159,7 +159,7 @@ def test_nothing_is_written_over_a_part_of_the_folder(folder: Path, capsys: pyte
     content = (folder / "Source.dat").read_bytes()
     command = ["filter-table", str(folder), "--by", "1", "--keep", "1", "--output", str(folder / "Source.dat")]
     assert main(command) == 2
-    assert f"is also read, as {folder}, and would be lost" in capsys.readouterr().err
+    assert f"is also read, as {folder / 'Source.dat'}, and would be lost" in capsys.readouterr().err
     assert (folder / "Source.dat").read_bytes() == content
 
 
