@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,6 +40,9 @@ from nmt_core.files import file_digest, is_written_through, open_output
 from nmt_core.messages import counted
 from nmt_core.small_files import json_bytes, read_json
 from nmt_core.version import VERSION
+
+OF_THE_MACHINE = ("device", "cpu", "gpu", "sums", "kernels", "torch")
+"""The fields that say where numbers were computed: on them the last digits depend."""
 
 _SIDECAR_ENDING = ".json"
 _DIGITS = 12
@@ -80,6 +83,10 @@ class Signature:
             return Signature((new, *self.fields))
         place = next((i for i, field in enumerate(self.fields) if field.startswith("version:")), len(self.fields))
         return Signature((*self.fields[:place], new, *self.fields[place:]))
+
+    def without(self, keys: Sequence[str]) -> Signature:
+        """The same without the fields of these keys."""
+        return Signature(tuple(field for field in self.fields if field.partition(":")[0] not in keys))
 
     @property
     def feature(self) -> str | None:

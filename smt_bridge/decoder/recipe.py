@@ -21,6 +21,7 @@ from smt_bridge.decoder.chooser import GRAPH, MOSES, NEURAL
 from smt_bridge.decoder.moses_child import check_further_options
 from smt_bridge.formats.nbest_entry import LARGEST
 from smt_bridge.merging import Columns, Fill
+from smt_bridge.signature import OF_THE_MACHINE, Signature
 
 FORMAT = "hybridmt recipe"
 VERSION = 1
@@ -152,7 +153,6 @@ def check_signatures(recipe: Recipe, found: Mapping[str, str]) -> None:
             )
 
 
-def _identity(signature: str) -> list[str]:
+def _identity(signature: str) -> Signature:
     """What of a signature has to be the same: the version of the software and the machine may differ."""
-    loose = ("version:", "device:", "torch:", "cpu:", "kernels:")
-    return [part for part in signature.split("|") if not part.startswith(loose)]
+    return Signature.parse(signature).without(("version", *OF_THE_MACHINE))

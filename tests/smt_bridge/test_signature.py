@@ -6,12 +6,22 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.errors import InputError
+from nmt_core.numerics import name_arithmetic
 from nmt_core.version import VERSION
-from smt_bridge.signature import Sidecar, Signature, file_fingerprint, find_sidecar, read_sidecar, write_sidecar
+from smt_bridge.signature import (
+    OF_THE_MACHINE,
+    Sidecar,
+    Signature,
+    file_fingerprint,
+    find_sidecar,
+    read_sidecar,
+    write_sidecar,
+)
 
 SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
 TABLE = {
@@ -47,6 +57,12 @@ def test_a_field_is_set_where_it_stands_or_before_the_version() -> None:
 
 def test_signature_of_a_feature_has_tokenisation_and_version() -> None:
     assert str(Signature.of("mine", log="e")) == f"feature:mine|log:e|tok:none|version:{VERSION}"
+
+
+def test_all_fields_of_the_machine_are_known() -> None:
+    computed = Signature.parse(name_arithmetic(torch.zeros(1)))
+    assert str(computed) and computed.without(OF_THE_MACHINE).fields == ()
+    assert Signature.parse("model:1|sums:8508232a|version:3").without(["sums", "version"]).fields == ("model:1",)
 
 
 def test_sidecar_is_read_back(tmp_path: Path) -> None:

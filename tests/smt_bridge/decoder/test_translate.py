@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -220,6 +221,17 @@ def test_a_recipe_of_another_model_is_refused(folder: Path, moses: str, capsys: 
     Path("recipe.json").write_text(json.dumps(content))
     assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
     assert "tuned with another model" in capsys.readouterr().err
+
+
+def test_a_recipe_of_another_machine_is_as_good(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    recipe(moses)
+    content = json.loads(Path("recipe.json").read_text())
+    for name, text in content["signatures"].items():
+        mine = re.sub(r"\|(device|cpu|sums|kernels|torch|version):[^|]*", "", text)
+        content["signatures"][name] = f"{mine}|device:cuda|gpu:NVIDIA_H200|torch:9.0|version:0.0.1"
+    Path("recipe.json").write_text(json.dumps(content))
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 0
+    assert "tuned with another" not in capsys.readouterr().err
 
 
 def test_a_recipe_has_an_end(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
