@@ -30,7 +30,8 @@ def bleu_of(words: tuple[str, ...], reference: str) -> float:
 def test_with_a_wide_beam_it_is_the_best_of_all_strings(tmp_path: Path, seed: int) -> None:
     made = random_graph(seed, nodes=7, arcs=22)
     chance = random.Random(seed)
-    reference = " ".join(chance.choice("abcd") for _ in range(chance.randrange(1, 9)))
+    letters = "abcd" if seed % 2 else "bd"  # of words that no reference has many strings are equal but for their score
+    reference = " ".join(chance.choice(letters) for _ in range(chance.randrange(1, 9)))
     found = oracle_string(opened(tmp_path, made), reference.encode().split(), beam=10**6)
     assert found is not None
     words = tuple(word.decode() for word in found)
