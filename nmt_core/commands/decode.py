@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from nmt_core.commands.advice import add_advice_options
 from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
-from nmt_core.commands.file_types import ModelFolder
 from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
 from nmt_core.commands.long_lines import LongLines, add_long_lines, check_long_lines
+from nmt_core.commands.model_options import add_device, add_models, add_precision
 from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_part_arguments, engine_of
 from nmt_core.commands.progress import line_total
@@ -94,17 +94,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def add_model_options(group: argparse._ArgumentGroup) -> None:
     """Which models, and how they are run."""
+    add_models(group)
+    add_device(group)
+    add_precision(group)
     add = group.add_argument
-    add(
-        "--model",
-        type=ModelFolder,
-        action="append",
-        required=True,
-        metavar="DIR",
-        help="model folder; several make an ensemble",
-    )
-    add("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    add("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
     add("--batch-tokens", type=positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
     add("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
 

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, BinaryIO
 
 from nmt_core.commands.file_types import ModelFolder
+from nmt_core.commands.model_options import add_device
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.npy is a matrix ('-')"
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    add_device(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.file_types import ModelFolder
 from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.model_options import add_device, add_models, add_precision
 from nmt_core.commands.progress import line_total
 from nmt_core.files import InputFile, OutputFile, writes_standard_output
 
@@ -44,14 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     parser.epilog = _EPILOG
     writes_standard_output(parser)
-    parser.add_argument(
-        "--model",
-        type=ModelFolder,
-        action="append",
-        required=True,
-        metavar="DIR",
-        help="model folder; several make an ensemble",
-    )
+    add_models(parser)
     parser.add_argument("source", type=InputFile, metavar="SOURCE", help="tokenised sources")
     parser.add_argument("target", type=InputFile, nargs="?", metavar="TARGET", help="tokenised targets, line by line")
     parser.add_argument("--tab-separated", action="store_true", help="SOURCE holds source, tab, target")
@@ -83,8 +76,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add_word_limit(parser, "source or target")
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
-    parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
+    add_device(parser)
+    add_precision(parser)
     parser.add_argument(
         "--softmax",
         default="full",

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.file_types import ModelsFolder, NamedLexicon, NamedModel
+from nmt_core.commands.model_options import add_precision
 from nmt_core.commands.served_models import model_loader, read_devices, served_folders
 from nmt_core.commands.server_limits import add_limit_options, read_limits
 from nmt_core.commands.server_observation import (
@@ -74,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--beam", type=int, default=12, metavar="K", help="where a request says nothing (default: 12)")
     devices = "auto, cpu, cuda or cuda:N; several, with commas, have a copy of every model each (default: auto)"
     parser.add_argument("--device", default="auto", help=devices)
-    parser.add_argument("--dtype", default="float32", help="float32, float64, bfloat16, or tf32 on a GPU (float32)")
+    add_precision(parser)
     parser.add_argument("--threads", type=int, metavar="N", help="threads of PyTorch on the CPU (default: its choice)")
     parser.add_argument(
         "--batch-tokens",

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.model_options import add_device
 from nmt_core.messages import say
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="share training.microbatches among N processes: a GPU, or a core, each (default: 1, or those of torchrun)",
     )
-    parser.add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (default: auto)")
+    add_device(parser)
     parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
 
 
