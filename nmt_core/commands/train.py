@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from nmt_core.training.config import RunConfig, TrainingConfig
+    from nmt_core.training.folder import RunFolder
     from nmt_core.training.ranks import Ranks
 
 NAME = "train"
@@ -80,8 +81,9 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
     _check_processes(args, started=given is not None)
     check_divisible(config.training.microbatches, ranks.size)
     with contextlib.ExitStack() as stack:
+        held = None
         if ranks.first:
-            stack.enter_context(run_folder(config.folder))
+            held = stack.enter_context(run_folder(config.folder))
             if has_state(config.folder) and not (args.resume or is_restarted()):
                 raise ConfigError(
                     f"{config.folder}: a run was begun here; --resume goes on with it, another folder starts anew"
@@ -91,7 +93,7 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
             follow = functools.partial(_train, config, args.device, True)
             others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
             stack.enter_context(others)
-        return _train(config, args.device, args.quiet, ranks)
+        return _train(config, args.device, args.quiet, ranks, held)
 
 
 def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
@@ -108,8 +110,8 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
         raise ConfigError(f"--device {args.device}: every process takes a GPU of its own; give --device cuda")
 
 
-def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> int:
-    """Train in a folder that is ours, as one of the processes; the exit code."""
+def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, held: RunFolder | None = None) -> int:
+    """Train in a folder that is ``held`` by the first process, as one of them; the exit code."""
     from nmt_core.device import allow_tf32, choose_device, say_if_slow
     from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.training.folder import check_disk_space
@@ -139,7 +141,13 @@ def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks) -> in
     reporter = Reporter(training, folder=config.folder, quiet=quiet)
     reporter.begin(prepared.tasks)
     trainer = Trainer(
-        prepared.tasks, training, run=prepared.identity, reporter=reporter, zeros=prepared.zeros, ranks=ranks
+        prepared.tasks,
+        training,
+        run=prepared.identity,
+        reporter=reporter,
+        zeros=prepared.zeros,
+        ranks=ranks,
+        check_folder=held.check if held else lambda: None,
     )
     if ranks.first:
         check_disk_space(config.folder, size_of_state(trainer.trained))

@@ -9,7 +9,7 @@ runs/a: 300 of the first 900 words (33 %) are unknown to the model; is the text 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from nmt_core.text.vocabulary import Vocabulary
@@ -43,6 +43,13 @@ class UnknownShare:
         self._usual = "" if usual is None else f" ({100 * usual:.0f} % in its training text)"
         self._words = self._unknown = 0
         self._warned = False
+        self._compared = {"serve": float(serve)} | ({} if usual is None else {"usual": usual})
+        self._told = (0, 0)
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self._name
 
     def add(self, *, words: int, unknown: int) -> None:
         """Count; from a thousand words on, warn."""
@@ -56,6 +63,12 @@ class UnknownShare:
         if self._words >= _FEWEST:
             self._check()
 
+    def news(self) -> dict[str, float]:
+        """What was counted since this was asked last, for ``check_news`` of all who count the words of a text."""
+        words, unknown = self._words - self._told[0], self._unknown - self._told[1]
+        self._told = self._words, self._unknown
+        return {"words": words, "unknown": unknown, "warned": float(self._warned), **self._compared}
+
     def _check(self) -> None:
         if self._warned or self._unknown <= self._many * self._words:
             return
@@ -66,6 +79,15 @@ class UnknownShare:
             f" was (tokenised, cased, escaped, cut into subwords)? {self._hint}"
         )
         self._warn(problem.rstrip())
+
+
+def check_news(name: str, news: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
+    """At the end of a text: warn, unless somebody has, of the words of the model ``name`` that several have counted."""
+    if not news or any(one["warned"] for one in news):
+        return
+    share = UnknownShare(name, warn, hint="", serve=news[0]["serve"] > 0, usual=news[0].get("usual"))
+    share.add(words=int(sum(one["words"] for one in news)), unknown=int(sum(one["unknown"] for one in news)))
+    share.finish()
 
 
 class ShareNoted:

@@ -22,25 +22,52 @@ LOCK = "training.lock"
 _WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS, LOCK)
 
 
+class RunFolder:
+    """A folder whose lock is held. Raises what ``_locked`` raises."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._path = folder, os.path.join(folder, LOCK)
+        self._lock = _locked(self._path)
+        self._place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # open, so that no other folder gets its number
+
+    def check(self) -> None:
+        """Raise NmtError where the folder is gone, ConfigError where it is another run's now.
+
+        A lock file that somebody removed for a leftover is made again.
+        """
+        if not _is_still(self._folder, self._place):
+            problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
+            raise NmtError(f"{self._folder}: {problem}: move it back and go on with --resume, or train anew")
+        if not _is_still(self._path, self._lock):
+            lock = _locked(self._path)
+            os.close(self._lock)
+            self._lock = lock
+
+    def give_back(self) -> None:
+        """Remove the lock if it is still ours, and close it."""
+        if _is_still(self._path, self._lock):
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        os.close(self._lock)
+        os.close(self._place)
+
+
 @contextlib.contextmanager
-def run_folder(folder: str) -> Iterator[None]:
+def run_folder(folder: str) -> Iterator[RunFolder]:
     """Make ``folder`` and hold its lock inside the block; a folder made here that stays empty is removed.
 
     Raises NmtError when it cannot be written, ConfigError when another run has the lock.
     """
     new = not os.path.exists(folder)
-    path = os.path.join(folder, LOCK)
     try:
         os.makedirs(folder, exist_ok=True)
-        descriptor = _locked(path)
+        held = RunFolder(folder)
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from error
     try:
-        yield
+        yield held
     finally:
-        with contextlib.suppress(FileNotFoundError):  # somebody removed the folder
-            os.unlink(path)
-        os.close(descriptor)
+        held.give_back()
         if new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(folder)
@@ -66,7 +93,7 @@ def check_disk_space(folder: str, size: int) -> None:
 
 
 def _locked(path: str) -> int:
-    """The descriptor of the lock file, locked."""
+    """The descriptor of the lock file, locked. Raises ConfigError when another run has it."""
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:

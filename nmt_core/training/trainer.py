@@ -12,7 +12,7 @@ import itertools
 import math
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 
 import numpy as np
@@ -46,7 +46,7 @@ class Trainer:
 
     The model of the first task is untrained; its folder receives the best parameters seen on its first
     development set and the state for resuming. ``run`` identifies settings and data. ``zeros`` are weights that
-    stay 0, by name.
+    stay 0, by name. ``check_folder`` is called before anything is saved, and raises NmtError where nothing is to be.
     """
 
     def __init__(
@@ -58,6 +58,7 @@ class Trainer:
         reporter: Reporter,
         zeros: Mapping[str, Tensor] | None = None,
         ranks: Ranks | None = None,
+        check_folder: Callable[[], None] = lambda: None,
     ) -> None:
         self.tasks, self.config, self.run, self.reporter = tuple(tasks), config, run, reporter
         self.loaded = tasks[0].loaded
@@ -69,6 +70,7 @@ class Trainer:
         self.average = None if config.ema is None else WeightAverage(self.optimizer, self.tables, config.ema)
         self.snapshots = Snapshots(self.folder, config)
         self.ranks = ranks or Ranks()
+        self._check_folder = check_folder
         self.gradients = Gradients(config, self.ranks)
         cursors = {task.name: Cursor() for task in tasks}
         self.progress = Progress(learning_rate=config.learning_rate, cursors=cursors)
@@ -252,11 +254,13 @@ class Trainer:
         return [("", self.loaded), *others]
 
     def _save_models(self, folder: str) -> None:
+        self._check_folder()
         for name, loaded in self._kept_models() if self.ranks.first else ():
             loaded.save(os.path.join(folder, name) if name else folder)
 
     def _save_state(self) -> None:
         self._check_alike()
+        self._check_folder()
         with self.tables.whole():
             if self.ranks.first:
                 save_state(self.folder, self.trained, self.optimizer, self.progress, self.run)

@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts
+from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import say
-from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker
+from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.commands.file_types import RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_nbest_arguments
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
@@ -102,6 +102,7 @@ def run(args: argparse.Namespace) -> int:
     before = _columns_before(args.nbest) if record else {}
 
     def finish(pieces: Sequence[Mapping[str, float]], signatures: Mapping[str, str]) -> None:
+        warn_at_the_end(pieces, functools.partial(remark, NAME))
         if record:
             _write_record(args, record, {**before, **_parsed(signatures)}, pieces)
 

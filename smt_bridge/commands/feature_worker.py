@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.parts import (
-    remark,
-)
+from nmt_core.commands.parts import remark
 from nmt_core.errors import ConfigError
 from nmt_core.messages import counted
 from nmt_core.word_limit import MOST_WORDS, check_words
@@ -22,7 +20,9 @@ if TYPE_CHECKING:
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
     from smt_bridge.scorers import ScorerOptions
+
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
+_SHARE = "share: "  # of the counts of unknown words, which are those of a scorer each
 
 
 class FeatureWorker:
@@ -36,12 +36,13 @@ class FeatureWorker:
         path: str,
         suffix: str,
         most_words: int = MOST_WORDS,
+        shares: Sequence[UnknownShare] = (),
     ) -> None:
         from smt_bridge.features.annotate import column_names
 
         column_names(features)
         self._features, self._sources, self._path, self._suffix = features, sources, path, suffix
-        self._most_words = most_words
+        self._most_words, self._shares = most_words, shares
 
     @property
     def description(self) -> dict[str, Any]:
@@ -61,6 +62,8 @@ class FeatureWorker:
         rich = annotate(entries, self._features, self._sources, path=self._path, window=len(lists))
         content = b"".join(format_entry(entry) + b"\n" for entry in rich)
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
+        for share in self._shares:
+            counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
         return Piece(pack(content, self._suffix), counts)
 
 
@@ -72,12 +75,34 @@ def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int
 
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
-    warn = functools.partial(remark, command) if number == 0 else None
-    features = _with_factors(_build_features(args, number, warn), lines, args)
+    warn = functools.partial(remark, command) if number == 0 else _unsaid
+    shares: list[UnknownShare] = []
+    features = _with_factors(_build_features(args, number, warn, shares), lines, args)
     sources = [words_as_text(line) for line in lines]
     for line, source in enumerate(sources, start=1):
         check_words(source, args.max_words, path=args.source, line=line)
-    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix, most_words=args.max_words)
+    return FeatureWorker(features, sources, path=args.nbest, suffix=suffix, most_words=args.max_words, shares=shares)
+
+
+def warn_at_the_end(pieces: Sequence[Mapping[str, float]], warn: Callable[[str], None]) -> None:
+    """Warn of unknown words where no worker has, by the counts of all windows of a list."""
+    from nmt_core.text.unknown_share import check_news
+
+    news: dict[str, list[dict[str, float]]] = {}
+    for piece in pieces:
+        counts: dict[str, dict[str, float]] = {}
+        for key, number in piece.items():
+            if key.startswith(_SHARE):
+                name, _, scorer = key.removeprefix(_SHARE).partition(" ")
+                counts.setdefault(scorer, {})[name] = number
+        for scorer, counted_here in counts.items():
+            news.setdefault(scorer, []).append(counted_here)
+    for scorer, found in news.items():
+        check_news(scorer, found, warn)
+
+
+def _unsaid(warning: str) -> None:
+    """Another worker says it, or the program itself at the end."""
 
 
 def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: argparse.Namespace) -> Sequence[Feature]:
@@ -129,7 +154,9 @@ def models_of(specs: Sequence[str]) -> list[str]:
     return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
 
 
-def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str], None] | None) -> list[Feature]:
+def _build_features(
+    args: argparse.Namespace, worker: int, warn: Callable[[str], None], shares: list[UnknownShare]
+) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
     from smt_bridge import catalogue
     from smt_bridge.features.wrapped import Renamed
@@ -137,8 +164,8 @@ def _build_features(args: argparse.Namespace, worker: int, warn: Callable[[str],
     options = scorer_options(args, worker)
     backed_off = options._replace(unknown_backoff=args.unknown_backoff)
     scorers = catalogue.SharedScorers(
-        functools.partial(_open_watched, options=backed_off, warn=warn),
-        reverse=functools.partial(_open_watched, options=options, warn=warn),
+        functools.partial(_open_watched, options=backed_off, warn=warn, shares=shares),
+        reverse=functools.partial(_open_watched, options=options, warn=warn, shares=shares),
     )
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in feature_specs(args)])
     if args.names is None:
@@ -169,18 +196,19 @@ class _WatchedScorer:
         return scores
 
 
-def _open_watched(spec: str, *, options: ScorerOptions, warn: Callable[[str], None] | None) -> PairScorer:
-    """The scorer that a spec names; where there is somebody to ``warn``, with the warning."""
+def _open_watched(
+    spec: str, *, options: ScorerOptions, warn: Callable[[str], None], shares: list[UnknownShare]
+) -> PairScorer:
+    """The scorer that a spec names, with the warning; ``shares`` gets what it is made by."""
     from nmt_core.interfaces import unknown_words_serve
     from nmt_core.text.unknown_share import ShareNoted, UnknownShare
     from smt_bridge.scorers import load_folder, open_scorer
 
-    if warn is None:
-        return open_scorer(spec, options)
     load = ShareNoted(load_folder)
     scorer = open_scorer(spec, options, load=load)
     serve = unknown_words_serve(scorer.signature)
-    return _WatchedScorer(scorer, UnknownShare(spec, warn, hint="", serve=serve, usual=load.usual))
+    shares.append(UnknownShare(spec, warn, hint="", serve=serve, usual=load.usual))
+    return _WatchedScorer(scorer, shares[-1])
 
 
 def _given_names(option: str, names: Sequence[str]) -> Sequence[str]:

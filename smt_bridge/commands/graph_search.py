@@ -7,8 +7,10 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
+from nmt_core.word_limit import check_words
 from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ def add_search_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--graph-weight", type=float, default=1.0, metavar="G", help="of Moses' total (%(default)s)")
     add("--window", type=int, default=16, metavar="N", help="graphs that are searched together (%(default)s)")
+    add_word_limit(parser, "source")
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N (%(default)s)")
 
 
@@ -77,6 +80,7 @@ def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
     if not text:
         problem = f"{args.graphs} has a graph of sentence {graph.sentence}, but that line of {args.source} has no words"
         raise WiringError(f"{problem}; give the text that Moses translated")
+    check_words(text, args.max_words, path=args.source, line=graph.sentence + 1)
     return text
 
 

@@ -282,6 +282,48 @@ def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
     assert runs.go_on("run", "training.max_updates=12") == 0
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_folder_that_is_removed_meanwhile_is_not_made_again(
+    runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """Nor is one of the same name written to, which may be another run's."""
+    before = os.listdir(os.path.dirname(runs.file("run")))
+    runs.write("run", max_updates=6)
+    measure = Trainer._measure
+
+    def removing(self: Trainer) -> Validation:
+        shutil.rmtree(runs.file("run"))
+        if again:
+            os.mkdir(runs.file("run"))
+            Path(runs.file("run/training.lock")).touch()
+        return measure(self)
+
+    monkeypatch.setattr(Trainer, "_measure", removing)
+    assert runs.go_on("run") == 2
+    error = capsys.readouterr().err
+    assert f"{runs.file('run')}: was removed, or moved away, while the run was at work" in error
+    assert len(error.splitlines()) == 1
+    if again:
+        assert os.listdir(runs.file("run")) == ["training.lock"]
+    else:
+        assert set(os.listdir(os.path.dirname(runs.file("run")))) - set(before) <= {"run.yaml"}
+
+
+def test_a_lock_that_somebody_removed_is_taken_again(runs, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs.write("run", max_updates=6)
+    measure, seen = Trainer._measure, []
+
+    def removing(self: Trainer) -> Validation:
+        seen.append(os.path.exists(runs.file("run/training.lock")))
+        os.unlink(runs.file("run/training.lock"))
+        return measure(self)
+
+    monkeypatch.setattr(Trainer, "_measure", removing)
+    assert runs.go_on("run") == 0
+    assert all(seen)
+    assert not os.path.exists(runs.file("run/training.lock"))
+
+
 # --- what is saved and kept
 
 

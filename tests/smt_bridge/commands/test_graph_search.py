@@ -216,6 +216,8 @@ def test_real_graphs(
         (["--source", "short"], "has a graph of sentence 2 but short has only 2 lines"),
         (["--source", "blank"], "sentence 1, but that line of blank has no words"),
         (["--source", "missing"], "missing: "),
+        (["--source", "long"], "long:2: has 1,001 words; up to 1,000 are taken"),
+        (["--max-words", "2"], "source:2: has 3 words; up to 2 are taken"),
         (["--weights", "weights"], "weights: NMT0 must be a number above 0"),
     ],
 )
@@ -225,6 +227,7 @@ def test_bad_input_is_one_line(
     save("backwards", 1, target_order=TargetOrder.RIGHT_TO_LEFT)
     Path("short").write_text("a\nb\n")
     Path("blank").write_text("a\n \nb\nc\n")
+    Path("long").write_text("x\n" + "y " * 1001 + "\nz\nx\n")
     Path("weights").write_text("LM0= 1\nWordPenalty0= 1\nTranslationModel0= 1 1\nNMT0= -0.5\n")
     files = ["graphs.gz", "--ini", "moses.ini", "--source", "source", "--model", "model"]
     assert main(["graph", "search", *files, *options]) == 2
