@@ -130,10 +130,11 @@ def test_a_table_that_is_not_sorted_is_refused(
         assert main([*command, "--binarise", "probing", "--quiet"]) == 2
     assert "new.gz:2: `a b` stands behind a larger source" in capsys.readouterr().err
     assert not Path("asked").exists() and Path("new.gz").exists()
-    Path("table").write_bytes(b"".join([*reversed(lines), b"b  c ||| x ||| 1 2 ||| 0-0\n"]))
-    capsys.readouterr()
-    assert rescore("--binarise", "probing") == 2
-    assert "table:3: has a phrase with several blanks or a tab between its words" in capsys.readouterr().err
+    for phrases in (b"b  c ||| x", b"b ||| x\ty"):
+        Path("table").write_bytes(b"".join([*reversed(lines), phrases + b" ||| 1 2 ||| 0-0\n"]))
+        capsys.readouterr()
+        assert rescore("--binarise", "probing") == 2
+        assert "table:3: has a phrase with several blanks or a tab between its words" in capsys.readouterr().err
     Path("table").write_bytes(b"".join(reversed(lines)))
     assert rescore("--binarise", "probing", "--quiet") == 0
 
