@@ -110,10 +110,10 @@ def layout(firsts: Sequence[tuple[str, NbestEntry]]) -> tuple[Columns, ...]:
 
 
 class Merger:
-    """Merges the lists of one sentence; ``exact`` gives values of a feature (by its new name) for any hypothesis.
+    """Merges the lists of one sentence, which have been checked (``check``).
 
-    Raises FormatError for an entry with other features, or other numbers of values, than its system's first, and for
-    values that are too far apart for Moses' tools.
+    ``paths`` says where the lists of each system were read; ``exact`` gives values of a feature (by its new name) for
+    any hypothesis. Raises FormatError for values that are too far apart for Moses' tools.
     """
 
     def __init__(
@@ -135,6 +135,24 @@ class Merger:
         return tuple(
             name for part in self._columns for name in (*(self._kept(part)), *self._kept_total(part), *part.own)
         )
+
+    def check(self, system: str, group: NbestList, path: str) -> NbestList:
+        """The list of a system, read from the file ``path``.
+
+        Raises FormatError for an entry with other features, or other numbers of values, than the system's first one,
+        and for a text that cannot be written.
+        """
+        part = next(part for part in self._columns if part.system == system)
+        for entry in group.entries:
+            _check(part, entry, path)
+            if SEPARATOR in entry.hypothesis:
+                problem = "the text holds '|||', which separates fields in the output"
+                raise FormatError(path, problem, line=entry.line)
+        return group
+
+    def checked(self, system: System) -> System:
+        """The system, each of its lists checked when it is read."""
+        return system._replace(lists=(self.check(system.name, group, system.path) for group in system.lists))
 
     def merge(self, sentence: int, groups: Mapping[str, NbestList]) -> list[bytes]:
         """The lines of one sentence: the first system's hypotheses, then what is new in the next."""
@@ -166,10 +184,6 @@ class Merger:
         """The distinct hypotheses of a system; of several derivations the one with the best total, then the first."""
         best: dict[bytes, NbestEntry] = {}
         for entry in group.entries if group is not None else ():
-            self._check(part, entry)
-            if SEPARATOR in entry.hypothesis:
-                problem = "the text holds '|||', which separates fields in the output"
-                raise FormatError(self._paths[part.system], problem, line=entry.line)
             known = best.setdefault(distinct_text(entry), entry)
             if part.totals and (entry.total or 0.0) > (known.total or 0.0):
                 best[distinct_text(entry)] = entry
@@ -177,18 +191,6 @@ class Merger:
             text: _Row(place, entry.line, _values(part, entry))
             for place, (text, entry) in enumerate(best.items(), start=1)
         }
-
-    def _check(self, part: Columns, entry: NbestEntry) -> None:
-        path, expected = self._paths[part.system], dict(zip(part.names, part.arities, strict=True))
-        found = {name: len(values) for name, values in entry.features.items() if _is_kept(name)}
-        for name in sorted({*found, *expected}) if found != expected else ():
-            if found.get(name) != expected.get(name):
-                here = counted(found.get(name, 0), "value")
-                problem = f"feature {name} has {here} here and {expected.get(name, 0)} in line 1"
-                raise FormatError(path, f"{problem}; are these two lists?", line=entry.line)
-        if (entry.total is None) == part.totals:
-            problem = "this line has no total but line 1 has" if part.totals else "a total here but not in line 1"
-            raise FormatError(path, f"{problem}; are these two lists?", line=entry.line)
 
     def _table(
         self, part: Columns, rows: Mapping[bytes, _Row], hypotheses: Sequence[bytes]
@@ -261,6 +263,21 @@ def distinct_text(entry: NbestEntry) -> bytes:
 
 def _is_kept(name: str) -> bool:
     return "_" not in name and not name.startswith("ConstrainedDecoding")
+
+
+def _check(part: Columns, entry: NbestEntry, path: str) -> None:
+    """Raise FormatError for an entry that has not what the first entry of its system has."""
+    expected = dict(zip(part.names, part.arities, strict=True))
+    found = {name: len(values) for name, values in entry.features.items() if _is_kept(name)}
+    for name in sorted({*found, *expected}) if found != expected else ():
+        if found.get(name) != expected.get(name):
+            here = counted(found.get(name, 0), "value")
+            problem = f"feature {name} has {here} here and {expected.get(name, 0)} in the first line of {part.system}"
+            raise FormatError(path, f"{problem}; are these two lists?", line=entry.line)
+    if (entry.total is None) == part.totals:
+        first = f"the first line of {part.system}"
+        problem = f"this line has no total but {first} has" if part.totals else f"a total here but not in {first}"
+        raise FormatError(path, f"{problem}; are these two lists?", line=entry.line)
 
 
 def _values(part: Columns, entry: NbestEntry) -> dict[str, Values]:

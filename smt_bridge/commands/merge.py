@@ -163,9 +163,9 @@ def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger
         columns = layout(list(firsts.items()))
     except ValueError as error:
         raise ConfigError(str(error)) from None
-    paths = {system.name: system.path for system in reversed(systems)}
-    exact = exact_values(args.exact, columns)
-    return Merger(columns, paths, fill=args.fill, exact=exact), columns, complete
+    paths = {name: " and ".join(one.path for one in systems if one.name == name) for name in firsts}
+    merger = Merger(columns, paths, fill=args.fill, exact=exact_values(args.exact, columns))
+    return merger, columns, list(map(merger.checked, complete))
 
 
 def _write_constraints(

@@ -71,6 +71,9 @@ class Chooser:
     ) -> list[Choice]:
         """One choice per sentence, given its lists, and why systems have none. Raises WiringError."""
         merger = self._merger or self._new_merger(_layout(groups, self._systems))
+        for found in groups:
+            for system, group in found.items():
+                merger.check(system, group, _path_of(system, group.sentence))
         entries = [entry for sentence, found in enumerate(groups) for entry in merger.entries(sentence, found)]
         merged: list[list[NbestEntry]] = [[] for _ in sentences]
         for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
@@ -117,8 +120,13 @@ def as_read(sentence: str) -> str:
 
 
 def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:
-    path = f"the {system} list of sentence {sentence + 1}"
+    path = _path_of(system, sentence)
     return NbestList(sentence, [parse_entry(line, path=path, number=number) for number, line in enumerate(lines, 1)])
+
+
+def _path_of(system: str, sentence: int) -> str:
+    """What a list is called in errors."""
+    return f"the {system} list of sentence {sentence + 1}"
 
 
 def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, ...]:

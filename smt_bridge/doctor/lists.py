@@ -36,7 +36,7 @@ class NbestSummary:
                 for name, values in entry.features.items():
                     known = self.arity.setdefault(name, len(values))
                     if known != len(values) and "_" not in name:
-                        problem = f"{name} has {len(values)} values here and {known} before"
+                        problem = f"{name} has {counted(len(values), 'value')} here and {known} before"
                         self.findings.append(error(f"{path}:{entry.line}", problem, "make the list anew"))
                         return
                     if _LOG_PROBABILITY.fullmatch(name):
@@ -45,7 +45,8 @@ class NbestSummary:
             self.findings.append(error(str(wrong), "the list cannot be used", "correct the line"))
             return
         if empty:
-            self.findings.append(warning(path, f"{empty} translations are empty", "make sure that this is meant"))
+            problem = f"{counted(empty, 'translation is', 'translations are')} empty"
+            self.findings.append(warning(path, problem, "make sure that this is meant"))
         if positive > 100:
             problem = f"{positive} log-probabilities are between 0 and 1"
             self.findings.append(warning(path, problem, "are they probabilities? features must be logarithms"))
@@ -55,7 +56,7 @@ def examine_ids(summary: NbestSummary, path: str) -> Iterator[Finding]:
     """Whether a source or reference has a line for every id."""
     lines = sum(1 for _ in read_lines(path))
     if summary.highest >= lines:
-        problem = f"has ids up to {summary.highest}, but {path} has {lines} lines (ids begin at 0)"
+        problem = f"has ids up to {summary.highest}, but {path} has {counted(lines, 'line')} (ids begin at 0)"
         yield error(summary.path, problem, "take the file that was translated")
 
 

@@ -39,7 +39,7 @@ def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object
     columns = layout(list(firsts.items()))
     merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
     rows = []
-    for sentence, groups in side_by_side(systems):
+    for sentence, groups in side_by_side(list(map(merger.checked, systems))):
         lines = merger.merge(sentence, groups)
         read = [parse_entry(line.removesuffix(b"\n"), path="merged", number=sentence + 1) for line in lines]
         assert merger.entries(sentence, groups) == read
@@ -110,10 +110,10 @@ def test_of_several_derivations_the_best_counts() -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in line 1"),
+        ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in the first line of moses"),
         ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1"),
         ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1", "feature New0 has 1 value here and 0"),
-        ("2 ||| x ||| LM0= -1 TM0= 0 0", "no total but line 1 has"),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0", "no total but the first line of moses has"),
     ],
 )
 def test_a_line_of_another_list_is_refused(line: str, problem: str) -> None:

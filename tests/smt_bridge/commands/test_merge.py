@@ -117,7 +117,7 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--list", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--list", "a=-", "--source", "-"], "can be read only once"),
         (["--list", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 line "),
-        (["--list", "a=bad"], "bad:2: feature X has 0 values here and 1 in line 1"),
+        (["--list", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),
         (["--list", "a=empty"], "empty: is empty"),
         (["--list", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),
     ],
@@ -127,6 +127,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 ) -> None:
     Path("short").write_text("one\n")
     Path("bad").write_text("0 ||| a ||| X= 1\n0 ||| b ||| Y= 1\n")
+    Path("good").write_text("0 ||| x ||| X= 1\n")
     Path("empty").write_text("")
     Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     before = sorted(os.listdir())
