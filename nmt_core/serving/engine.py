@@ -27,6 +27,7 @@ from nmt_core.serving.refusal import draining, internal, unavailable
 from nmt_core.serving.scheduler import Scheduler
 from nmt_core.serving.turns import Turns, give_up
 from nmt_core.serving.work import Work
+from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 _Result = TypeVar("_Result")
 
@@ -201,7 +202,8 @@ class Engine(Generic[Key]):
                             return
                         self._changed.wait(pause)
             self._turn_began = time.monotonic()
-            while self._calls:
-                self._calls.popleft()()
-            if chosen is not None:
-                self._turns.take(*chosen)
+            with SWITCHING_OFTEN:  # admitting and answering thousands of items is long work, too
+                while self._calls:
+                    self._calls.popleft()()
+                if chosen is not None:
+                    self._turns.take(*chosen)

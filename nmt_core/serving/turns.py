@@ -18,7 +18,6 @@ from nmt_core.serving.lanes import Key, Lane, Line, deliver
 from nmt_core.serving.observer import Observer
 from nmt_core.serving.scheduler import Scheduler
 from nmt_core.serving.work import Answer, Entry, Work
-from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 
 class Turns(Generic[Key]):
@@ -48,8 +47,7 @@ class Turns(Generic[Key]):
             self._let_go(line, line.work)
             room = self._admit(lane, line, line.work, begin)
             tokens = line.work.tokens
-            with SWITCHING_OFTEN:
-                answers = line.work.turn()
+            answers = line.work.turn()
         except Exception as error:
             answers = self._recover(lane, line, error)
             room = tokens = 0

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from nmt_core.serving.engine import Engine
+from nmt_core.serving.observer import Observer
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.work import BatchWork, StepWork
 
@@ -502,17 +503,30 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
 
 
 def test_others_get_the_interpreter_soon_while_a_device_works() -> None:
-    usual, seen = sys.getswitchinterval(), []
+    """Also while thousands of items are taken from the queue, answered, and while models are loaded."""
+    usual, seen = sys.getswitchinterval(), {}
+
+    def saw(what: str) -> None:
+        seen[what] = sys.getswitchinterval()
+
+    class Seen(Observer):
+        def began(self, device: str, waited: float) -> None:
+            saw("taken")
+
+        def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
+            saw("answered")
 
     def work(key: object, items: list) -> list:
-        seen.append(sys.getswitchinterval())
+        saw("done")
         return items
 
     async def scenario() -> None:
-        engine = Engine(batches(work))
+        engine = Engine(batches(work), observer=Seen())
         assert await engine.submit("a", ["x"], tokens=[1]) == ["x"]
+        await engine.in_thread(lambda: saw("called"))
         await engine.close()
 
     asyncio.run(scenario())
-    assert seen == [pytest.approx(0.001)]
+    assert set(seen) == {"taken", "done", "answered", "called"}
+    assert list(seen.values()) == [pytest.approx(0.001)] * 4
     assert sys.getswitchinterval() == usual
