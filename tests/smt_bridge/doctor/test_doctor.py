@@ -122,7 +122,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
             "warning",
             "of its words are not in",
         ),
-        (edit("nbest", lambda t: t.replace("la maison", "")), "warning", "1 translations are empty"),
+        (edit("nbest", lambda t: t.replace("la maison", "")), "warning", "1 translation is empty"),
         (edit("weights", lambda t: t.replace("LM0= 0.5\n", "")), "error", "no weight for LM0"),
         (edit("weights", lambda t: t + "KENLM0= 1\n"), "error", "a weight for KENLM0"),
         (edit("weights", lambda t: "LM0 0,5\n"), "error", "plain number"),
