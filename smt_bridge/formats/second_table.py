@@ -24,6 +24,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
+from nmt_core.messages import counted
 from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.ini_lines import section_lines
@@ -66,12 +67,23 @@ def with_second_table(
     edited = edited.with_path(tables[-1].line + 1, "path", path)
     graphs = _graphs(edited)
     edited = edited.with_setting("mapping", f"{len(graphs)} T {len(tables)}", default=("0 T 0",))
-    backoffs = section_lines(edited.lines, "decoding-graph-backoff")
-    if backoff is not None or backoffs:
-        always = ("0",) * len(graphs)
-        edited = edited.with_setting("decoding-graph-backoff", str(backoff or 0), default=always)
+    edited = _with_backoff(edited, len(graphs), backoff)
     numbers = " ".join(f"{weight:.9g}" for weight in weights)
     return edited.with_weight_line(f"{name}= {numbers}".encode()), name
+
+
+def _with_backoff(ini: MosesIni, graphs: int, backoff: int | None) -> MosesIni:
+    """With the new graph's line behind those of ``graphs`` others; graphs without a line have 0, as in the decoder."""
+    section = "decoding-graph-backoff"
+    lines = section_lines(ini.lines, section)
+    if backoff is None and not lines:
+        return ini
+    if len(lines) > graphs:
+        problem = f"[{section}] has {counted(len(lines), 'line')} for {counted(graphs, 'graph')} of [mapping]"
+        raise WiringError(f"{ini.path}:{lines[graphs][0]}: {problem}; delete those of no graph")
+    for new in (*["0"] * (graphs - len(lines)), str(backoff or 0)):
+        ini = ini.with_setting(section, new, default=())
+    return ini
 
 
 def _graphs(ini: MosesIni) -> list[int]:

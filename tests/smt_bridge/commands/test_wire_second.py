@@ -85,6 +85,26 @@ def test_it_may_be_asked_about_unknown_phrases_only(folder: Path, capsys) -> Non
     assert "[decoding-graph-backoff]\n0\n0\n\n[feature]" in wired("--second", "second")
 
 
+@pytest.mark.parametrize(("present", "expected"), [([], [0, 0, 2]), ([0], [0, 0, 2]), ([0, 1], [0, 1, 2])])
+def test_its_backoff_is_that_of_its_own_graph(folder: Path, present: list[int], expected: list[int]) -> None:
+    section = "".join(["[decoding-graph-backoff]\n", *(f"{one}\n" for one in present), "\n"]) if present else ""
+    two = "PhraseDictionaryMemory name=Two num-features=4 path=old input-factor=0 output-factor=0\nDistortion\n"
+    ini = (
+        INI.replace("0 T 0\n", "0 T 0\n1 T 1\n")
+        .replace("Distortion\n", two)
+        .replace("[feature]", f"{section}[feature]")
+    )
+    Path("moses.ini").write_text(ini + "Two= 1 1 1 1\n")
+    found = wired("--second", "second", "--backoff", "2", "--feature", "TranslationModel0")
+    assert "".join(["[decoding-graph-backoff]\n", *(f"{one}\n" for one in expected), "\n[feature]"]) in found
+
+
+def test_more_backoffs_than_graphs_are_refused(folder: Path, capsys) -> None:
+    Path("moses.ini").write_text(INI.replace("[feature]", "[decoding-graph-backoff]\n0\n1\n\n[feature]", 1))
+    assert main(["wire", "moses.ini", "--second", "second", "--output", "new.ini"]) == 2
+    assert "[decoding-graph-backoff] has 2 lines for 1 graph of [mapping]; delete" in capsys.readouterr().err
+
+
 def test_a_missing_mapping_is_written_out_and_line_ends_stay(folder: Path) -> None:
     without = INI.replace("[mapping]\n0 T 0\n\n", "").replace("\n", "\r\n")
     Path("moses.ini").write_bytes(without.encode())
