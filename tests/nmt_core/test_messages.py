@@ -6,6 +6,7 @@ import io
 import re
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,14 @@ ATTACK = "\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\udcff"
 def test_what_a_terminal_obeys_is_escaped() -> None:
     assert show(ATTACK) == r"\x1b]0;title\x07\x1b[2J\u202e\x9b31m\r\xff"
     assert show("Größe 日本 a\u200db\u00a0c") == "Größe 日本 a\u200db\u00a0c"
+
+
+def test_all_controls_and_marks_of_direction_are_escaped() -> None:
+    of_direction = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
+    for character in map(chr, range(sys.maxunicode + 1)):
+        obeyed = unicodedata.category(character) in ("Cc", "Zl", "Zp", "Cs")
+        if obeyed or unicodedata.bidirectional(character) in of_direction:
+            assert show(character).startswith("\\"), ascii(character)
 
 
 @given(st.text())

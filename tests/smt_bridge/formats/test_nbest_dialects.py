@@ -105,6 +105,12 @@ def test_costs_of_nematus_and_log_probabilities_are_higher_when_better(
     check_round(tmp_path, entries)
 
 
+def test_numbers_on_both_sides_of_zero_are_costs(tmp_path: Path) -> None:
+    """A log-probability is never above 0; a cost may be rounded to less."""
+    entries = read(tmp_path, b"0 ||| a ||| -0.0001\n0 ||| b ||| 2\n")
+    assert [entry.total for entry in entries] == [0.0001, -2.0]
+
+
 def test_fairseq_is_turned_to_natural_logarithms_and_sorted_by_id(tmp_path: Path) -> None:
     entries = read(tmp_path, FAIRSEQ)
     assert [(entry.sentence, entry.text) for entry in entries] == [(7, "the house"), (7, "a house"), (2, "")]
