@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import contextvars
 import functools
@@ -10,6 +11,9 @@ import time
 import uuid
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
+
+import grpc
 
 from nmt_core.serving.shares import Account
 
@@ -49,6 +53,14 @@ class Call:
         when = datetime.now(UTC).isoformat(timespec="milliseconds")
         facts = {name: value for name in _LOGGED if (value := getattr(self, name)) not in ("", 0)}
         return json.dumps({"time": when, **facts, "seconds": round(seconds, 6)}, ensure_ascii=True)
+
+
+async def write(context: Any, message: Any) -> None:
+    """Send a message to the client. Raises CancelledError where it has gone: the library ends the call by itself."""
+    try:
+        await context.write(message)
+    except grpc.aio.BaseError:
+        raise asyncio.CancelledError from None
 
 
 _current: contextvars.ContextVar[Call] = contextvars.ContextVar("call")

@@ -9,11 +9,10 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import grpc
 from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from nmt_core.serving.call import SERVICE
+from nmt_core.serving.call import SERVICE, write
 from nmt_core.serving.refusal import Refusal, unavailable
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
@@ -68,10 +67,7 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
         while not self._closed:
             changed, status = self._changed, self._status(request.service)
             if status != before:
-                try:
-                    await context.write(health_pb2.HealthCheckResponse(status=status))
-                except grpc.aio.BaseError:  # the client has gone; the library ends the call
-                    raise asyncio.CancelledError from None
+                await write(context, health_pb2.HealthCheckResponse(status=status))
                 before = status
             await changed.wait()
         raise unavailable("the server ends", reason="DRAINING")

@@ -9,11 +9,10 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-import grpc
 from google.rpc import code_pb2
 
 from nmt_core.serving.answers import in_stream
-from nmt_core.serving.call import charge_to, current_client
+from nmt_core.serving.call import charge_to, current_client, write
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unavailable
 from nmt_core.serving.shares import Account, Memory
@@ -168,12 +167,10 @@ class Stream:
         async with self._writing:
             try:
                 async with asyncio.timeout(seconds):
-                    await self._context.write(response)
+                    await write(self._context, response)
             except TimeoutError:
                 problem = f"the answer was not read for {seconds:g} s"
                 raise _Unread(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="ANSWER_UNREAD") from None
-            except grpc.aio.BaseError:  # the client has gone; the library ends the call
-                raise asyncio.CancelledError from None
 
     async def _until_unused(self) -> None:
         """Raises Refusal when nothing was asked or answered for some time."""

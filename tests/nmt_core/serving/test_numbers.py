@@ -13,6 +13,7 @@ from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client import RemotePairScorer
+from smt_bridge.scorers import one_thread
 from tests.confident_models import confident_model, text_of
 
 RELATIVE, ABSOLUTE = 1e-6, 1e-5
@@ -39,7 +40,8 @@ def test_scores_alone_and_in_company(start, confident: Path) -> None:
     scorer = ModelPairScorer([load_model(str(confident))])
     pairs = pairs_of(random.Random(1), 12)
     remote = RemotePairScorer(server.address)
-    expected = [scorer.score([pair])[0].log_prob for pair in pairs]
+    with one_thread():  # as the server
+        expected = [scorer.score([pair])[0].log_prob for pair in pairs]
     assert min(expected) < -500
     assert [remote.score([pair])[0].log_prob for pair in pairs] == expected
     company = [pytest.approx(one, rel=RELATIVE, abs=ABSOLUTE) for one in expected]
