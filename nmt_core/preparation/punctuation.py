@@ -8,6 +8,7 @@ first.
 from __future__ import annotations
 
 from nmt_core.config import Config
+from nmt_core.text.moses_scripts import PunctuationNormalizer
 
 _APOSTROPHES = str.maketrans(dict.fromkeys("\u2019\u02bc\uff07", "'"))
 
@@ -23,10 +24,8 @@ class Punctuation:
     """Both rules for one language."""
 
     def __init__(self, config: PunctuationConfig, language: str) -> None:
-        import sacremoses  # with all that it imports, which commands on models alone do not need
-
         self._config = config
-        self._normalizer = sacremoses.MosesPunctNormalizer(lang=language, perl_parity=True)
+        self._normalizer = PunctuationNormalizer(language)
 
     def apply(self, line: str) -> str:
         """Normalise."""

@@ -20,7 +20,7 @@ from nmt_core.config import Config
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
 from nmt_core.preparation.steps import Side, import_optional
-from nmt_core.preparation.words import by_frequency, count_words, in_lengths, remembered
+from nmt_core.preparation.words import LONGEST, by_frequency, count_words, in_lengths, remembered
 from nmt_core.text.vocabulary import split_words
 from nmt_core.whole_numbers import whole_number
 
@@ -215,7 +215,8 @@ class Morphs(_Joined):
 
 
 def _learn_morphs(config: MorfessorConfig, paths: Sequence[str], output: str) -> None:
-    counts = [(count, word) for word, count in by_frequency(count_words(paths)) if count >= config.minimum_count]
+    words = [found for found in by_frequency(count_words(paths)) if len(found[0]) <= LONGEST]
+    counts = [(count, word) for word, count in words if count >= config.minimum_count]
     if not counts:
         raise InputError(paths[0], _TOO_LITTLE)
     dampened = {"ones": lambda _: 1, "log": lambda count: int(count).bit_length(), "none": None}[config.dampening]

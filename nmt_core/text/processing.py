@@ -3,7 +3,7 @@
 On the way in: ``normalize-punctuation.perl`` and ``tokenizer.perl``, with Moses' escapes
 (``&apos;``, ``&#124;`` and so on), so that a model trained on a Moses corpus and the phrase table
 made from it speak of the same words. On the way out: ``detokenizer.perl``, escapes undone. The
-Python port *sacremoses* does the work; it is imported when a ``TextProcessor`` is made.
+Python port *sacremoses* does the work (``moses_scripts``); it is imported when a ``TextProcessor`` is made.
 
 >>> processor = TextProcessor(TextConfig(source_language="en", target_language="fr"))
 >>> processor.tokenize("It's late (again).")
@@ -15,12 +15,12 @@ Python port *sacremoses* does the work; it is imported when a ``TextProcessor`` 
 from __future__ import annotations
 
 import re
-from typing import Any, Protocol
+from typing import Protocol
 
 from pydantic import Field
 
 from nmt_core.config import Config
-from nmt_core.errors import NmtError
+from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
 from nmt_core.text.vocabulary import split_words
 
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
@@ -63,17 +63,11 @@ class TextProcessor:
     """Both directions for one model's pair of languages."""
 
     def __init__(self, config: TextConfig) -> None:
-        sacremoses = _import_sacremoses()
         self.config = config
-        self._normalizers = {
-            language: sacremoses.MosesPunctNormalizer(lang=language, perl_parity=True)
-            for language in (config.source_language, config.target_language)
-        }
-        self._tokenizers = {
-            language: sacremoses.MosesTokenizer(lang=language)
-            for language in (config.source_language, config.target_language)
-        }
-        self._detokenizer = sacremoses.MosesDetokenizer(lang=config.target_language)
+        languages = (config.source_language, config.target_language)
+        self._normalizers = {language: PunctuationNormalizer(language) for language in languages}
+        self._tokenizers = {language: open_tokenizer(language) for language in languages}
+        self._detokenizer = import_sacremoses().MosesDetokenizer(lang=config.target_language)
 
     def __repr__(self) -> str:
         return f"TextProcessor({self.config.source_language} -> {self.config.target_language})"
@@ -102,11 +96,3 @@ class TextProcessor:
             return_str=True,
         )
         return _LAST_STOP.sub(" .", text)
-
-
-def _import_sacremoses() -> Any:
-    try:
-        import sacremoses
-    except ImportError as error:
-        raise NmtError("raw text needs sacremoses: pip install sacremoses, or give tokenised text") from error
-    return sacremoses

@@ -103,3 +103,13 @@ def test_what_is_no_file_of_merges_says_where(tmp_path: Path, content: str, prob
     (tmp_path / "codes").write_text(content)
     with pytest.raises(InputError, match=problem):
         Bpe(str(tmp_path / "codes"))
+
+
+@pytest.mark.parametrize("length", [101, 20_000])
+def test_what_is_too_long_for_a_word_teaches_no_morphs(text: Path, tmp_path: Path, length: int) -> None:
+    """It would take more than quadratic time, and a model that could not be read again."""
+    pytest.importorskip("morfessor")
+    for name, content in (("plain", text.read_text()), ("more", text.read_text() + "talo" * (length // 4 + 1) + "\n")):
+        (tmp_path / name).write_text(content)
+        learn_subwords(MorfessorConfig(), [str(tmp_path / name)], str(tmp_path / f"{name}.model"))
+    assert (tmp_path / "more.model").read_bytes() == (tmp_path / "plain.model").read_bytes()
