@@ -127,8 +127,8 @@ def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
 
 def test_of_repeated_weights_the_last_counts_as_in_moses(tmp_path: Path) -> None:
     assert dict(read_weights(written(tmp_path / "w", "[weight]\nA= 1\nB= 2\nA= 3 4\n"))) == {"A": (3, 4), "B": (2,)}
-    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5\n[weight-overwrite]\nA= 8 C= x\n"
-    assert dict(read_weights(written(tmp_path / "w", text))) == {"A": (8,), "C": (5,)}
+    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5 6\n[weight-overwrite]\nA= 8 C= x x\n"
+    assert dict(read_weights(written(tmp_path / "w", text))) == {"A": (8,), "C": (5, 6)}
 
 
 def test_sparse_weights_of_the_ini_are_read_and_its_own_come_first(
