@@ -55,6 +55,42 @@ class _Given(NamedTuple):
     item: Any
 
 
+class _Left:
+    """Items that no worker has: those of lost workers (``again``), and those that were not taken yet.
+
+    ``tries`` counts by place how often an item was under way when its worker was lost.
+    """
+
+    def __init__(self, items: Iterable[Any]) -> None:
+        self._new = enumerate(items)
+        self._more = True
+        self.again: list[tuple[int, Any]] = []  # a heap, by place
+        self.tries: collections.Counter[int] = collections.Counter()
+
+    def __bool__(self) -> bool:
+        return self._more or bool(self.again)
+
+    def take(self, *, new: bool) -> tuple[int, Any] | None:
+        """The next place and item, None where there is none; where not ``new``, of lost workers only."""
+        if self.again:
+            return heapq.heappop(self.again)
+        if not (new and self._more):
+            return None
+        found = next(self._new, None)
+        self._more = found is not None
+        return found
+
+    def put_back(self, given: _Given) -> None:
+        """Have the item of a lost worker done again. Raises NmtError for one that has ended its workers."""
+        self.tries[given.place] += 1
+        if self.tries[given.place] == _TRIES:
+            shard = getattr(given.item, "shard", None)
+            lines = f"item {given.place + 1}" if shard is None else f"the shard that begins at line {shard.first:,}"
+            problem = f"{lines} has ended its worker {_TRIES} times (out of memory?); what is finished stays finished"
+            raise NmtError(f"{problem}: start the same command again, with fewer --jobs")
+        heapq.heappush(self.again, (given.place, given.item))
+
+
 class RemoteWorkers(Generic[Item, Answer]):
     """``jobs`` workers of a cluster."""
 
@@ -83,46 +119,45 @@ class RemoteWorkers(Generic[Item, Answer]):
 
     def map(self, items: Iterable[Item]) -> Iterator[Answer]:
         """The answers in the order of the items, of which only a few are taken ahead."""
-        numbered = enumerate(items)
-        again: list[tuple[int, Item]] = []  # a heap, by place
-        tries: collections.Counter[int] = collections.Counter()
+        left = _Left(items)
         answers: dict[int, Answer] = {}
-        due, more = 0, True
-        while more or again or self._given:
-            for worker, own in self._ready.items():
-                while len(own) < _AHEAD:
-                    if own and (again or tries[self._given[own[0]].place]):
-                        break  # what may end a worker is done alone
-                    taken = due + len(answers) + len(again) + len(self._given)
-                    if again:
-                        place, item = heapq.heappop(again)
-                    elif more and taken < due + _KEPT * self._jobs:
-                        following = next(numbered, None)
-                        if following is None:
-                            more = False
-                            break
-                        place, item = following
-                    else:
-                        break
-                    question = self._cluster.ask(worker, item)
-                    self._given[question] = _Given(worker, place, item)
-                    own.append(question)
-            if not (more or again or self._given):
-                break
-            for question in self._wait():
-                given = self._given.get(question)
-                if given is None:  # of a worker whose loss is known
-                    continue
-                try:
-                    answers[given.place] = self._cluster.answer(question)
-                except Lost:
-                    self._take_back(given, again, tries)
-                    continue
-                del self._given[question]
-                self._ready[given.worker].remove(question)
+        due = 0
+        while True:
+            self._hand_out(left, waiting=len(answers))
+            if not (left or self._given):
+                return
+            self._collect(left, answers)
             while due in answers:
                 yield answers.pop(due)
                 due += 1
+
+    def _hand_out(self, left: _Left, *, waiting: int) -> None:
+        """Give workers something to do; ``waiting`` answers are there that nobody has taken yet."""
+        for worker, own in self._ready.items():
+            while len(own) < _AHEAD:
+                if own and (left.again or left.tries[self._given[own[0]].place]):
+                    break  # what may end a worker is done alone
+                room = waiting + len(left.again) + len(self._given) < _KEPT * self._jobs
+                taken = left.take(new=room)
+                if taken is None:
+                    break
+                question = self._cluster.ask(worker, taken[1])
+                self._given[question] = _Given(worker, *taken)
+                own.append(question)
+
+    def _collect(self, left: _Left, answers: dict[int, Any]) -> None:
+        """Wait for answers, and put them with the others."""
+        for question in self._wait():
+            given = self._given.get(question)
+            if given is None:  # of a worker whose loss is known
+                continue
+            try:
+                answers[given.place] = self._cluster.answer(question)
+            except Lost:
+                self._take_back(given, left)
+                continue
+            del self._given[question]
+            self._ready[given.worker].remove(question)
 
     def _start(self) -> None:
         worker = self._cluster.start(self._started)
@@ -161,16 +196,8 @@ class RemoteWorkers(Generic[Item, Answer]):
             )
         self._ready[worker] = collections.deque()
 
-    def _take_back(self, lost: _Given, again: list[tuple[int, Any]], tries: collections.Counter[int]) -> None:
+    def _take_back(self, lost: _Given, left: _Left) -> None:
         """Have the items of a lost worker done by others, and a new worker begun."""
         for given in [self._given.pop(question) for question in self._ready.pop(lost.worker)]:
-            tries[given.place] += 1
-            if tries[given.place] == _TRIES:
-                shard = getattr(given.item, "shard", None)
-                lines = f"item {given.place + 1}" if shard is None else f"the shard that begins at line {shard.first:,}"
-                problem = (
-                    f"{lines} has ended its worker {_TRIES} times (out of memory?); what is finished stays finished"
-                )
-                raise NmtError(f"{problem}: start the same command again, with fewer --jobs")
-            heapq.heappush(again, (given.place, given.item))
+            left.put_back(given)
         self._start()
