@@ -353,61 +353,71 @@ def attack(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _attacked(args: argparse.Namespace, server: Server, probe: HealthProbe) -> list[dict[str, Any]]:
     texts = sentences(200)
-    rows: list[dict[str, Any]] = []
-    long = " ".join(["a"] * 1000)
-    requests: dict[str, tuple[str, Any]] = {
-        "none": ("", None),
-        "4 M empty pairs": ("Score", pb.ScoreRequest(pairs=[pb.Pair()] * 4_000_000)),
-        "a blank source, 20,000 targets": (
-            "Score",
-            pb.ScoreRequest(groups=[pb.SourceGroup(source=" " * 20_000, targets=[" " * 900 + "a"] * 20_000)]),
-        ),
-        "attention of 120 x 1,000 x 1,000": (
-            "Score",
-            pb.ScoreRequest(groups=[pb.SourceGroup(source=long, targets=[long] * 120)], with_attention=True),
-        ),
-        "2,000 words, 200-best, attention": (
-            "Translate",
-            pb.TranslateRequest(texts=[long + " " + long], beam=200, nbest=200, with_attention=True),
-        ),
-        "1,000 words, beam 200": ("Translate", pb.TranslateRequest(texts=[long], beam=200)),
-        "a pair of 2,000 x 2,000 words": (
-            "Score",
-            pb.ScoreRequest(pairs=[pb.Pair(source=long + " " + long, target=long + " " + long)]),
-        ),
-        "200 samples of 240 words": (
-            "Translate",
-            pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
-        ),
-        "25 MiB that cost too much": ("Translate", pb.TranslateRequest(texts=[long[:1750]] * 15_000)),
-        "400 queued sentences": ("Translate", pb.TranslateRequest(texts=texts * 2, priority=INTERACTIVE)),
-    }
-
-    async def scenario(name: str, kinds: Sequence[tuple[str, Any]], pool: ProcessPoolExecutor) -> None:
-        messages = [(method, request.SerializeToString()) for method, request in kinds if method]
-        peak, waits = server.memory, []
-        other = Access(token="other-token-of-the-benchmark")
-        async with AsyncNmtClient(server.address, model="m", access=other) as client:
-            attacking = asyncio.wrap_future(pool.submit(_attack, server.address, messages, args.seconds / 4))
-            checking = asyncio.create_task(probe.ask(args.seconds / 4))
-            while not (waits and attacking.done()):
-                begin = time.perf_counter()
-                await client.translate([texts[len(waits) % len(texts)]], priority=INTERACTIVE)
-                waits.append(time.perf_counter() - begin)
-                peak = max(peak, server.memory)
-            checked, of_bare = (quantiles(taken)["p99"] for taken in await checking)
-        found = quantiles(waits)
-        longest = round(1000 * max(waits))
-        columns = {"sentence p50": found["p50"], "longest": longest, "health p99": checked, "of a bare server": of_bare}
-        rows.append({"attack": name, **columns, "MiB": round(peak), **await attacking})
-
+    requests = _hostile_requests(texts)
+    seconds = args.seconds / 4
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(os.getpid).result()  # the process is there
-        for name, one in requests.items():
-            asyncio.run(scenario(name, [one], pool))
-        asyncio.run(scenario("all at once", list(requests.values()), pool))
+        rows = [
+            {"attack": name, **asyncio.run(_beside(kinds, texts, server, probe, pool, seconds))}
+            for name, kinds in {**requests, "all at once": list(itertools.chain(*requests.values()))}.items()
+        ]
     rows.append(asyncio.run(_end_with_watchers(server)))
     return rows
+
+
+def _hostile_requests(texts: Sequence[str]) -> dict[str, list[tuple[str, Any]]]:
+    """By their names, methods and requests that ask for much; one has none, to compare with."""
+    long = " ".join(["a"] * 1000)
+    longer = f"{long} {long}"
+    blank = pb.SourceGroup(source=" " * 20_000, targets=[" " * 900 + "a"] * 20_000)
+    large = pb.SourceGroup(source=long, targets=[long] * 120)
+    score = {
+        "4 M empty pairs": pb.ScoreRequest(pairs=[pb.Pair()] * 4_000_000),
+        "a blank source, 20,000 targets": pb.ScoreRequest(groups=[blank]),
+        "attention of 120 x 1,000 x 1,000": pb.ScoreRequest(groups=[large], with_attention=True),
+        "a pair of 2,000 x 2,000 words": pb.ScoreRequest(pairs=[pb.Pair(source=longer, target=longer)]),
+    }
+    translate = {
+        "2,000 words, 200-best, attention": pb.TranslateRequest(
+            texts=[longer], beam=200, nbest=200, with_attention=True
+        ),
+        "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
+        "200 samples of 240 words": pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
+        "25 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
+        "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=INTERACTIVE),
+    }
+    return {
+        "none": [],
+        **{name: [("Score", request)] for name, request in score.items()},
+        **{name: [("Translate", request)] for name, request in translate.items()},
+    }
+
+
+async def _beside(
+    kinds: Sequence[tuple[str, Any]],
+    texts: Sequence[str],
+    server: Server,
+    probe: HealthProbe,
+    pool: ProcessPoolExecutor,
+    seconds: float,
+) -> dict[str, Any]:
+    """What another client's sentences and the health wait beside such requests, and the most memory."""
+    messages = [(method, request.SerializeToString()) for method, request in kinds]
+    peak, waits = server.memory, []
+    other = Access(token="other-token-of-the-benchmark")
+    async with AsyncNmtClient(server.address, model="m", access=other) as client:
+        attacking = asyncio.wrap_future(pool.submit(_attack, server.address, messages, seconds))
+        checking = asyncio.create_task(probe.ask(seconds))
+        while not (waits and attacking.done()):
+            begin = time.perf_counter()
+            await client.translate([texts[len(waits) % len(texts)]], priority=INTERACTIVE)
+            waits.append(time.perf_counter() - begin)
+            peak = max(peak, server.memory)
+        checked, of_bare = (quantiles(taken)["p99"] for taken in await checking)
+    longest = round(1000 * max(waits))
+    columns = {"sentence p50": quantiles(waits)["p50"], "longest": longest}
+    health = {"health p99": checked, "of a bare server": of_bare}
+    return {**columns, **health, "MiB": round(peak), **await attacking}
 
 
 def _attack(address: str, kinds: Sequence[tuple[str, bytes]], seconds: float) -> Counter[str]:
