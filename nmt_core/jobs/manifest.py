@@ -13,11 +13,11 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Generic, NamedTuple, TypeVar
 
-import numpy as np
 from isal.isal_zlib import crc32
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_replacement
+from nmt_core.newlines import count_newlines
 from nmt_core.small_files import read_json
 from nmt_core.whole_numbers import whole_number
 
@@ -60,8 +60,7 @@ class Input(NamedTuple, Generic[Item]):
 
 def shard_of(first: int, content: bytes) -> Shard:
     r"""The shard whose lines, with ``\n`` between them, are ``content``."""
-    newlines = np.frombuffer(content, np.uint8) == ord("\n")  # in half the time of ``count``
-    return Shard(first, int(np.count_nonzero(newlines)) + 1, crc32(content))
+    return Shard(first, count_newlines(content) + 1, crc32(content))
 
 
 def write_manifest(path: str, manifest: Manifest) -> None:

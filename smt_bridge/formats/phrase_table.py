@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.files import ShareRead, read_blocks
+from nmt_core.newlines import count_newlines
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of
 from smt_bridge.formats.feature_kinds import binarised_kind
@@ -144,7 +145,7 @@ def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
     """The lines of a table of text, or of a binarised one that keeps them."""
     kind = binarised_kind(path)
     if kind is None:
-        return read_blocks(path, as_it_is=True, share=share)
+        return read_blocks(path, as_it_is=True, share=share, count=count_newlines)
     if kind == _WITH_LINES:
         return ondisk_blocks(path)
     lacks = _LACKS.get(kind, "")
@@ -162,45 +163,58 @@ def cut_at_sources(blocks: Iterable[bytes], *, size: int) -> Iterator[bytes]:
 
 def _numbered_parts(blocks: Iterable[bytes], *, size: int) -> Iterator[tuple[int, bytes]]:
     """The same parts, and the number of the first line of each, from 1."""
-    first, waiting, length = 1, [b""], 0
-    ends = np.zeros(0, np.int64)
-    place = size  # the first line that may begin a new part
+    first, waiting, counts = 1, [b""], [0]
+    place, begin = size, 0  # the first line that may begin a new part, and where it does, once it is there
     for block in blocks:
         waiting.append(block if block.endswith(b"\n") else block + b"\n")
-        ends = np.append(ends, _places(waiting[-1], _NEWLINE) + length)
-        length += len(waiting[-1])
-        if len(ends) <= size and length <= _LARGEST_BYTES:
+        counts.append(count_newlines(waiting[-1]))
+        if sum(counts) <= size and sum(map(len, waiting)) <= _LARGEST_BYTES:
             continue
-        content = b"".join(waiting)
         while True:
-            place = _behind_source(content, ends, place, most=max(size, _LARGEST_WINDOW))
-            lines = min(place, max(1, int(np.searchsorted(ends, _LARGEST_BYTES, side="right"))))
-            if lines >= len(ends):
+            content, lines = b"".join(waiting), sum(counts)
+            if not begin and lines > size:
+                begin = _begin_of(size, waiting, counts)
+            if begin:
+                place, begin = _behind_source(content, place, begin, most=max(size, _LARGEST_WINDOW))
+            cut = min(begin or len(content), _behind_most_bytes(content))
+            waiting, counts = [content], [lines]
+            if cut == len(content):
                 break
-            cut = ends[lines - 1]
-            yield first, content[:cut]
-            content, ends, place, first = content[cut + 1 :], ends[lines:] - (cut + 1), size, first + lines
-        waiting, length = [content], len(content)
-    if length:
+            part = content[: cut - 1]
+            yield first, part
+            done = place if cut == begin else count_newlines(part) + 1
+            waiting, counts, place, begin, first = [content[cut:]], [lines - done], size, 0, first + done
+    if any(waiting):
         yield first, b"".join(waiting)[:-1]
 
 
-def _behind_source(content: bytes, ends: npt.NDArray[np.int64], place: int, *, most: int) -> int:
-    """The first line from ``place`` on, but not behind ``most``, that has another source than the one before it."""
-    if place < len(ends):
-        source = _source(content, ends, place - 1)
-        while place < min(len(ends), most) and _source(content, ends, place) == source:
-            place += 1
-    return place
+def _begin_of(line: int, blocks: Sequence[bytes], counts: Sequence[int]) -> int:
+    """Where a line that is not the first begins, in blocks that have so many lines each."""
+    begin = 0
+    for block, count in zip(blocks, counts, strict=True):
+        if line <= count:
+            return begin + int(np.flatnonzero(np.frombuffer(block, np.uint8) == _NEWLINE)[line - 1]) + 1
+        begin, line = begin + len(block), line - count
+    raise ValueError(f"there is no line {line} more")
 
 
-def _places(content: bytes, octet: int) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(np.frombuffer(content, np.uint8) == octet)
+def _behind_source(content: bytes, line: int, begin: int, *, most: int) -> tuple[int, int]:
+    """The first line from ``line`` on, but not behind ``most``, with another source than before it; where it begins."""
+    source = _source(content, content.rfind(b"\n", 0, begin - 1) + 1)
+    while line < most and begin < len(content) and _source(content, begin) == source:
+        line, begin = line + 1, content.index(b"\n", begin) + 1
+    return line, begin
 
 
-def _source(content: bytes, ends: npt.NDArray[np.int64], line: int) -> bytes:
-    begin = ends[line - 1] + 1 if line else 0
-    return phrase_of(content[begin : ends[line]].partition(SEPARATOR)[0])
+def _behind_most_bytes(content: bytes) -> int:
+    """Behind the lines that have their ends among the first ``_LARGEST_BYTES``, or behind the first line."""
+    if len(content) <= _LARGEST_BYTES:
+        return len(content)
+    return (content.rfind(b"\n", 0, _LARGEST_BYTES + 1) + 1) or content.index(b"\n") + 1
+
+
+def _source(content: bytes, begin: int) -> bytes:
+    return phrase_of(content[begin : content.index(b"\n", begin)].partition(SEPARATOR)[0])
 
 
 def split_window(window: Window) -> Columns:

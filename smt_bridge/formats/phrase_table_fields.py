@@ -17,6 +17,7 @@ from smt_bridge.formats.plain_numbers import are_plain_numbers
 
 _BAR, _NEWLINE = b"|\n"
 _SEPARATORS = 3  # between the four fields that are told apart
+_EACH = np.arange(_SEPARATORS)[:, None]
 _AT_ONCE = 1 << 17  # bytes: what is made of them stays in the processor's cache until it is used
 
 
@@ -36,24 +37,25 @@ def cut_fields(content: bytes, *, scores: int, rules: bool) -> Fields | None:
     """
     sources: list[bytes] = []
     targets: list[bytes] = []
-    spans_2N = []
-    for begin, block in _blocks(content):
+    begins, ends = [], []
+    for place, block in _blocks(content):
         fields = None if not rules and b"]" in block and b"][" in block else _cut_block(block, scores)
         if fields is None:
             return None
         sources += fields.sources
         targets += fields.targets
-        spans_2N.append(np.stack([fields.begins_N, fields.ends_N]) + begin)
-    return Fields(sources, targets, *np.concatenate(spans_2N, axis=1))
+        begins.append(fields.begins_N + place)
+        ends.append(fields.ends_N + place)
+    return Fields(sources, targets, np.concatenate(begins), np.concatenate(ends))
 
 
 def _blocks(content: bytes) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, and where each block of them begins."""
+    r"""Whole lines, each with its ``\n``, and where each block of them begins."""
     begin = 0
     while (end := content.find(b"\n", begin + _AT_ONCE)) >= 0:
-        yield begin, content[begin:end]
+        yield begin, content[begin : end + 1]
         begin = end + 1
-    yield begin, content[begin:]
+    yield begin, content[begin:] + b"\n"
 
 
 def _cut_block(content: bytes, scores: int) -> Fields | None:
@@ -63,16 +65,17 @@ def _cut_block(content: bytes, scores: int) -> Fields | None:
     gives six pieces: the source, a bar, the target, a bar, the scores, and the rest.
     """
     octets = np.frombuffer(content, np.uint8)
-    marked = octets == _NEWLINE
     bars = octets == _BAR
+    marked = octets == _NEWLINE
     marked[:-2] |= bars[:-2] & bars[1:-1] & bars[2:]
-    places = np.flatnonzero(marked)  # of newlines, and of three bars in a row
-    newlines_N = np.append(np.flatnonzero(octets[places] == _NEWLINE), len(places))
-    firsts_N = np.append(0, newlines_N[:-1] + 1)
-    if (newlines_N - firsts_N < _SEPARATORS).any():
+    places = marked.nonzero()[0]  # of newlines, and of three bars in a row
+    newlines_N = (octets[places] == _NEWLINE).nonzero()[0]
+    firsts_N = newlines_N + 1
+    firsts_N[1:], firsts_N[0] = firsts_N[:-1], 0
+    if (newlines_N - firsts_N).min() < _SEPARATORS:
         return None
-    separators_3N = places[firsts_N + np.arange(_SEPARATORS)[:, None]]
-    if (np.diff(separators_3N, axis=0) < len(SEPARATOR)).any():  # more than three bars in a row
+    separators_3N = places[firsts_N + _EACH]
+    if (separators_3N[1:] - separators_3N[:-1]).min() < len(SEPARATOR):  # more than three bars in a row
         return None
     cut = octets.copy()
     cut[separators_3N] = _NEWLINE
@@ -80,4 +83,4 @@ def _cut_block(content: bytes, scores: int) -> Fields | None:
     pieces = cut.tobytes().split(b"\n")
     if not are_plain_numbers(pieces[4::6], each=scores):
         return None
-    return Fields(pieces[::6], pieces[2::6], separators_3N[1] + len(SEPARATOR), separators_3N[2])
+    return Fields(pieces[:-1:6], pieces[2::6], separators_3N[1] + len(SEPARATOR), separators_3N[2])

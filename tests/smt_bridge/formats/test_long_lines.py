@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.graph_features import read_graph_features
 from smt_bridge.formats.nbest_check import sampled_pair
@@ -74,6 +75,15 @@ def test_long_lines_make_small_windows(block: int) -> None:
     parts = list(cut_at_sources(blocks, size=20_000))
     assert [part.count(b"\n") + 1 for part in parts] == [12, 12, 12, 4]
     assert b"\n".join(parts) + b"\n" == content
+
+
+def test_a_line_above_the_limit_is_named_by_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind many blocks, whose lines are counted."""
+    monkeypatch.setenv("HYBRIDMT_LINE_LIMIT", "1")
+    (tmp_path / "table").write_bytes(b"a ||| b ||| 1\n" * 30_000 + b"a" * (2 << 20) + b"\n")
+    with pytest.raises(InputError) as caught:
+        list(read_windows(str(tmp_path / "table")))
+    assert caught.value.line == 30_001
 
 
 def test_weights(tmp_path: Path) -> None:
