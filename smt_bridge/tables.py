@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -58,10 +58,7 @@ def rescore_table(
     """
     table, output = os.fspath(table), os.fspath(output)
     record = new_sidecar(output)
-    models = [file for one in (scorer, reverse_scorer) if isinstance(one, str) for file in files_of(one)]
-    found = overwritten([table, *models], [output, *([] if record is None else [record])])
-    if found is not None:
-        raise ConfigError(f"{found.written} is also read and would be lost; give another name")
+    _check_spared(table, output, record, (scorer, reverse_scorer))
     windows = read_windows(table, rules=True)
     first = next(windows)
     check_factors(first, factor, scorer, reverse_scorer)
@@ -73,14 +70,7 @@ def rescore_table(
         factors=parse_factors(factor) if factor else None,
         most_words=max_words,
     )
-    total = Counts()
-    with one_thread(), open_output(output) as stream:
-        for window in chain([first], windows):
-            rescored = rescore_chunk(window, scorers)
-            stream.write(rescored.content)
-            total = total.plus(rescored.counts)
-        if record is not None:
-            Path(record).unlink(missing_ok=True)  # never the old record beside the new table
+    total = _write_rescored(chain([first], windows), scorers, output, record)
     if record is not None:
         exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
         options = {
@@ -95,6 +85,27 @@ def rescore_table(
             "softmax": exact and "full",
         }
         write_record(output, options, first=first, signatures=scorers.signatures, counts=total)
+    return total
+
+
+def _check_spared(table: str, output: str, record: str | None, scorers: Iterable[str | PairScorer | None]) -> None:
+    """Raise ConfigError where a file that is read would be written over."""
+    models = [file for one in scorers if isinstance(one, str) for file in files_of(one)]
+    found = overwritten([table, *models], [output, *([] if record is None else [record])])
+    if found is not None:
+        raise ConfigError(f"{found.written} is also read and would be lost; give another name")
+
+
+def _write_rescored(windows: Iterable[Window], scorers: Scorers, output: str, record: str | None) -> Counts:
+    """Write the new table; what was met. The older ``record`` goes before the new table comes."""
+    total = Counts()
+    with one_thread(), open_output(output) as stream:
+        for window in windows:
+            rescored = rescore_chunk(window, scorers)
+            stream.write(rescored.content)
+            total = total.plus(rescored.counts)
+        if record is not None:
+            Path(record).unlink(missing_ok=True)  # never the old record beside the new table
     return total
 
 

@@ -20,6 +20,7 @@ from smt_bridge.commands.scoring_options import (
     count_jobs,
     scorer_options,
 )
+from smt_bridge.commands.table_binarising import binarise_output, check_binarising, check_rules
 
 if TYPE_CHECKING:
     from nmt_core.jobs.manifest import Shard
@@ -99,50 +100,57 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then stream, or work through the shards of a file."""
-    from nmt_core.files import Output, check_files
-    from smt_bridge.decoder.binariser import binarised, check_binariser
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.formats.source_groups import check_sorted
-    from smt_bridge.phrase_scoring import Counts
     from smt_bridge.signature import new_sidecar
-    from smt_bridge.tables import check_factors, write_record
+    from smt_bridge.tables import check_factors
 
     output = _output_of(args)
-    if args.binarise:
-        check_binariser(args.binarise, output)
-        check_files(argparse.Namespace(**{**vars(args), "binarise": Output(binarised(args.binarise, output))}))
-        if args.shards:
-            raise ConfigError("--binarise is for the command that puts the parts together, without --shards")
+    check_binarising(args, output)
     record = new_sidecar(output)  # refused before the work, not behind it
     windows = read_windows(args.input, rules=True)
     first = next(windows)  # a wrong file is found before a model is loaded
-    if first.rules and args.binarise not in (None, "ondisk"):
-        raise ConfigError(f"--binarise {args.binarise}: a table of rules needs --binarise ondisk")
+    check_rules(args, first)
     check_factors(first, args.factor, args.scorer, args.reverse_scorer)
     _remark_on(first, quiet=args.quiet)
-    started = time.perf_counter()
-    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
     in_parts = is_done_in_parts(args, args.input, output, given_as="TABLE")
     if args.binarise and in_parts:
         check_sorted(args.input)
-    make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
-    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
-
-    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
-        if record is not None:
-            write_record(output, vars(args), first=first, signatures=signatures, counts=summed(Counts, pieces))
-
-    if in_parts:
-        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
-    else:
-        pieces = work.as_stream(_beginning(chain([first], windows), args.dry_run), output, record=record, finish=finish)
-    if pieces is not None and not args.quiet:
-        _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
+    _work(args, output, windows=chain([first], windows), first=first, record=record, in_parts=in_parts)
     if args.binarise:
         if not in_parts:  # a stream, which is read once
             check_sorted(output)
         _binarise(args, output, first)
     return 0
+
+
+def _work(
+    args: argparse.Namespace,
+    output: str,
+    *,
+    windows: Iterable[Window],
+    first: Window,
+    record: str | None,
+    in_parts: bool,
+) -> None:
+    """Score the table, with its record, and say what was met; ``windows`` are a stream's, ``first`` is one of them."""
+    from smt_bridge.phrase_scoring import Counts
+    from smt_bridge.tables import write_record
+
+    def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
+        if record is not None:
+            write_record(output, vars(args), first=first, signatures=signatures, counts=summed(Counts, pieces))
+
+    started = time.perf_counter()
+    specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
+    make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
+    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
+    if in_parts:
+        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
+    else:
+        pieces = work.as_stream(_beginning(windows, args.dry_run), output, record=record, finish=finish)
+    if pieces is not None and not args.quiet:
+        _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
 
 
 class RescoreWorker:
@@ -233,23 +241,10 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
 
 def _binarise(args: argparse.Namespace, output: str, first: Window) -> None:
     """Make the table that was written binary; ``first`` is the first window of what was read."""
-    from smt_bridge.decoder.binariser import binarise
-
     scores = first.scores + len(_columns(args))
-    path = binarise(args.binarise, output, scores=scores, factors=_factors_of(first))
+    path = binarise_output(args.binarise, output, scores=scores, first=first)
     if not args.quiet:
         _say(f"{path}: made of {output}, with {counted(scores, 'score')}")
-
-
-def _factors_of(window: Window) -> tuple[int, int]:
-    """How many factors the first words of both sides have."""
-    from smt_bridge.formats.phrase_table import phrases_of, split_window
-
-    source, target = (
-        next((phrase.split()[0] for phrase in phrases if phrase.split()), b"").count(b"|") + 1
-        for phrases in phrases_of(window, split_window(window))
-    )
-    return source, target
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:

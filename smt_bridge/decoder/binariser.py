@@ -14,10 +14,11 @@ import tempfile
 
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.files import is_written_through
-from smt_bridge.formats.feature_kinds import kind_of
+from smt_bridge.formats.feature_kinds import FeatureKind, kind_of, missing_parts
 
 BINARISERS = {"compact": "PhraseDictionaryCompact", "probing": "ProbingPT", "ondisk": "PhraseDictionaryOnDisk"}
 _DIRECT = 2  # place of p(target | source) among the scores of Moses, from 0: by it targets are ranked
+_NOT_NEEDED = ("cache",)  # by the decoder, but written by CreateProbingPT
 _UNFINISHED = ".binarising"
 _LAST = 2000  # characters of what the program says
 
@@ -65,8 +66,34 @@ def check_binariser(name: str, table: str) -> None:
         raise ConfigError("--binarise needs --output to be a file, plain or *.gz, which is what Moses' programs read")
 
 
+def check_replaced(name: str, table: str) -> None:
+    """Raise ConfigError where something lies under the binarised table's name that Moses' program did not make."""
+    path = binarised(name, table)
+    problem = _obstacle(path, kind_of(BINARISERS[name])) if os.path.lexists(path) else ""
+    if problem:
+        raise ConfigError(f"{path}: is there already and {problem}; move it away, or choose another --output")
+
+
+def _obstacle(path: str, kind: FeatureKind) -> str:
+    """What tells that the file or folder is no older table of that kind, or not that alone; nothing for a table."""
+    if not kind.parts:
+        return "is a folder" if os.path.isdir(path) else ""
+    if not os.path.isdir(path):
+        return "is no folder"
+    program = kind.made_by.split()[0]
+    missing = missing_parts(kind, path)
+    if missing:
+        return f"is no table of {program} (without {missing[0]})"
+    others = sorted(set(os.listdir(path)) - {*kind.parts, *_NOT_NEEDED})
+    return f"holds more than {program} writes ({others[0]})" if others else ""
+
+
 def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) -> str:
-    """Make the binarised table; its path. Raises NmtError, with what the program said last, where it fails."""
+    """Make the binarised table; its path.
+
+    Raises ConfigError as ``check_replaced``, and NmtError, with what the program said last, where it fails.
+    """
+    check_replaced(name, table)
     kind, path = BINARISERS[name], binarised(name, table)
     stem = stem_of(table) + _UNFINISHED
     unfinished = stem + path.removeprefix(stem_of(table))

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 from pathlib import Path
 
 import pytest
 
 from nmt_core.errors import NmtError
 from smt_bridge.commands.main import main
-from smt_bridge.decoder.binariser import binarise, binarising_command
+from smt_bridge.decoder.binariser import binarise, binarised, binarising_command, check_replaced
 from smt_bridge.formats.feature_kinds import binarised_kind
 from tests.fakes import LengthPairScorer
 
@@ -137,6 +138,57 @@ def test_a_table_that_is_not_sorted_is_refused(
         assert "table:3: has a phrase with several blanks or a tab between its words" in capsys.readouterr().err
     Path("table").write_bytes(b"".join(reversed(lines)))
     assert rescore("--binarise", "probing", "--quiet") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "there", "words"),
+    [
+        ("ondisk", ["thesis.txt"], "is there already and is no table of CreateOnDiskPt (without Misc.dat)"),
+        ("ondisk", [], "is there already and is no table of CreateOnDiskPt (without Misc.dat)"),
+        ("probing", ["config"], "is there already and is no table of CreateProbingPT (without TargetColl.dat)"),
+        ("compact", ["config"], "is there already and is a folder"),
+    ],
+)
+def test_a_folder_of_something_else_is_not_replaced(
+    folder: Path, name: str, there: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = Path(binarised(name, "new table.gz"))
+    path.mkdir()
+    for file in there:
+        (path / file).write_text("mine")
+    assert rescore("--binarise", name) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1
+    assert f"{path}: {words}; move it away, or choose another --output" in errors
+    assert sorted(os.listdir(path)) == sorted(there) and not Path("new table.gz").exists()
+
+
+@pytest.mark.parametrize("name", ["ondisk", "probing"])
+def test_a_table_with_files_of_somebody_else_is_not_replaced(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert rescore("--binarise", name, "--quiet") == 0
+    path = Path(binarised(name, "new table.gz"))
+    (path / "notes").mkdir()
+    assert rescore("--binarise", name) == 2
+    program = {"ondisk": "CreateOnDiskPt", "probing": "CreateProbingPT"}[name]
+    assert f"{path}: is there already and holds more than {program} writes (notes); move" in capsys.readouterr().err
+    assert (path / "notes").is_dir()
+    (path / "notes").rmdir()
+    assert rescore("--binarise", name, "--quiet") == 0
+
+
+def test_a_file_where_the_folder_would_be_is_not_replaced(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("new table.ondisk").write_text("mine")
+    assert rescore("--binarise", "ondisk") == 2
+    assert "new table.ondisk: is there already and is no folder; move it away" in capsys.readouterr().err
+    assert Path("new table.ondisk").read_text() == "mine" and not Path("new table.gz").exists()
+
+
+def test_what_moses_itself_makes_is_replaced(shared: Path, tmp_path: Path) -> None:
+    for name in ("ondisk", "probing"):
+        shutil.copytree(shared / "moses" / "binarised" / name, tmp_path / f"t.{name}")
+        check_replaced(name, str(tmp_path / "t.gz"))
 
 
 @pytest.mark.parametrize("harm", ["echo no room >&2; exit 3", "exit 0", 'mkdir "$4"; touch "$4/config"; kill -9 $$'])
