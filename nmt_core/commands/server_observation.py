@@ -70,8 +70,8 @@ def open_watchers(args: argparse.Namespace, metrics: Metrics | None, stack: Exit
     watchers = Watchers(metrics, tokens=read_tokens(args.token_file) if args.token_file else None)
     if args.access_log:
         dropped = None if metrics is None else metrics.log_dropped.labels("access").inc
-        watchers.log = LogWriter(args.access_log, dropped=dropped or (lambda: None))
-        stack.callback(watchers.log.close)
+        watchers.log = log = LogWriter(args.access_log, dropped=dropped or (lambda: None))
+        stack.push(lambda kind, error, trace: log.close(failed=kind is not None))
     if args.tracing:
         from nmt_core.serving.tracing import Tracing
 

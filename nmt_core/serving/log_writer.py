@@ -6,6 +6,7 @@ lines are dropped and counted.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import os
@@ -32,6 +33,7 @@ class LogWriter:
 
     def __init__(self, path: str, *, dropped: Callable[[], None] = lambda: None) -> None:
         self._path, self._dropped = path, dropped
+        self._is_new = path != STANDARD_ERROR and not os.path.lexists(path)
         self._file = self._open()
         self._newer: int | None = None  # the file to go on in
         self._exchange = threading.Lock()
@@ -61,11 +63,15 @@ class LogWriter:
             else:  # nothing was written to it
                 os.close(file)
 
-    def close(self) -> None:
-        """Write what waits, for a moment at most."""
+    def close(self, *, failed: bool = False) -> None:
+        """Write what waits, for a moment at most. Of what has ``failed`` no new file without a line stays."""
         self._lines.put(None)
         self._closing.set()
         self._written.wait(_LAST)
+        if failed and self._is_new:
+            with contextlib.suppress(OSError):
+                if not os.path.getsize(self._path):
+                    os.unlink(self._path)
 
     def _open(self) -> int:
         if self._path == STANDARD_ERROR:

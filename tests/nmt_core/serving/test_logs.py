@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.commands.main import main
 from nmt_core.errors import InputError
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.log_writer import LogHandler, LogWriter
@@ -127,3 +129,25 @@ def test_more_lines_than_are_kept_are_dropped(tmp_path: Path) -> None:
     assert dropped
     assert time.monotonic() - begin < 10
     os.close(reader)
+
+
+def test_a_server_that_does_not_start_leaves_no_empty_log(tmp_path: Path, folder: str) -> None:
+    """Nor does it take away one that was there, or in which there is something."""
+    path, there = tmp_path / "access", tmp_path / "there"
+    there.touch()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for port, model in (("0", "nowhere"), (str(taken.getsockname()[1]), folder)):
+            for log in (path, there):
+                command = ["serve", "--device", "cpu", "--model", f"m={model}", "--port", port]
+                assert main([*command, "--access-log", str(log)]) == 2
+    assert (path.exists(), there.exists()) == (False, True)
+    log = LogWriter(str(path))
+    log.write("a call")
+    log.close(failed=True)
+    assert path.read_text() == "a call\n"
+
+
+def test_a_server_that_nobody_asked_leaves_its_log(tmp_path: Path) -> None:
+    log = LogWriter(str(tmp_path / "access"))
+    log.close()
+    assert (tmp_path / "access").read_text() == ""
