@@ -23,6 +23,7 @@ from nmt_core.data.layout import Layout
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 from nmt_core.native import kernels
+from nmt_core.pauses import may_pause
 
 Product = Callable[[Tensor], Tensor]
 Energies = Callable[[Tensor], Tensor]
@@ -222,6 +223,7 @@ class AttentionContext:
         context_NX = query_NH.new_empty(query_NH.shape[0], self.values_BSX.shape[2])
         weights_NS = query_NA.new_zeros(query_NA.shape[0], positions)
         for first, last, sentence, width in layout.runs:
+            may_pause()
             query_RA, places_RS = query_NA[first:last], places_NS[first:last, :width]
             if sentence is None:
                 energies_RS = self._energies(query_RA, places_RS)

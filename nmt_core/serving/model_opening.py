@@ -27,7 +27,7 @@ from nmt_core.serving.cost import Proportions
 from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
 from nmt_core.serving.models import ServedModel, Vector
 from nmt_core.serving.running_search import CandidateSearch, RunningSearch
-from nmt_core.serving.work import StepDecoder
+from nmt_core.serving.step_work import StepDecoder
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share

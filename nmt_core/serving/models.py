@@ -22,7 +22,8 @@ from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.interfaces import PairScorer, SentencePair
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.running_search import SearchItem
-from nmt_core.serving.work import BatchWork, StepDecoder, StepWork, Work
+from nmt_core.serving.step_work import StepDecoder, StepWork
+from nmt_core.serving.work import BatchWork, Work
 
 if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel

@@ -48,10 +48,12 @@ class Sliced(Generic[_Result]):
         """What came of it. Raises what it has raised."""
         return self._future.result()
 
-    def give_up(self) -> None:
-        """Let it end where it is."""
+    def give_up(self, *, wait: bool = False) -> None:
+        """Let it end where it is; when this returns it has, if that is to be waited for."""
         self._given_up = True
         self._goes_on.release()
+        if wait:
+            self._thread.join()
 
     def _work(self) -> None:
         try:

@@ -1,4 +1,4 @@
-"""What an engine does for jobs: batches that are done at a stroke, or hypotheses that advance step by step.
+"""What an engine does for jobs, and batches that are done at a stroke; ``step_work`` has what advances step by step.
 
 Free of gRPC and of torch. Amounts are in tokens, whatever the work calls so.
 """
@@ -11,10 +11,6 @@ from typing import Any, NamedTuple, Protocol
 
 from nmt_core.serving.batch_speed import BatchSpeed
 from nmt_core.serving.slices import SLICE, Sliced
-
-_REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
-_SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
-_SMALLEST = 8  # the part of a full batch that is always allowed
 
 LARGE = 400
 """Tokens of an item of a batch, or words of translations that are scored again, of which one alone may take seconds: it
@@ -178,96 +174,3 @@ class BatchWork:
                 return [Answer(entry, error) for entry in entries]
         half = len(entries) // 2
         return self._answers(entries[:half]) + self._answers(entries[half:])
-
-
-class StepDecoder(Protocol):
-    """A search whose batch changes from step to step: what ``StepWork`` drives. Keys are any hashable values."""
-
-    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
-        """Take in items, each under a key."""
-        ...
-
-    def step(self) -> list[tuple[int, Any]]:
-        """Advance all by one step; the keys that are finished, and their answers."""
-        ...
-
-    def cancel(self, keys: Sequence[int]) -> None:
-        """Drop items."""
-        ...
-
-    @property
-    def tokens(self) -> float:
-        """The size of the batch now; what is nearly finished may count less than when it entered."""
-        ...
-
-    @property
-    def waits(self) -> float:
-        """Seconds after which to look again, where a step would find nothing to do now; 0 where it would."""
-        ...
-
-
-class StepWork:
-    """A decoder's running batch: finished and cancelled items leave it, and others take their place, at every step."""
-
-    patient = False
-
-    def __init__(self, kind: str, decoder: StepDecoder, *, most: int) -> None:
-        self.kind, self._decoder, self._most = kind, decoder, most
-        self._running: dict[int, Entry] = {}
-        self._next_key = 0
-        self._tokens = 0
-        self._pace = 0.0  # seconds of a step for each token in the batch
-
-    @property
-    def tokens(self) -> int:
-        """What is in the running batch."""
-        return self._tokens
-
-    def room(self, seconds: float) -> int:
-        """What has become free, as soon as it is worth the while; less than a full batch when steps must be short."""
-        used = int(self._decoder.tokens)
-        quick = int(seconds / self._pace) if self._pace else self._most
-        most = min(self._most, max(quick, self._most // _SMALLEST))
-        return most - used if used <= _REFILL * most else 0
-
-    @property
-    def waits(self) -> float:
-        """As the decoder says."""
-        return self._decoder.waits
-
-    @property
-    def spare(self) -> int:
-        """Half of a full batch, whatever is in it."""
-        return int(_SPARE * self._most - self._decoder.tokens)
-
-    def admit(self, entries: Sequence[Entry]) -> None:
-        """Let entries into the batch."""
-        keyed = {self._next_key + place: entry for place, entry in enumerate(entries)}
-        self._next_key += len(entries)
-        self._running |= keyed
-        self._tokens += sum(entry.tokens for entry in entries)
-        self._decoder.admit([(key, entry.item) for key, entry in keyed.items()])
-
-    def turn(self) -> list[Answer]:
-        """One step."""
-        if not self._running:
-            return []
-        tokens, begin = self._decoder.tokens, time.monotonic()
-        finished = self._decoder.step()
-        if tokens >= self._most / _SMALLEST:  # of small batches the pace says nothing
-            self._pace += 0.1 * ((time.monotonic() - begin) / tokens - self._pace)
-        return [Answer(self._leave(key), value) for key, value in finished]
-
-    def cancel(self, entries: Sequence[Entry]) -> None:
-        """Free the rows of entries."""
-        gone = set(map(id, entries))
-        keys = [key for key, entry in self._running.items() if id(entry) in gone]
-        if keys:
-            self._decoder.cancel(keys)
-        for key in keys:
-            self._leave(key)
-
-    def _leave(self, key: int) -> Entry:
-        entry = self._running.pop(key)
-        self._tokens -= entry.tokens
-        return entry

@@ -22,7 +22,7 @@ from nmt_core.interfaces import NgramAdvice, PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.slices import Sliced
-from nmt_core.serving.work import StepDecoder
+from nmt_core.serving.step_work import StepDecoder
 from nmt_core.text.vocabulary import split_words
 from smt_bridge.decoder.advised import AdvisedChooser
 from smt_bridge.decoder.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent

@@ -15,7 +15,8 @@ import pytest
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.observer import Observer
 from nmt_core.serving.refusal import Refusal
-from nmt_core.serving.work import BatchWork, StepWork
+from nmt_core.serving.step_work import StepWork
+from nmt_core.serving.work import BatchWork
 
 
 def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:

@@ -20,7 +20,8 @@ from nmt_core.serving.models import Decoding, Scoring, ServedModel
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.servicer import NmtServicer
-from nmt_core.serving.work import BatchWork, StepWork
+from nmt_core.serving.step_work import StepWork
+from nmt_core.serving.work import BatchWork
 from tests.nmt_core.serving.test_engine import Countdown, batches, until
 from tests.nmt_core.serving.test_streams import metrics_of
 

@@ -28,8 +28,9 @@ from nmt_core.serving.quota import ModelLimits, Quota
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.slices import Sliced
+from nmt_core.serving.step_work import StepWork
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.work import LARGE, BatchWork, StepWork
+from nmt_core.serving.work import LARGE, BatchWork
 from tests.nmt_core.serving.test_engine import batches, until
 
 

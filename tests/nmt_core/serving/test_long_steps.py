@@ -1,0 +1,160 @@
+"""A step with an item that is more than a full batch is done in slices, with the work of others in between."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.models.checkpoint import load_model
+from nmt_core.pauses import held_up_by, may_pause
+from nmt_core.serving.engine import Engine
+from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.step_work import StepWork
+from nmt_core.serving.work import BatchWork, Entry
+from tests.nmt_core.serving.test_engine import until
+from tests.nmt_core.serving.test_slices import runs_until
+
+FULL = 10
+
+
+class Steps:
+    """A decoder whose items are done after a step, which pauses until ``goes_on`` is set."""
+
+    waits = tokens = 0.0
+
+    def __init__(self) -> None:
+        self.items: dict[int, Any] = {}
+        self.begun, self.goes_on, self.ended = threading.Event(), threading.Event(), threading.Event()
+
+    def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
+        self.items.update(requests)
+        may_pause()
+
+    def step(self) -> list[tuple[int, Any]]:
+        self.begun.set()
+        try:
+            runs_until(self.goes_on.is_set)
+        finally:
+            self.ended.set()
+        found, self.items = list(self.items.items()), {}
+        return found
+
+    def cancel(self, keys: Sequence[int]) -> None:
+        for key in keys:
+            del self.items[key]
+
+
+def opened(decoder: Steps, key: object) -> StepWork | BatchWork:
+    return StepWork("test", decoder, most=FULL) if key == "wide" else BatchWork("test", list)
+
+
+def test_others_have_their_turns_within_a_step_of_a_wide_search() -> None:
+    async def scenario() -> list[str]:
+        decoder = Steps()
+        engine = Engine(lambda key: opened(decoder, key))
+        wide = asyncio.create_task(engine.submit("wide", ["a"], tokens=[FULL + 1], lane="long", client="a"))
+        await until(decoder.begun.is_set)
+        for _ in range(3):
+            assert await engine.submit("small", ["b"], tokens=[1], client="b") == ["b"]
+        assert not decoder.ended.is_set()
+        decoder.goes_on.set()
+        found = await wide
+        await engine.close()
+        return found
+
+    assert asyncio.run(scenario()) == ["a"]
+
+
+def test_a_step_that_nobody_waits_for_any_more_ends_where_it_is() -> None:
+    async def scenario() -> list[str]:
+        decoder = Steps()
+        engine = Engine(lambda key: opened(decoder, key))
+        wide = asyncio.create_task(engine.submit("wide", ["a"], tokens=[FULL + 1]))
+        await until(decoder.begun.is_set)
+        wide.cancel()
+        await until(lambda: engine.running_items == 0)
+        assert decoder.ended.is_set()
+        assert decoder.items == {}
+        decoder.goes_on.set()
+        found = await engine.submit("wide", ["b"], tokens=[FULL + 1])
+        await engine.close()
+        return found
+
+    assert asyncio.run(scenario()) == ["b"]
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_who_leaves_within_a_step_has_no_answer(finished: bool) -> None:
+    """Nobody enters or leaves a search within its step, whether the step finds translations for them or not."""
+    decoder = Steps()
+    if not finished:
+        decoder.step = lambda: runs_until(decoder.goes_on.is_set) or []  # type: ignore[method-assign]
+    work = StepWork("test", decoder, most=FULL)
+    stays, leaves, late = (Entry(None, 0, name, FULL) for name in ("stays", "leaves", "late"))
+    work.admit([stays, leaves])
+    assert work.turn() == []
+    assert (work.room(1.0), work.spare, work.waits) == (0, 0, 0.0)
+    work.cancel([leaves])
+    work.admit([late])
+    assert sorted(decoder.items.values()) == ["leaves", "stays"]
+    decoder.goes_on.set()
+    assert [(answer.entry, answer.value) for answer in work.turn()] == ([(stays, "stays")] if finished else [])
+    assert list(decoder.items.values()) == ([] if finished else ["stays"])
+    work.cancel([late])
+    assert work.tokens == (0 if finished else FULL)
+
+
+def test_what_fails_in_a_slice_of_a_step_fails_alone() -> None:
+    class Breaking(Steps):
+        def step(self) -> list[tuple[int, Any]]:
+            may_pause()
+            if "bad" in self.items.values():
+                raise ValueError("broken")
+            return super().step()
+
+    def begin() -> Steps:
+        decoder = Breaking()
+        decoder.goes_on.set()
+        return decoder
+
+    async def scenario() -> list[Any]:
+        engine = Engine(lambda key: opened(begin(), key))
+        found = await engine.submit("wide", ["good", "bad"], tokens=[FULL + 1] * 2)
+        await engine.close()
+        return found
+
+    good, bad = asyncio.run(scenario())
+    assert good == "good"
+    assert isinstance(bad, ValueError)
+
+
+def test_reading_a_long_text_and_a_step_with_a_wide_beam_pause(folder: str) -> None:
+    pauses: list[None] = []
+    search = RunningSearch([load_model(folder)], attention=False)
+    words, beam = 300, 100
+    with held_up_by(lambda: pauses.append(None)):
+        search.admit([(0, SearchItem(" ".join(["un"] * words), DecodingConfig(beam=beam)))])
+        assert len(pauses) > 2 * words  # in both directions
+        for _ in range(5):  # until the beam is full
+            pauses.clear()
+            search.step()
+    assert len(pauses) >= 2  # rows are attended from some at a time
+
+
+def test_a_search_in_slices_finds_the_same(folder: str) -> None:
+    items = [SearchItem(" ".join(["un", "deux"] * 40), DecodingConfig(beam=beam)) for beam in (9, 3)]
+
+    def searched(most: int) -> list[Any]:
+        work = StepWork("test", RunningSearch([load_model(folder)], attention=False), most=most)
+        work.admit([Entry(None, place, item, 81 * item.config.beam) for place, item in enumerate(items)])
+        found: dict[int, Any] = {}
+        while len(found) < len(items):
+            found.update((answer.entry.place, answer.value) for answer in work.turn())
+        return [[(one.text, one.score) for one in found[place]] for place in range(len(items))]
+
+    assert searched(1) == searched(10_000)
