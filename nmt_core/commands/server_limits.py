@@ -15,7 +15,8 @@ _LIMITS = {
     "beam": "",
     "nbest": "translations of a sentence",
     "steps": "hypotheses of a request times the words they may have",
-    "message_mib": "size of a message; by default at most a third of the memory",
+    "message_mib": "size of a message, either way; by default at most a third of the memory",
+    "request_mib": "size of a message of a client; by default at most that",
     "memory_mib": "what requests under way may hold",
     "calls": "calls open at once",
     "client_calls": "calls of one client open at once",
@@ -86,6 +87,7 @@ def read_limits(args: argparse.Namespace) -> Limits:
     if args.cache_mib < 0:
         raise ConfigError(f"--cache-mib {args.cache_mib}: expected at least 0")
     given["message_bytes"] = _message_mib(args.max_message_mib, Limits(**given)) << 20
+    given["request_bytes"] = _request_mib(args.max_request_mib, Limits(**given)) << 20
     limits = Limits(**given, cache_bytes=args.cache_mib << 20)
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
@@ -110,6 +112,17 @@ def _message_mib(asked: int | None, limits: Limits) -> int:
         held = f"a request of {found} MiB is held {REQUEST_COPIES} times while it is handled"
         raise ConfigError(f"--max-memory-mib {memory}: {held}; expected at least {REQUEST_COPIES * found}")
     return found
+
+
+def _request_mib(asked: int | None, limits: Limits) -> int:
+    """The largest message of a client: what was asked for, or the default as far as it is one. Raises ConfigError."""
+    from nmt_core.errors import ConfigError
+    from nmt_core.serving.limits import Limits
+
+    most = limits.message_bytes >> 20
+    if asked is not None and asked > most:
+        raise ConfigError(f"--max-request-mib {asked}: expected at most {most}, or a larger --max-message-mib")
+    return asked or min(Limits().request_bytes >> 20, most)
 
 
 def _default(name: str) -> Any:

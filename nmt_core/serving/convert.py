@@ -68,6 +68,7 @@ def describe(name: str, model: ServedModel, limits: Limits, own: ModelLimits, de
             beam=limits.beam,
             nbest=limits.nbest,
             message_bytes=limits.message_bytes,
+            request_bytes=limits.request_bytes,
             length_ratio=limits.length_ratio,
             streams=limits.streams,
             stream_requests=limits.stream_requests,

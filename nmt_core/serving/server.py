@@ -140,7 +140,7 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
     """What the library does for us (grpc/impl/channel_arg_names.h)."""
     return [
         ("grpc.so_reuseport", 0),  # else a second server on the port starts, and gets half the calls
-        ("grpc.max_receive_message_length", limits.message_bytes),
+        ("grpc.max_receive_message_length", limits.request_bytes),
         ("grpc.max_send_message_length", limits.message_bytes),
         ("grpc.http2.bdp_probe", 0),  # which lets every call fill buffers of many MiB, all the more on a busy machine
         ("grpc.http2.lookahead_bytes", _UNREAD),

@@ -1,4 +1,4 @@
-# nmt.proto sha256 8c2418fa3a36d911908625921770aa3103e74cdbcd19f8b0fc85ddba5fe9cf13
+# nmt.proto sha256 c3153f9496aed34244f1c50d2d51bd1a7f373f04b1457a0fed47cf7bd5de78b3
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -379,7 +379,7 @@ class Model(_message.Message):
     def __init__(self, name: _Optional[str] = ..., signature: _Optional[str] = ..., source_language: _Optional[str] = ..., target_language: _Optional[str] = ..., source_words: _Optional[int] = ..., target_words: _Optional[int] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., attends: bool = ..., vector_size: _Optional[int] = ..., default_beam: _Optional[int] = ..., device: _Optional[str] = ..., surface_signature: _Optional[str] = ..., version: _Optional[str] = ..., kind: _Optional[_Union[ModelKind, str]] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams", "model_requests", "model_tokens", "model_seconds")
+    __slots__ = ("items", "characters", "beam", "words", "nbest", "message_bytes", "length_ratio", "streams", "stream_requests", "steps", "memory_bytes", "length_normalization", "client_streams", "model_requests", "model_tokens", "model_seconds", "request_bytes")
     ITEMS_FIELD_NUMBER: _ClassVar[int]
     CHARACTERS_FIELD_NUMBER: _ClassVar[int]
     BEAM_FIELD_NUMBER: _ClassVar[int]
@@ -396,6 +396,7 @@ class Limits(_message.Message):
     MODEL_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_TOKENS_FIELD_NUMBER: _ClassVar[int]
     MODEL_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_BYTES_FIELD_NUMBER: _ClassVar[int]
     items: int
     characters: int
     beam: int
@@ -412,4 +413,5 @@ class Limits(_message.Message):
     model_requests: int
     model_tokens: int
     model_seconds: float
-    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ..., model_requests: _Optional[int] = ..., model_tokens: _Optional[int] = ..., model_seconds: _Optional[float] = ...) -> None: ...
+    request_bytes: int
+    def __init__(self, items: _Optional[int] = ..., characters: _Optional[int] = ..., beam: _Optional[int] = ..., words: _Optional[int] = ..., nbest: _Optional[int] = ..., message_bytes: _Optional[int] = ..., length_ratio: _Optional[float] = ..., streams: _Optional[int] = ..., stream_requests: _Optional[int] = ..., steps: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., length_normalization: _Optional[float] = ..., client_streams: _Optional[int] = ..., model_requests: _Optional[int] = ..., model_tokens: _Optional[int] = ..., model_seconds: _Optional[float] = ..., request_bytes: _Optional[int] = ...) -> None: ...

@@ -127,7 +127,8 @@ def server(folder: str, log_file: Path) -> Iterator[ServerProcess]:
     limits = ["--max-items", "6000", "--max-characters", "60", "--max-words", "12", "--max-beam", "10"]
     more = ["--max-nbest", "9", "--beam", "4", "--metrics-port", "0", "--access-log", str(log_file)]
     with servers() as begin:
-        yield begin("--model", f"m={folder}", "--max-message-mib", "4", "--max-streams", "50", *limits, *more)
+        sizes = ["--max-message-mib", "4", "--max-request-mib", "3", "--max-streams", "50"]
+        yield begin("--model", f"m={folder}", *sizes, *limits, *more)
 
 
 @pytest.fixture(scope="session")

@@ -78,7 +78,9 @@ def test_half_of_a_message_is_not_read_for_strangers(strict) -> None:
 
 
 def test_half_of_a_message_is_not_waited_for(start, folder: str, token_file: str) -> None:
-    server = start("--model", f"m={folder}", "--token-file", token_file, "--body-timeout", "0.5")
+    server = start(
+        "--model", f"m={folder}", "--token-file", token_file, "--body-timeout", "0.5", "--max-request-mib", "32"
+    )
     before = resident(server)
     clients = [RudeClient(server.address) for _ in range(12)]
     streams = [client.call(SCORE, [("authorization", f"Bearer {TOKEN}")]) for client in clients]

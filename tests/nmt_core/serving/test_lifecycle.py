@@ -306,6 +306,13 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
     serve.add_arguments(parser)
     limits = read_limits(parser.parse_args(["--max-memory-mib", memory]))
     assert limits.message_bytes == message << 20
+    assert limits.request_bytes == min(8, message) << 20
+
+
+def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
+    parser = argparse.ArgumentParser()
+    serve.add_arguments(parser)
+    assert read_limits(parser.parse_args(["--max-request-mib", "32"])).request_bytes == 32 << 20
 
 
 @pytest.mark.parametrize(
@@ -322,6 +329,7 @@ def test_the_largest_message_is_one_that_there_is_memory_for(memory: str, messag
         (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
         (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
         (["--model", "m=a", "--max-message-mib", "86"], "--max-memory-mib 256: a request of 86 MiB is held 3 times"),
+        (["--model", "m=a", "--max-request-mib", "33"], "--max-request-mib 33: expected at most 32, or a larger"),
         (["--model", "m=a", "--max-memory-mib", "2"], "--max-memory-mib 2: a request of 1 MiB is held 3 times"),
         (["--model", "m=a", "--cache-mib", "-1"], "--cache-mib -1: expected at least 0"),
         (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),

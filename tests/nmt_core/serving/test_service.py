@@ -229,7 +229,7 @@ def test_models_say_what_they_can_do_and_what_may_be_asked(client: NmtClient, fo
     )
     limits = model.limits
     assert (limits.items, limits.characters, limits.words, limits.beam, limits.nbest) == (6000, 60, 12, 10, 9)
-    assert (limits.message_bytes, limits.streams) == (4 << 20, 50)
+    assert (limits.message_bytes, limits.request_bytes, limits.streams) == (4 << 20, 3 << 20, 50)
 
 
 def test_a_server_of_two_models_wants_a_name(both) -> None:
