@@ -9,9 +9,11 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
+from smt_bridge.decoder.advised import Adviser
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.decoder.recipe import AdviceOptions
+from smt_bridge.formats.nbest import NbestEntry, NbestList, read_entries
 from tests.prepared_models import KINDS, make_model
 from tests.smt_bridge.decoder.small_hybrid import SOURCE, translate
 
@@ -44,6 +46,14 @@ def test_it_is_what_the_batch_commands_make(
         assert entry.features["NMT0"] == pytest.approx(other.features["NMT0"], abs=1e-5)
         assert entry.total == pytest.approx(other.total, abs=1e-4)
     assert not Path("list.json").exists()  # nothing to tune with
+
+
+def test_what_is_hardly_likely_is_no_advice() -> None:
+    entries = [
+        NbestEntry(0, text, {}, total, 1, (), -1, -1) for text, total in ((b"a", 0.0), (b"b", -6.0), (b"c", -7.0))
+    ]
+    advice = Adviser(AdviceOptions(1.0, (1.0,), 1.0)).advice({"moses": NbestList(0, entries)})
+    assert advice is not None and sorted(advice.posteriors) == [("</s>",), ("a",), ("b",)]
 
 
 def test_without_moses_it_is_the_model_alone(
