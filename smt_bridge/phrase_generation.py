@@ -2,7 +2,7 @@
 
 Cho et al. 2014, section 4.3, find that the RNN Encoder-Decoder proposes well-formed target phrases "without looking at
 the actual phrase table", and leave it for later to replace the table, or a part of it, by such phrases. Here targets
-are generated for source phrases, scored exactly, and put through rules; what is left is a Moses table:
+are generated for source phrases, scored exactly, and held to limits; what is within them is a Moses table:
 
 ===================== ==============================================================
 ``p(target|source)``  exp of the scorer's log-probability, end of phrase included
@@ -33,7 +33,7 @@ from smt_bridge.phrase_scoring import DIRECT, REVERSE, format_probability
 from smt_bridge.phrase_sources import Source, Sources, is_writable
 
 
-class Rules(NamedTuple):
+class Limits(NamedTuple):
     """What is kept of the generated pairs.
 
     At most the ``keep`` likeliest of a source, with at least ``minimum_share`` of the best one's probability, of at
@@ -59,7 +59,7 @@ class Generation:
 
     generator: PhraseGenerator
     direct: PairScorer
-    rules: Rules
+    limits: Limits
     reverse: PairScorer | None = None
     knows: Callable[[str], bool] | None = None
     unescape: bool = False
@@ -78,7 +78,7 @@ class Generation:
 
 
 class Counts(NamedTuple):
-    """Sources, distinct pairs generated, how many each rule took (the first that did), and what is left."""
+    """Sources, distinct pairs generated, how many each limit took (the first that did), and what is left."""
 
     lines: int = 0
     sources: int = 0
@@ -133,7 +133,7 @@ def generate_chunk(sources: Sources, generation: Generation) -> Generated:
     lists, seen = _scored(allowed, generation)
     counts, chosen = counts.plus(seen), []
     for place, pairs in zip(wanted, lists, strict=True):
-        best, seen = _best(pairs, set(sources.phrases[place].targets), generation.rules)
+        best, seen = _best(pairs, set(sources.phrases[place].targets), generation.limits)
         counts = counts.plus(seen)
         chosen.append(best)
     if generation.reverse is not None:
@@ -183,9 +183,9 @@ def _fitting(source: str, targets: Sequence[str], generation: Generation) -> tup
     """Distinct pairs that can be written and have a fitting length, of words that are known."""
     normal = (" ".join(filter(None, target.split(" "))) for target in targets)  # subwords may be mere blanks
     distinct = [target for target in dict.fromkeys(normal) if target]
-    rules, words = generation.rules, source.count(" ") + 1
-    longest = min(rules.most_words, math.floor(words * rules.largest_ratio + 1e-9))
-    shortest = math.ceil(words / rules.largest_ratio - 1e-9)
+    limits, words = generation.limits, source.count(" ") + 1
+    longest = min(limits.most_words, math.floor(words * limits.largest_ratio + 1e-9))
+    shortest = math.ceil(words / limits.largest_ratio - 1e-9)
     unwritable = wrong_length = unknown = 0
     kept = []
     for target in distinct:
@@ -230,13 +230,13 @@ def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
     return scores
 
 
-def _best(pairs: Sequence[_Pair], in_table: set[bytes], rules: Rules) -> tuple[list[_Pair], Counts]:
+def _best(pairs: Sequence[_Pair], in_table: set[bytes], limits: Limits) -> tuple[list[_Pair], Counts]:
     """The likeliest pairs of a source, best first."""
     ranked = sorted(pairs, key=lambda pair: (-pair.log_prob, pair.target))
-    floor = ranked[0].log_prob + math.log(rules.minimum_share) if ranked and rules.minimum_share else -math.inf
+    floor = ranked[0].log_prob + math.log(limits.minimum_share) if ranked and limits.minimum_share else -math.inf
     shared = [pair for pair in ranked if pair.log_prob >= floor]
-    kept = shared[: rules.keep]
-    new = kept if rules.all_pairs else [pair for pair in kept if pair.target not in in_table]
+    kept = shared[: limits.keep]
+    new = kept if limits.all_pairs else [pair for pair in kept if pair.target not in in_table]
     below, beyond = len(ranked) - len(shared), len(shared) - len(kept)
     return new, Counts(below_share=below, beyond_keep=beyond, in_table=len(kept) - len(new))
 

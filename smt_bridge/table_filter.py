@@ -27,7 +27,7 @@ Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Rule(NamedTuple):
+class Limits(NamedTuple):
     """What is kept, by the score at place ``column`` (from 0).
 
     A line is kept that has at least ``minimum``, at least ``minimum_share`` of the best score of its source,
@@ -72,7 +72,7 @@ class FilteredChunk(NamedTuple):
 
 
 def filter_windows(
-    windows: Iterable[Window], rule: Rule, sources: SourceFilter | None = None
+    windows: Iterable[Window], limits: Limits, sources: SourceFilter | None = None
 ) -> Iterator[FilteredChunk]:
     """Filter a table window by window, in order; with ``sources``, first by what it has.
 
@@ -81,8 +81,8 @@ def filter_windows(
     """
     last = b""
     for window in windows:
-        if rule.column >= window.scores:
-            problem = f"has {counted(window.scores, 'score')}; there is no score {rule.column + 1} to filter by"
+        if limits.column >= window.scores:
+            problem = f"has {counted(window.scores, 'score')}; there is no score {limits.column + 1} to filter by"
             raise FormatError(window.path, problem, line=window.first)
         if sources is not None and window.first == 1:
             sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
@@ -96,8 +96,8 @@ def filter_windows(
         if not lines:
             yield FilteredChunk(b"", Counts(window.size, not_in_text=window.size))
             continue
-        values_N = np.array([float(split_tokens(numbers)[rule.column]) for numbers in scores])
-        kept_N, counts = choose(values_N, starts_G, rule)
+        values_N = np.array([float(split_tokens(numbers)[limits.column]) for numbers in scores])
+        kept_N, counts = choose(values_N, starts_G, limits)
         content = b"".join(line + b"\n" for line in compress(lines, kept_N))
         yield FilteredChunk(content, counts._replace(lines=window.size, not_in_text=window.size - len(lines)))
 
@@ -114,17 +114,17 @@ def _that_occur(
     return np.repeat(there_G, sizes_G), np.cumsum(sizes) - sizes
 
 
-def choose(values_N: Floats, starts_G: npt.NDArray[np.int64], rule: Rule) -> tuple[Flags, Counts]:
+def choose(values_N: Floats, starts_G: npt.NDArray[np.int64], limits: Limits) -> tuple[Flags, Counts]:
     """Which lines are kept; ``starts_G`` are the first lines of the sources."""
     sizes_G = np.diff(np.append(starts_G, len(values_N)))
-    enough_N = values_N >= rule.minimum
+    enough_N = values_N >= limits.minimum
     best_N = np.repeat(np.maximum.reduceat(values_N, starts_G), sizes_G)
-    shared_N = enough_N & (values_N >= rule.minimum_share * best_N)
+    shared_N = enough_N & (values_N >= limits.minimum_share * best_N)
     kept_N = shared_N
-    if rule.keep is not None:
+    if limits.keep is not None:
         source_N = np.repeat(np.arange(len(starts_G)), sizes_G)
         falling_N = values_N[np.lexsort((-values_N, source_N))]
-        worst_G = falling_N[starts_G + np.minimum(rule.keep, sizes_G) - 1]
+        worst_G = falling_N[starts_G + np.minimum(limits.keep, sizes_G) - 1]
         kept_N = shared_N & (values_N >= np.repeat(worst_G, sizes_G))
     gone = int((~np.logical_or.reduceat(kept_N, starts_G)).sum())
     enough, shared, kept = (int(flags_N.sum()) for flags_N in (enough_N, shared_N, kept_N))

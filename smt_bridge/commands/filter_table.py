@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from nmt_core.files import ShareRead
     from smt_bridge.source_filter import SourceFilter
-    from smt_bridge.table_filter import Counts, FilteredChunk, Rule
+    from smt_bridge.table_filter import Counts, FilteredChunk, Limits
 
 NAME = "filter-table"
 HELP = "keep of a table what a text needs, or the better targets of every source"
@@ -85,12 +85,12 @@ def run(args: argparse.Namespace) -> int:
     from smt_bridge.table_filter import Counts
 
     record = _record_of(args.input)
-    rule = None if _by_sources_alone(args) else _rule(args, record)
+    limits = None if _by_sources_alone(args) else _limits(args, record)
     sidecar = new_sidecar(args.output)
     counts, share = Counts(), ShareRead()
     sources = _open_sources(args)
     with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
-        for chunk in _chunks(args.input, rule, sources, share):
+        for chunk in _chunks(args.input, limits, sources, share):
             stream.write(chunk.content)
             counts = counts.plus(chunk.counts)
             progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
@@ -99,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
             Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new table
     if sidecar is not None and record is not None:
         _write_record(sidecar, args, record, counts)
-    _summarise(counts, sources=bool(args.sources), limited=rule is not None)
+    _summarise(counts, sources=bool(args.sources), limited=limits is not None)
     return 0
 
 
@@ -127,13 +127,15 @@ def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
     return SourceFilter(text)
 
 
-def _chunks(path: str, rule: Rule | None, sources: SourceFilter | None, share: ShareRead) -> Iterator[FilteredChunk]:
+def _chunks(
+    path: str, limits: Limits | None, sources: SourceFilter | None, share: ShareRead
+) -> Iterator[FilteredChunk]:
     """The kept lines, part by part; by sources alone the table may be of any kind and order."""
     from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.table_filter import Counts, FilteredChunk, filter_windows
 
-    if rule is not None:
-        yield from filter_windows(read_windows(path, share, rules=True), rule, sources)
+    if limits is not None:
+        yield from filter_windows(read_windows(path, share, rules=True), limits, sources)
     elif sources is not None:
         for part in sources.filter(path, share):
             yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
@@ -151,8 +153,8 @@ def _record_of(table: str) -> dict[str, Any] | None:
     return dict(read_json(path))
 
 
-def _rule(args: argparse.Namespace, record: dict[str, Any] | None) -> Rule:
-    from smt_bridge.table_filter import Rule
+def _limits(args: argparse.Namespace, record: dict[str, Any] | None) -> Limits:
+    from smt_bridge.table_filter import Limits
 
     if args.keep is not None and args.keep < 1:
         raise ConfigError("--keep must be at least 1")
@@ -160,7 +162,7 @@ def _rule(args: argparse.Namespace, record: dict[str, Any] | None) -> Rule:
         raise ConfigError("--minimum-share must be between 0 and 1")
     if not 0.0 <= args.minimum < math.inf:
         raise ConfigError("--minimum must be at least 0")
-    return Rule(_column(args, record), args.keep, args.minimum_share, args.minimum)
+    return Limits(_column(args, record), args.keep, args.minimum_share, args.minimum)
 
 
 def _column(args: argparse.Namespace, record: dict[str, Any] | None) -> int:

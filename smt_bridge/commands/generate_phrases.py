@@ -235,7 +235,7 @@ def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
     from nmt_core.memory import keep_memory_of_tensors
     from smt_bridge import scorers, translators
-    from smt_bridge.phrase_generation import Generation, Rules
+    from smt_bridge.phrase_generation import Generation, Limits
 
     keep_memory_of_tensors()
     known = _known_words(args)  # refused before a model is loaded
@@ -244,7 +244,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Generati
     generation = Generation(
         generator,
         direct,
-        Rules(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs),
+        Limits(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs),
         reverse=scorers.open_scorer(args.reverse_scorer, options) if args.reverse_scorer else None,
         knows=known,
         unescape=args.unescape,

@@ -1,6 +1,6 @@
 """Leaving out the arcs of a graph that no good path uses (forward-backward pruning; Sixtus and Ortmanns 1999).
 
-All rules keep the best path, and of the other arcs those on a complete path of kept arcs.
+Every way keeps the best path, and of the other arcs those on a complete path of kept arcs.
 """
 
 from __future__ import annotations

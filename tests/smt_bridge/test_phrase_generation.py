@@ -1,4 +1,4 @@
-"""The rules of generated phrase pairs, with a generator and scorers that need no model."""
+"""The limits of generated phrase pairs, with a generator and scorers that need no model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from nmt_core.errors import NmtError
 from nmt_core.interfaces import PairScore
 from smt_bridge.errors import WiringError
-from smt_bridge.phrase_generation import Counts, Generation, Rules, generate_chunk
+from smt_bridge.phrase_generation import Counts, Generation, Limits, generate_chunk
 from smt_bridge.phrase_sources import Source, Sources, sources_of_table, sources_of_text
 from tests.fakes import LengthPairScorer, TablePairScorer
 
@@ -32,11 +32,11 @@ def generated(targets: list[str], scores: dict[str, float | PairScore], *, sourc
     """The counts for one source, whose lines are checked to be ``options.pop("lines")``."""
     lines, in_table = options.pop("lines"), options.pop("in_table", ())
     reverse = options.pop("reverse", None)
-    rules = {name: options.pop(name) for name in list(options) if name in Rules._fields}
+    limits = {name: options.pop(name) for name in list(options) if name in Limits._fields}
     generation = Generation(
         TableGenerator({source: targets}),
         TablePairScorer({(source, target): score for target, score in scores.items()}),
-        Rules(**rules),
+        Limits(**limits),
         reverse=None if reverse is None else TablePairScorer({(one, source): score for one, score in reverse.items()}),
         **options,
     )
@@ -52,9 +52,9 @@ def test_a_reverse_scorer_of_the_wrong_direction_is_refused() -> None:
     block = Sources(1, 40, 0, [Source(source.encode()) for source in pairs])
     turned = LengthPairScorer(unknown=frozenset([*pairs, *(target for (target,) in pairs.values())]))
     with pytest.raises(WiringError, match="does not know 80 of 80 words of both sides; it must be a model of target"):
-        generate_chunk(block, Generation(TableGenerator(pairs), LengthPairScorer(), Rules(), reverse=turned))
+        generate_chunk(block, Generation(TableGenerator(pairs), LengthPairScorer(), Limits(), reverse=turned))
     found = generate_chunk(
-        block, Generation(TableGenerator(pairs), LengthPairScorer(), Rules(), reverse=LengthPairScorer())
+        block, Generation(TableGenerator(pairs), LengthPairScorer(), Limits(), reverse=LengthPairScorer())
     )
     assert found.counts.written == 40
 
@@ -102,7 +102,7 @@ def test_in_reverse_a_pair_must_be_as_likely_as_the_worst_of_the_table() -> None
 
 def test_escapes_are_for_the_table_alone() -> None:
     generation = Generation(
-        TableGenerator({"l' a": ["d' b"]}), TablePairScorer({("l' a", "d' b"): LN[0.5]}), Rules(), unescape=True
+        TableGenerator({"l' a": ["d' b"]}), TablePairScorer({("l' a", "d' b"): LN[0.5]}), Limits(), unescape=True
     )
     content = generate_chunk(Sources(1, 1, 0, [Source(b"l&apos; a")]), generation).content
     assert content == b"l&apos; a ||| d&apos; b ||| 0.5 |||\n"
@@ -143,7 +143,7 @@ def test_blanks_make_no_other_phrase(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert (block.lines, block.phrases) == (3, [Source(b"a b", (b"x y", b"z", b"u"))])
     missing = [block.phrases for block in sources_of_text(str(text), most_words=2, missing_from=str(path))]
     assert missing == [[Source(b"a"), Source(b"b")]]
-    generation = Generation(TableGenerator({"a b": ["x y"]}), TablePairScorer({("a b", "x y"): LN[0.5]}), Rules())
+    generation = Generation(TableGenerator({"a b": ["x y"]}), TablePairScorer({("a b", "x y"): LN[0.5]}), Limits())
     assert generate_chunk(block, generation).counts.in_table == 1
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from smt_bridge.commands.main import main
 from smt_bridge.formats import phrase_table
 from smt_bridge.formats.phrase_table import Window
-from smt_bridge.table_filter import Rule, filter_windows
+from smt_bridge.table_filter import Limits, filter_windows
 
 TABLE = """a ||| x ||| 0.5 0.4 ||| 0-0 ||| 1 2 3
 a ||| y ||| 0.5 0.04 ||| 0-0
@@ -153,7 +153,7 @@ def test_it_is_brute_force(pairs: list[tuple[str, int]], keep: int, share: float
         least = max(scores[:keep][-1], share * scores[0], minimum)
         expected += [line for (_, score), line in members if score >= least]
     window = Window("table", 1, 1, "\n".join(lines).encode())
-    (chunk,) = filter_windows([window], Rule(0, keep, share, minimum))
+    (chunk,) = filter_windows([window], Limits(0, keep, share, minimum))
     assert chunk.content.decode().splitlines() == expected
     assert chunk.counts.kept == len(expected)
 

@@ -19,7 +19,7 @@ from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.interfaces import SentencePair
 from smt_bridge.commands import generate_phrases
 from smt_bridge.commands.main import main
-from smt_bridge.phrase_generation import Generated, Generation, Rules, generate_chunk
+from smt_bridge.phrase_generation import Generated, Generation, Limits, generate_chunk
 from smt_bridge.phrase_sources import Sources
 from smt_bridge.translators import GenerationOptions
 
@@ -164,8 +164,8 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
     generate_phrases.add_arguments(parser)
     args = parser.parse_args(["--scorer", "m", "--table", "t", "--output", "o"])
     assert generate_phrases._options(args) == GenerationOptions(beam=12, nbest=10, samples=None, most_words=7)
-    kept = Rules(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs)
-    assert kept == Rules() == Rules(keep=5, minimum_share=0.02, most_words=7, largest_ratio=3.0, all_pairs=False)
+    kept = Limits(args.keep, args.minimum_share, args.max_words, all_pairs=args.all_pairs)
+    assert kept == Limits() == Limits(keep=5, minimum_share=0.02, most_words=7, largest_ratio=3.0, all_pairs=False)
     drawn = parser.parse_args(["--scorer", "m", "--table", "t", "--output", "o", "--samples", "50"])
     assert generate_phrases._options(drawn).request["temperature"] == 1.0
     assert generate_phrases._options(drawn).request["length_normalization"] == 0.0
