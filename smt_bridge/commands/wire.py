@@ -34,9 +34,9 @@ Tables of rules (PhraseDictionaryMemory, PhraseDictionaryScope3 or RuleTable of 
 a glue grammar, a table with glue-grammar in its path, is never meant unless --feature names it.
 
 --second adds a table that `generate-phrases` made, with scores, weights and a decoding graph of its own; --backoff N
-asks it only about phrases of up to N words that the other table lacks. --merge writes one table of both instead: a
-generated pair gets the model's probabilities for phi, lexical weights of Moses' formula, counts of 0, and in a last
-column e, where the others have 1. Both --table and --second may be given."""
+asks it only about phrases of up to N words that the other table lacks. --merge writes one table of both instead, of
+phrases generated with --reverse-scorer: a generated pair gets the models' probabilities for phi, lexical weights of
+Moses' formula, counts of 0, and in a last column e, where the others have 1. Both --table and --second may be given."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
