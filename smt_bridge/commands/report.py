@@ -14,6 +14,8 @@ from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
     from nmt_core.interfaces import PairScorer
+    from smt_bridge.formats.weights import Weights
+    from smt_bridge.report.sentences import Sentence
 
 NAME = "report"
 HELP = "write an HTML page that shows what reranking or rescoring did"
@@ -77,42 +79,26 @@ def _about_table(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    from nmt_core.files import read_text_lines
     from smt_bridge.commands.rerank_judgement import Setting, compared, document, judge, known_by_feature
-    from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.formats.weights import read_weights
     from smt_bridge.metrics.by_length import LENGTH_BOUNDS
-    from smt_bridge.metrics.detokenize import detokenizer
-    from smt_bridge.metrics.references import read_references, statistics_against
     from smt_bridge.report.reranking import reranking_page
-    from smt_bridge.report.sentences import collect
-    from smt_bridge.reranking import Choices, Reranker
+    from smt_bridge.reranking import Choices
 
+    tuning, scorer = _tuning(args.tuning), _scorer(args.scorer)  # refused before the work, not behind it
     weights = read_weights(args.weights)
-    reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
-    plain = detokenizer(args.detokenize) if args.detokenize else None
-    sources = list(read_text_lines(args.source, errors="replace"))
-    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
-        if ordered.sentences > len(sources):
-            problem = (
-                f"has ids up to {ordered.sentences - 1} but {args.source} has only {counted(len(sources), 'line')}"
-            )
-            raise InputError(args.nbest, problem)
-        reference = read_references(args.reference, len(sources), path=args.source)
-        count = statistics_against([reference], tokenize=None, language=args.detokenize)
-        sentences = collect(ordered.lists, reranker, sources, reference, count, plain)
+    sources, reference, sentences = _sentences(args, weights)
     lists = [one.counts if one.choice.size else one.counts[:0] for one in sentences]
     choices = Choices([one.choice for one in sentences], lists)
     tokenize = "13a" if args.detokenize else "none"
     setting = Setting([reference[: len(sources)]], sources, tokenize, args.significance, 0, LENGTH_BOUNDS)
     comparisons = compared(choices, setting)
-    tuning = _tuning(args.tuning)
     page = reranking_page(
         sentences,
         comparisons,
         weights,
         tuning=tuning,
-        scorer=_scorer(args.scorer),
+        scorer=scorer,
         signatures=_signatures(args.nbest),
         details=args.details,
         subtitle=f"{args.nbest}, {counted(len(sentences), 'sentence')}",
@@ -121,6 +107,27 @@ def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
         return page, {}
     judgement = judge(choices, setting, known_by_feature(choices), comparisons)
     return page, document(args, choices, judgement, setting, weights, tuning=tuning)
+
+
+def _sentences(args: argparse.Namespace, weights: Weights) -> tuple[list[str], list[str], list[Sentence]]:
+    """The source, the reference, and what was chosen for each line. Raises InputError where they do not go together."""
+    from nmt_core.files import read_text_lines
+    from smt_bridge.formats.nbest_order import ordered_lists
+    from smt_bridge.metrics.detokenize import detokenizer
+    from smt_bridge.metrics.references import read_references, statistics_against
+    from smt_bridge.report.sentences import collect
+    from smt_bridge.reranking import Reranker
+
+    reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
+    plain = detokenizer(args.detokenize) if args.detokenize else None
+    sources = list(read_text_lines(args.source, errors="replace"))
+    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
+        if ordered.sentences > len(sources):
+            there = f"{args.source} has only {counted(len(sources), 'line')}"
+            raise InputError(args.nbest, f"has ids up to {ordered.sentences - 1} but {there}")
+        reference = read_references(args.reference, len(sources), path=args.source)
+        count = statistics_against([reference], tokenize=None, language=args.detokenize)
+        return sources, reference, collect(ordered.lists, reranker, sources, reference, count, plain)
 
 
 def _tuning(path: str | None) -> dict[str, Any] | None:

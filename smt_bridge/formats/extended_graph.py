@@ -109,20 +109,15 @@ def _read_graph(content: bytes, features: GraphFeatures, path: str, line: int) -
     size = len(rows)
     extra = len(ends_E) - size  # arcs from complete hypotheses to the end
     order = np.argsort(ends_E, kind="stable")
-    phrases: dict[Words, int] = {}
-    numbers: dict[bytes, int] = {}
-    for row in rows:
-        if row[_TARGET] not in numbers:
-            numbers[row[_TARGET]] = phrases.setdefault(tuple(split_tokens(row[_TARGET])), len(phrases))
-    phrases_E = [numbers[row[_TARGET]] for row in rows] + [phrases.setdefault((), len(phrases))] * extra
+    phrases_E, phrases = _phrases([*(row[_TARGET] for row in rows), *[b""] * extra])
     new_places = np.argsort(order)
     graph = PhraseGraph(
         sentence=int(root[1]),
         nodes=nodes,
         starts_E=starts_E[order],
         ends_E=ends_E[order],
-        phrases_E=np.array(phrases_E, np.int64)[order],
-        phrases=tuple(phrases),
+        phrases_E=phrases_E[order],
+        phrases=phrases,
         features_ED=np.concatenate([features_ED, np.zeros((extra, features_ED.shape[1]))])[order],
         sparse={int(new_places[arc]): values for arc, values in sparse.items()},
         lines_E=np.append(np.arange(size), np.full(extra, -1))[order],
@@ -132,6 +127,16 @@ def _read_graph(content: bytes, features: GraphFeatures, path: str, line: int) -
     )
     _check_totals(graph, transitions_E1[:, 0], features, path)
     return graph
+
+
+def _phrases(targets: Sequence[bytes]) -> tuple[Ints, tuple[Words, ...]]:
+    """The number of each target's words, and the words of each number."""
+    phrases: dict[Words, int] = {}
+    numbers: dict[bytes, int] = {}
+    for target in targets:
+        if target not in numbers:
+            numbers[target] = phrases.setdefault(tuple(split_tokens(target)), len(phrases))
+    return np.array([numbers[target] for target in targets], np.int64), tuple(phrases)
 
 
 def _malformed(lines: Sequence[bytes], path: str, first: int) -> FormatError:
