@@ -74,7 +74,9 @@ class Preparation:
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))
-            _publish(work, folder, [*models, *names.values()])
+            with _alone(folder):
+                _check_owner(folder, names)  # once more: another one may have come meanwhile
+                _publish(work, folder, [*models, *names.values()])
         return record
 
     def _files(self, names: Mapping[Side, str]) -> list[str]:
@@ -209,6 +211,18 @@ def _work_folder(folder: str, prefix: str) -> Iterator[str]:
             yield work
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
+
+
+@contextlib.contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    """Whoever publishes there meanwhile waits."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # there are file systems without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _check_owner(folder: str, names: Mapping[Side, str]) -> None:

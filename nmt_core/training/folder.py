@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from nmt_core.errors import ConfigError, NmtError
 from nmt_core.files import overwritten
 from nmt_core.models.file_names import LEXICON, PARAMETERS, SETTINGS
+from nmt_core.models.folder import current
 from nmt_core.training.state import COUNTERS, TENSORS
 
 LOCK = "training.lock"
@@ -81,7 +82,11 @@ def check_spared(folder: str, read: Iterable[str]) -> None:
 
 
 def check_disk_space(folder: str, size: int) -> None:
-    """Take ``size`` bytes of the disk of ``folder`` and give them back. Raises NmtError when they are not there."""
+    """Take the ``size`` bytes of a run from the disk of ``folder`` and give them back; a state is there perhaps.
+
+    Raises NmtError when they are not there.
+    """
+    size -= sum(_size(current(os.path.join(folder, name))) for name in (PARAMETERS, TENSORS))
     try:
         with tempfile.TemporaryFile(dir=folder) as stream:  # without a name: nothing is left of it if we are killed
             os.posix_fallocate(stream.fileno(), 0, max(size, 1))
@@ -90,6 +95,12 @@ def check_disk_space(folder: str, size: int) -> None:
             f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
             "free some space or choose another folder"
         ) from error
+
+
+def _size(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(path)
+    return 0
 
 
 def _locked(path: str) -> int:

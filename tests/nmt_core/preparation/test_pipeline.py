@@ -198,6 +198,21 @@ def test_a_folder_holds_one_preparation(tmp_path: Path) -> None:
         Preparation(config(), inputs, str(tmp_path / "out/dev")).run()
 
 
+def test_two_programs_that_prepare_into_one_folder_at_once(tmp_path: Path) -> None:
+    """The second one to be complete is refused, and leaves the models of the first."""
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    begun: list[str] = []
+
+    def meanwhile(_name: str, _lines: int) -> None:
+        if not begun:
+            begun.append("train")
+            prepare(tmp_path, inputs)
+
+    with pytest.raises(ConfigError, match=r"belongs to train.en, train.de; choose another folder"):
+        Preparation(config(), inputs, str(tmp_path / "out/dev"), progress=meanwhile).run()
+    assert not list((tmp_path / "out").glob("*dev*"))
+
+
 def test_raw_text_is_not_overwritten(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     with pytest.raises(ConfigError, match=r"raw.en would be overwritten"):

@@ -249,6 +249,18 @@ def test_the_space_that_is_tried_out_has_no_name(tmp_path: Path, monkeypatch: py
     assert seen == [[]]
 
 
+def test_space_that_a_run_has_already_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that was stopped by a full disk goes on as soon as there is what it needs."""
+    from nmt_core.training.folder import check_disk_space
+
+    asked: list[int] = []
+    monkeypatch.setattr(os, "posix_fallocate", lambda _file, _begin, size: asked.append(size))
+    (tmp_path / "training.safetensors").write_bytes(b"x" * 400)
+    (tmp_path / "model.safetensors").write_bytes(b"x" * 100)
+    check_disk_space(str(tmp_path), 1000)
+    assert asked == [500]
+
+
 def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
     runs.write("run", max_updates=6, keep_best=1)
     before = os.umask(0o027)
