@@ -81,25 +81,32 @@ def filter_windows(
     """
     last = b""
     for window in windows:
-        if limits.column >= window.scores:
-            problem = f"has {counted(window.scores, 'score')}; there is no score {limits.column + 1} to filter by"
-            raise FormatError(window.path, problem, line=window.first)
-        if sources is not None and window.first == 1:
-            sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
-        columns = split_window(window)
-        starts_G = source_starts(window, columns.sources, before=last)
-        last = columns.sources[-1]
-        lines, scores = window.lines, columns.scores
-        if sources is not None:
-            there_N, starts_G = _that_occur(window, columns, starts_G, sources)
-            lines, scores = list(compress(lines, there_N)), list(compress(scores, there_N))
-        if not lines:
-            yield FilteredChunk(b"", Counts(window.size, not_in_text=window.size))
-            continue
-        values_N = np.array([float(split_tokens(numbers)[limits.column]) for numbers in scores])
-        kept_N, counts = choose(values_N, starts_G, limits)
-        content = b"".join(line + b"\n" for line in compress(lines, kept_N))
-        yield FilteredChunk(content, counts._replace(lines=window.size, not_in_text=window.size - len(lines)))
+        chunk, last = _filtered(window, limits, sources, before=last)
+        yield chunk
+
+
+def _filtered(
+    window: Window, limits: Limits, sources: SourceFilter | None, *, before: bytes
+) -> tuple[FilteredChunk, bytes]:
+    """What is kept of a window, and its last source; nothing else of it stays in memory while the next one is cut."""
+    if limits.column >= window.scores:
+        problem = f"has {counted(window.scores, 'score')}; there is no score {limits.column + 1} to filter by"
+        raise FormatError(window.path, problem, line=window.first)
+    if sources is not None and window.first == 1:
+        sources.prepare(window.path, window.content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
+    columns = split_window(window)
+    starts_G = source_starts(window, columns.sources, before=before)
+    last = columns.sources[-1]
+    lines, scores = window.lines, columns.scores
+    if sources is not None:
+        there_N, starts_G = _that_occur(window, columns, starts_G, sources)
+        lines, scores = list(compress(lines, there_N)), list(compress(scores, there_N))
+    if not lines:
+        return FilteredChunk(b"", Counts(window.size, not_in_text=window.size)), last
+    values_N = np.array([float(split_tokens(numbers)[limits.column]) for numbers in scores])
+    kept_N, counts = choose(values_N, starts_G, limits)
+    content = b"".join(line + b"\n" for line in compress(lines, kept_N))
+    return FilteredChunk(content, counts._replace(lines=window.size, not_in_text=window.size - len(lines))), last
 
 
 def _that_occur(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from smt_bridge import table_filter
 from smt_bridge.commands.main import main
 from smt_bridge.formats import phrase_table
 from smt_bridge.formats.phrase_table import Window
@@ -214,3 +217,23 @@ def test_a_text_that_will_not_do_is_refused(
     assert main(["filter-table", "table", "--output", "new", *options]) == 2
     assert problem in capsys.readouterr().err
     assert not (folder / "new").exists()
+
+
+def test_one_window_at_a_time_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was made of a window is gone when the next one is read."""
+    made: list[weakref.ref[object]] = []
+    split = table_filter.split_window
+
+    def splitting(window: phrase_table.Window) -> phrase_table.Columns:
+        columns = split(window)
+        made.append(weakref.ref(columns.begins_N))
+        return columns
+
+    def watched() -> Iterator[phrase_table.Window]:
+        for number in range(3):
+            assert len(made) == number
+            assert not any(reference() is not None for reference in made)
+            yield phrase_table.Window("table", number + 1, 1, b"a%d ||| b ||| 0.5" % number)
+
+    monkeypatch.setattr(table_filter, "split_window", splitting)
+    assert len(list(table_filter.filter_windows(watched(), table_filter.Limits(0, 1)))) == 3
