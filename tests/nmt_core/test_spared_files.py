@@ -33,12 +33,12 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "M" / "preparation").mkdir(parents=True)
     (tmp_path / "tables").mkdir()
-    for name in (*(f"M/{one}" for one in MODEL), *NAMED, "list", "lexicon", "binary"):
+    for name in (*(f"M/{one}" for one in MODEL), *NAMED, "list", "lexicon", "exact.arpa", "binary"):
         (tmp_path / name).write_bytes(b"content")
     (tmp_path / "moses.ini").write_text(INI)
     (tmp_path / "list.json").write_text(json.dumps(LIST_RECORD))
     features = ("nmt:M", "model1:lexicon", "mbrbleu")
-    recipe = Recipe("moses.ini", 1, 1, "M", 1, 1, forbid_unknown=False, fill="last", exact=("LM0=lm.arpa",),
+    recipe = Recipe("moses.ini", 1, 1, "M", 1, 1, forbid_unknown=False, fill="last", exact=("LM0=exact.arpa",),
                     features=features)  # fmt: skip
     write_recipe("recipe", recipe)
     os.link("M/model.safetensors", "hard")
@@ -129,7 +129,7 @@ def test_what_an_ini_or_a_recipe_names_is_spared(
 
 
 def test_what_features_of_a_recipe_read_is_spared(capfd: pytest.CaptureFixture[str]) -> None:
-    for name in ("lexicon", "lm.arpa"):
+    for name in ("lexicon", "exact.arpa"):
         assert f"--output {name} is also read, as {name} of recipe" in refused(
             smt_bridge, f"translate --recipe recipe --output {name}", capfd
         )
