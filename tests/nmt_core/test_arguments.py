@@ -133,14 +133,14 @@ def test_no_command_overwrites_what_it_reads(
 
 
 @pytest.mark.parametrize("folder", [".", "sub/..", "model"])
-@pytest.mark.parametrize("read", ["config.yaml", "training.json"])
+@pytest.mark.parametrize("read", ["config.yaml", "training.json", "lexicon.gz"])
 def test_a_run_spares_what_it_reads(
     folder: str, read: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("sub").mkdir()
     Path("model").symlink_to(".")
-    config, text = ("config.yaml", "text") if read == "config.yaml" else ("run.yaml", "training.json")
+    config, text = ("config.yaml", "text") if read == "config.yaml" else ("run.yaml", read)
     content = f"folder: {folder}\nmodel: {{preset: rnnsearch}}\ndata: {{source: {text}, target: {text}}}\n"
     Path(config).write_text(f"{content}training: {{max_updates: 1}}\n")
     Path(text).write_text("a\n" * 20)
