@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, BinaryIO
 
 from nmt_core.commands.file_types import ModelFolder
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.model_options import add_device
 from nmt_core.files import InputFile, OutputFile
 
@@ -42,6 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.npy is a matrix ('-')"
     )
+    add_word_limit(parser)
     add_device(parser)
 
 
@@ -64,8 +66,8 @@ def run(args: argparse.Namespace) -> int:
     if not of_lines:
         _write_words(args, loaded)
         return 0
-    lines = _read(args.input, loaded)
-    among = lines if args.among is None else _read(args.among, loaded)
+    lines = _read(args.input, loaded, args.max_words)
+    among = lines if args.among is None else _read(args.among, loaded, args.max_words)
     if args.neighbours is not None and args.neighbours > len(among):
         raise ConfigError(f"--neighbours {args.neighbours}: only {counted(len(among), 'line')} to choose from")
     _warn_of_unknown_words(loaded, lines if args.among is None else [*among, *lines])
@@ -82,10 +84,11 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _read(path: str, loaded: LoadedModel) -> list[str]:
+def _read(path: str, loaded: LoadedModel, most_words: int) -> list[str]:
     from nmt_core.errors import InputError
     from nmt_core.factors import check_factors
     from nmt_core.files import read_text_lines
+    from nmt_core.word_limit import check_words
 
     lines = list(read_text_lines(path))
     if not lines:
@@ -93,6 +96,7 @@ def _read(path: str, loaded: LoadedModel) -> list[str]:
     for number, line in enumerate(lines, start=1):
         if "\t" in line:
             raise InputError(path, "has a tab, which is what separates the columns of the output", line=number)
+        check_words(line, most_words, path=path, line=number)
         check_factors(line, len(loaded.factors), path=path, line=number)
     return lines
 

@@ -154,6 +154,9 @@ def test_words_that_are_not_utf8_are_written_as_they_are(tmp_path: Path) -> None
         ("rnnencdec", ["--among", "lines", "lines"], "--among goes with --neighbours"),
         ("rnnencdec", ["empty"], "is empty"),
         ("rnnencdec", ["tabs"], "tabs:2: has a tab"),
+        ("rnnencdec", ["long"], "long:2: has 1,001 words; up to 1,000 are taken"),
+        ("rnnencdec", ["lines", "--neighbours", "1", "--among", "long"], "long:2: has 1,001 words"),
+        ("rnnencdec", ["long", "--max-words", "1000"], "long:2: has 1,001 words"),
     ],
 )
 def test_what_cannot_be_done_is_told(
@@ -162,6 +165,7 @@ def test_what_cannot_be_done_is_told(
     model = saved(tmp_path, kind)
     (tmp_path / "empty").touch()
     (tmp_path / "tabs").write_text("a\na\tb\n")
-    here = [str(tmp_path / option) if option in ("lines", "empty", "tabs") else option for option in options]
+    (tmp_path / "long").write_text("a\n" + "b " * 1001 + "\n")
+    here = [str(tmp_path / option) if option in ("lines", "empty", "tabs", "long") else option for option in options]
     assert main(["embed", "--model", model, *here]) == 2
     assert problem in capsys.readouterr().err
