@@ -369,7 +369,7 @@ def _hostile_requests(texts: Sequence[str]) -> dict[str, list[tuple[str, Any]]]:
     """By their names, methods and requests that ask for much; one has none, to compare with."""
     long = " ".join(["a"] * 1000)
     longer = f"{long} {long}"
-    blank = pb.SourceGroup(source=" " * 20_000, targets=[" " * 900 + "a"] * 20_000)
+    blank = pb.SourceGroup(source=" " * 20_000, targets=[" " * 380 + "a"] * 20_000)
     large = pb.SourceGroup(source=long, targets=[long] * 120)
     score = {
         "4 M empty pairs": pb.ScoreRequest(pairs=[pb.Pair()] * 4_000_000),
@@ -383,7 +383,8 @@ def _hostile_requests(texts: Sequence[str]) -> dict[str, list[tuple[str, Any]]]:
         ),
         "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
         "200 samples of 240 words": pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
-        "25 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
+        "8 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 4_700),
+        "25 MiB": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
         "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=INTERACTIVE),
     }
     return {
