@@ -46,7 +46,8 @@ class Memory:
     """Bytes that requests may hold: ``most`` in all, and a client at most half of them.
 
     A request is charged with what it may need before that is there. Requests of streams may have to wait for room
-    when they are there already: new ones leave room for their messages.
+    when they are there already: new ones leave room for their messages. A client of whom messages wait may have more
+    only while as much again stays free (Choudhury and Hahne 1998), so that few clients do not fill all of it so.
     """
 
     def __init__(self, most: int) -> None:
@@ -75,10 +76,12 @@ class Memory:
         if before + amount > self.most:
             problem = f"the request needs about {_mib(before + amount)} MiB of memory; at most {_mib(self.most)}"
             raise invalid("", f"{problem}, send several requests or ask for less", reason="TOO_COSTLY")
-        held, others = self.held, self._of[client] - before
+        held, others, share = self.held, self._of[client] - before, self.most // 2
         if new:
             held, others = held + self._waiting, others + self._waiting_of[client]
-        if held + amount > self.most or (others and others + before + amount > self.most // 2):
+            if self._waiting_of[client]:
+                share = min(share, self.most - held - amount)
+        if held + amount > self.most or (others and others + before + amount > share):
             problem = f"requests hold {_mib(held)} MiB of memory, and this one needs about {_mib(amount)} more"
             raise busy(f"{problem}; at most {_mib(self.most)}, try again later", reason="MEMORY_FULL", retry_after=1.0)
         self.held += amount

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import gc
 import sys
@@ -73,6 +74,26 @@ def test_requests_that_wait_leave_no_room_for_new_ones_but_are_in_nobodys_way() 
     with memory.account("a") as new:
         new.charge_message(90)
     assert memory.held == 0
+
+
+def test_clients_whose_messages_wait_leave_room_for_others() -> None:
+    """Each may add to what waits of it only while as much again stays free."""
+    memory = Memory(128 * REQUEST_COPIES)
+    with contextlib.ExitStack() as stack:
+
+        def waiting(client: str) -> int:
+            for count in range(100):
+                account = stack.enter_context(memory.account(client))
+                try:
+                    account.charge_message(4)
+                except Refusal:
+                    return count
+                account.wait(4)
+            raise AssertionError("there is no end of room")
+
+        assert [waiting(client) for client in "abcd"] == [16, 8, 4, 2]
+        for amount in (4, 4):
+            stack.enter_context(memory.account("new")).charge_message(amount)
 
 
 def test_a_stream_reads_no_further_until_there_is_room_for_what_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
