@@ -38,11 +38,15 @@ class Quota:
         self._check(tokens)
         self.requests += 1
         self.tokens += tokens
+        limit: asyncio.Timeout | None = None
         try:
-            async with asyncio.timeout(self.limits.seconds) as limit:
+            if self.limits.seconds is None:
                 yield
+            else:
+                async with asyncio.timeout(self.limits.seconds) as limit:
+                    yield
         except TimeoutError:
-            if not limit.expired():
+            if limit is None or not limit.expired():
                 raise
             problem = f"requests of the model {self._model!r} have {self.limits.seconds:g} s; ask for less at once"
             raise Refusal(problem, code=code_pb2.DEADLINE_EXCEEDED, reason="MODEL_TIMEOUT") from None

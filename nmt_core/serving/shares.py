@@ -133,8 +133,9 @@ class Account:
         self._wait(0)
 
     def _wait(self, amount: int) -> None:
-        self._memory.wait(self._client, amount - self._waiting)
-        self._waiting = amount
+        if amount != self._waiting:
+            self._memory.wait(self._client, amount - self._waiting)
+            self._waiting = amount
 
 
 def subtract(counts: collections.Counter[str], client: str, amount: int) -> None:
