@@ -121,7 +121,8 @@ class StepWork:
         tokens, begin = self._decoder.tokens, time.monotonic()
         finished = self._decoder.step()
         if tokens >= self._most / _SMALLEST and self._sliced is None:  # small batches, and pauses, say nothing
-            self._pace += 0.1 * ((time.monotonic() - begin) / tokens - self._pace)
+            pace = (time.monotonic() - begin) / tokens
+            self._pace += 0.1 * (pace - self._pace) if self._pace else pace
         return finished
 
     def cancel(self, entries: Sequence[Entry]) -> None:

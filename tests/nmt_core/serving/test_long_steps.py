@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.models.checkpoint import load_model
 from nmt_core.pauses import held_up_by, may_pause
+from nmt_core.serving import step_work
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.serving.step_work import StepWork
@@ -158,3 +160,22 @@ def test_a_search_in_slices_finds_the_same(folder: str) -> None:
         return [[(one.text, one.score) for one in found[place]] for place in range(len(items))]
 
     assert searched(1) == searched(10_000)
+
+
+def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else a tenth of it would be counted, and too much be let in for a while."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(step_work.time, "monotonic", lambda: clock.now)
+
+    class Timed(Steps):
+        tokens = 100.0
+
+        def step(self) -> list[tuple[int, Any]]:
+            clock.now += 0.1
+            self.tokens = 0.0
+            return []
+
+    work = StepWork("test", Timed(), most=100)
+    work.admit([Entry(None, 0, "a", 100)])
+    assert work.turn() == []
+    assert work.room(0.05) == 50
