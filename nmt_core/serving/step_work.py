@@ -12,6 +12,7 @@ from nmt_core.serving.work import Answer, Entry
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
 _SMALLEST = 8  # the part of a full batch that is always allowed
+_FIRST_GUESS = 0.25  # seconds of a step with a full batch, until one was measured
 
 
 class StepDecoder(Protocol):
@@ -57,7 +58,7 @@ class StepWork:
         self._sliced: Sliced[list[tuple[int, Any]]] | None = None
         self._next_key = 0
         self._tokens = 0
-        self._pace = 0.0  # seconds of a step for each token in the batch
+        self._pace, self._measured = _FIRST_GUESS / most, False  # seconds of a step for each token in the batch
 
     @property
     def tokens(self) -> int:
@@ -69,8 +70,7 @@ class StepWork:
         if self._sliced is not None:
             return 0
         used = int(self._decoder.tokens)
-        quick = int(seconds / self._pace) if self._pace else self._most
-        most = min(self._most, max(quick, self._most // _SMALLEST))
+        most = min(self._most, max(int(seconds / self._pace), self._most // _SMALLEST))
         return most - used if used <= _REFILL * most else 0
 
     @property
@@ -120,9 +120,10 @@ class StepWork:
             self._decoder.admit(entering)
         tokens, begin = self._decoder.tokens, time.monotonic()
         finished = self._decoder.step()
-        if tokens >= self._most / _SMALLEST and self._sliced is None:  # small batches, and pauses, say nothing
+        if 2 * tokens >= self._most / _SMALLEST and self._sliced is None:  # small batches, and pauses, say nothing
             pace = (time.monotonic() - begin) / tokens
-            self._pace += 0.1 * (pace - self._pace) if self._pace else pace
+            self._pace += (0.1 if self._measured else 1.0) * (pace - self._pace)
+            self._measured = True
         return finished
 
     def cancel(self, entries: Sequence[Entry]) -> None:

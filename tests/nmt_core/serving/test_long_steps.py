@@ -168,14 +168,15 @@ def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(step_work.time, "monotonic", lambda: clock.now)
 
     class Timed(Steps):
-        tokens = 100.0
-
         def step(self) -> list[tuple[int, Any]]:
             clock.now += 0.1
             self.tokens = 0.0
             return []
 
-    work = StepWork("test", Timed(), most=100)
+    decoder = Timed()
+    work = StepWork("test", decoder, most=100)
+    assert (work.room(0.5), work.room(0.02)) == (100, 12)  # before it, a short turn has a small batch
+    decoder.tokens = 100.0
     work.admit([Entry(None, 0, "a", 100)])
     assert work.turn() == []
     assert work.room(0.05) == 50
