@@ -2,7 +2,7 @@
 
 OUT.parts/000001.gz     the output of a shard
 OUT.parts/000001.1.gz   what belongs into another file, where a job makes several
-OUT.parts/000001.json   which job and shard they belong to, lengths and CRC-32, and what was counted meanwhile
+OUT.parts/000001.json   which job and shard they belong to, lengths and CRC-32, what was counted meanwhile, its CRC-32
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from nmt_core.jobs.workers import Worker
 
 Item = TypeVar("Item")
 _BLOCK = 1 << 18
+_OWN = "record"  # in a record, its own CRC-32
 _SECONDS = 5.0  # of work that a power cut may cost
 
 
@@ -75,7 +76,7 @@ class Parts(NamedTuple):
             "counts": piece.counts,
             "others": [(len(content), crc32(content)) for content in piece.others],
         }
-        write_unsettled(self._record_path(task.place), json.dumps(record).encode())
+        write_unsettled(self._record_path(task.place), json.dumps({**record, _OWN: _crc_of(record)}).encode())
         for number, content in reversed(list(enumerate(piece.contents))):
             write_unsettled(self._path(task.place, number), content)
 
@@ -120,7 +121,7 @@ class Parts(NamedTuple):
                 record = json.load(stream)
         except (FileNotFoundError, ValueError) as error:
             raise Damaged(place) from error
-        if not isinstance(record, dict) or not {"job", "shard", "bytes", "crc", "counts"} <= record.keys():
+        if not isinstance(record, dict) or record.pop(_OWN, None) != _crc_of(record):
             raise Damaged(place)
         return record
 
@@ -144,6 +145,11 @@ class Parts(NamedTuple):
 
     def _record_path(self, place: int) -> str:
         return os.path.join(self.folder, f"{place + 1:06d}.json")
+
+
+def _crc_of(record: Mapping[str, Any]) -> int:
+    """The CRC-32 of a record, the same before it is written and after it was read."""
+    return int(crc32(json.dumps(record).encode()))
 
 
 def _contents(record: Mapping[str, Any]) -> list[tuple[int, int]]:

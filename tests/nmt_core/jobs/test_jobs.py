@@ -243,6 +243,17 @@ def test_a_part_whose_record_is_damaged_is_done_again(job: Job[Lines], tmp_path:
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
+def test_a_part_whose_counts_have_changed_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
+    """The name of a count, or its number, of which nothing else knows."""
+    finish(job, shards="1-4")
+    for number, before, after in ((1, b'"lines": 3', b'"limes": 3'), (2, b'"lines": 3', b'"lines": 7')):
+        record = tmp_path / "out.parts" / f"{number:06d}.json"
+        assert before in record.read_bytes()
+        record.write_bytes(record.read_bytes().replace(before, after))
+    assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
 def test_a_damaged_part_found_while_others_are_done_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
     """Also where half of it was in the output already."""
     finish(job, shards="1-2")
