@@ -15,7 +15,7 @@ from nmt_core.serving.connection import OPTIONS, Access, Attempts, split_address
 import grpc
 
 from nmt_core.serving import convert
-from nmt_core.serving.client import CHUNK_PAIRS, chunks_of, translate_request, windows
+from nmt_core.serving.client import CHUNK_PAIRS, chunks_of, text_windows, translate_request
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -78,7 +78,7 @@ class AsyncNmtClient:
 
     async def translate(self, texts: Iterable[str], *, window: int = 200, **options: Any) -> list[pb.Translations]:
         """The translations of every text."""
-        requests = (translate_request(part, self.model, options) for part in windows(texts, window))
+        requests = (translate_request(part, self.model, options) for part in text_windows(texts, window))
         return [one async for response in self._in_order("Translate", requests) for one in response.sentences]
 
     async def score(self, pairs: Iterable[tuple[str, str]], **options: Any) -> list[pb.PairScore]:

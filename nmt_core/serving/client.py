@@ -23,6 +23,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 CHUNK_PAIRS = 2000
 CHUNK_CHARACTERS = 1 << 20
+_BYTES = 5  # of a message, for each character: four at most, and some for the numbers around a text
 _IN_FLIGHT = 4  # requests for each address
 PRIORITIES = {"auto": pb.PRIORITY_UNSPECIFIED, "interactive": pb.PRIORITY_INTERACTIVE, "bulk": pb.PRIORITY_BULK}
 
@@ -65,7 +66,7 @@ class NmtClient:
 
     def translate_lines(self, lines: Iterable[str], *, window: int = 200, **options: Any) -> Iterator[pb.Translations]:
         """The translations of lines of any number, in order; a few windows of lines are read ahead."""
-        requests = (translate_request(part, self.model, options) for part in windows(lines, window))
+        requests = (translate_request(part, self.model, options) for part in text_windows(lines, window))
         for response in self._in_order("Translate", requests):
             yield from response.sentences
 
@@ -74,11 +75,20 @@ class NmtClient:
         return list(self.score_pairs(pairs, **options))
 
     def score_pairs(
-        self, pairs: Iterable[tuple[str, str]], *, window: int = CHUNK_PAIRS, **options: Any
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        window: int = CHUNK_PAIRS,
+        characters: int = CHUNK_CHARACTERS,
+        **options: Any,
     ) -> Iterator[pb.PairScore]:
-        """The scores of pairs of any number, in order; a few windows of pairs are read ahead."""
+        """The scores of pairs of any number, in order; a few windows of pairs are read ahead.
+
+        A request has at most so many ``characters``, or one pair.
+        """
         named = (SentencePair(*pair) for pair in pairs)
-        chunks = (chunk for part in windows(named, window) for chunk in chunks_of(part, most=window))
+        parts = windows(named, window)
+        chunks = (chunk for part in parts for chunk in chunks_of(part, most=window, characters=characters))
         requests = (convert.score_request(chunk, model=self.model, **options) for chunk in chunks)
         for response in self._in_order("Score", requests):
             yield from response.scores
@@ -132,7 +142,10 @@ class RemotePairScorer:
         described = _described(address, model or "", timeout=timeout, first_wait=first_wait, access=access)
         self.model: str = described.name
         self._signature: str = described.surface_signature or described.signature
-        self._chunk_pairs = min(CHUNK_PAIRS, described.limits.items or CHUNK_PAIRS)
+        limits = described.limits
+        self._chunk_pairs = min(CHUNK_PAIRS, limits.items or CHUNK_PAIRS)
+        message = limits.request_bytes or limits.message_bytes  # of servers that tell one, or none
+        self._chunk_characters = min(CHUNK_CHARACTERS, message // _BYTES or CHUNK_CHARACTERS)
         self._attends = described.attends
         self._client = NmtClient(address, model=self.model, timeout=timeout, first_wait=first_wait, access=access)
 
@@ -152,7 +165,8 @@ class RemotePairScorer:
             "form": pb.TEXT_FORM_SURFACE,
         }
         scores: list[PairScore] = []
-        for score in self._client.score_pairs(pairs, window=self._chunk_pairs, **options):
+        sizes = {"window": self._chunk_pairs, "characters": self._chunk_characters}
+        for score in self._client.score_pairs(pairs, **sizes, **options):
             if score.HasField("error"):
                 pair = pairs[len(scores)]
                 raise ServiceError(f"{self._address}: {score.error.message} (source {pair.source[:60]!r})")
@@ -201,14 +215,26 @@ def windows(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
         yield part
 
 
-def chunks_of(pairs: Sequence[SentencePair], *, most: int) -> Iterator[Sequence[SentencePair]]:
+def text_windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
+    """Lists of so many texts, or of fewer where they are long."""
+    for part in windows(texts, size):
+        yield from _cut(part, list(map(len, part)), most=size, characters=CHUNK_CHARACTERS)
+
+
+def chunks_of(
+    pairs: Sequence[SentencePair], *, most: int, characters: int = CHUNK_CHARACTERS
+) -> Iterator[Sequence[SentencePair]]:
     """Cut by number and by size; a character has at most four bytes."""
-    start = characters = 0
-    for index, pair in enumerate(pairs):
-        size = len(pair.source) + len(pair.target)
-        if index - start == most or (index > start and characters + size > CHUNK_CHARACTERS):
-            yield pairs[start:index]
-            start, characters = index, 0
-        characters += size
-    if start < len(pairs):
-        yield pairs[start:]
+    return _cut(pairs, [len(pair.source) + len(pair.target) for pair in pairs], most=most, characters=characters)
+
+
+def _cut(items: Any, sizes: Sequence[int], *, most: int, characters: int) -> Iterator[Any]:
+    """Parts of a list of at most so many items and ``characters``, or of one item."""
+    start = together = 0
+    for index, size in enumerate(sizes):
+        if index - start == most or (index > start and together + size > characters):
+            yield items[start:index]
+            start, together = index, 0
+        together += size
+    if start < len(items):
+        yield items[start:]

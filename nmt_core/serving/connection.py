@@ -27,6 +27,7 @@ except ImportError as error:
 
 _TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
 _HOPELESS = ("OUT_OF_MEMORY",)
+_TOO_LARGE = "message larger than max"  # the library's own words, for which it has no code
 _LONGEST_WAIT = 10.0  # seconds
 OPTIONS = [
     ("grpc.max_receive_message_length", -1),  # the server bounds its answers
@@ -149,8 +150,11 @@ def _code(error: Any) -> grpc.StatusCode:
 
 def _worth_trying(error: Any, reason: str) -> bool:
     """Whether the same call may pass later. A message that is too large has the code of a full queue, and no reason."""
-    too_large = not reason and "larger than max" in (error.details() or "")
-    return _code(error) in _TRIES and reason not in _HOPELESS and not too_large
+    return _code(error) in _TRIES and reason not in _HOPELESS and (bool(reason) or _TOO_LARGE not in _details(error))
+
+
+def _details(error: Any) -> str:
+    return error.details() or ""
 
 
 def translated(error: Any, address: str, timeout: float, access: Access) -> ServiceError:
@@ -161,6 +165,9 @@ def translated(error: Any, address: str, timeout: float, access: Access) -> Serv
             if problem:
                 return Unavailable(f"nothing answers at {address}: {problem}")
             return Unavailable(f"nothing answers at {address} ({error.details()}); is 'nmt-core serve' running there?")
+        case grpc.StatusCode.RESOURCE_EXHAUSTED if f"Received {_TOO_LARGE}" in _details(error):
+            what_to_do = "send less in a request, or start the server with a larger --max-request-mib"
+            return ServiceError(f"{address}: {error.details()}; {what_to_do}")
         case grpc.StatusCode.RESOURCE_EXHAUSTED:
             return Overloaded(f"{address}: {error.details()}")
         case grpc.StatusCode.DEADLINE_EXCEEDED:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import threading
 import time
@@ -16,6 +17,7 @@ import pytest
 from nmt_core.commands.main import main
 from nmt_core.errors import ConfigError, Overloaded, ServiceError, Unavailable
 from nmt_core.interfaces import SentencePair
+from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb
@@ -25,8 +27,8 @@ from nmt_core.v1 import nmt_pb2_grpc
 class Scripted(nmt_pb2_grpc.NmtServiceServicer):
     """Scores a pair by the length of its target, after the failures that were ordered."""
 
-    def __init__(self, *failures: grpc.StatusCode, items: int = 0, signature: str = "s") -> None:
-        self.failures, self.items, self.signature = list(failures), items, signature
+    def __init__(self, *failures: grpc.StatusCode, signature: str = "s", **limits: int) -> None:
+        self.failures, self.limits, self.signature = list(failures), limits, signature
         self.asked: list[int] = []
         self.at_once = self.most_at_once = 0
         self.lock = threading.Lock()
@@ -43,9 +45,11 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
         self.release.set()
 
     def GetModel(self, request, context):
-        return pb.GetModelResponse(
-            model=pb.Model(name="m", signature=self.signature, limits=pb.Limits(items=self.items))
-        )
+        return pb.GetModelResponse(model=pb.Model(name="m", signature=self.signature, limits=pb.Limits(**self.limits)))
+
+    def Translate(self, request, context):
+        self.asked.append(len(request.texts))
+        return pb.TranslateResponse(sentences=[pb.Translations() for _ in request.texts])
 
     def Score(self, request, context):
         with self.lock:
@@ -63,8 +67,8 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
 
 
 @contextmanager
-def serving(servicer: nmt_pb2_grpc.NmtServiceServicer) -> Iterator[str]:
-    server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", 32 << 20)])
+def serving(servicer: nmt_pb2_grpc.NmtServiceServicer, *, message_bytes: int = 32 << 20) -> Iterator[str]:
+    server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.max_receive_message_length", message_bytes)])
     nmt_pb2_grpc.add_NmtServiceServicer_to_server(servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
     server.start()
@@ -97,6 +101,32 @@ def test_long_pairs_go_in_requests_of_bounded_size() -> None:
         scores = RemotePairScorer(address).score([SentencePair(long, long)] * 30)
     assert [score.log_prob for score in scores] == [-200_000] * 30
     assert sorted(servicer.asked) == [2] * 15
+
+
+@pytest.mark.parametrize("limits", [{"request_bytes": 1 << 20, "message_bytes": 32 << 20}, {"message_bytes": 1 << 20}])
+def test_a_server_that_takes_small_messages_gets_them(limits: dict[str, int]) -> None:
+    """One of before ``request_bytes``, too."""
+    servicer = Scripted(**limits)
+    long = "\N{GRINNING FACE}" * 50_000
+    with serving(servicer, message_bytes=1 << 20) as address:
+        scores = RemotePairScorer(address).score([SentencePair(long, long)] * 6)
+    assert [score.log_prob for score in scores] == [-50_000] * 6
+    assert servicer.asked == [2] * 3
+
+
+def test_long_texts_go_in_requests_of_bounded_size() -> None:
+    servicer = Scripted()
+    long = "\N{GRINNING FACE}" * 20_000  # 80 kB; 200 of them are 15 MiB
+
+    async def translated(address: str) -> int:
+        async with AsyncNmtClient(address) as client:
+            return len(await client.translate([long] * 200))
+
+    with serving(servicer, message_bytes=8 << 20) as address:
+        with NmtClient(address) as client:
+            assert len(client.translate([long] * 200)) == 200
+        assert asyncio.run(translated(address)) == 200
+    assert sorted(servicer.asked) == [44] * 2 + [52] * 6
 
 
 def test_a_server_that_wants_small_requests_gets_them() -> None:
