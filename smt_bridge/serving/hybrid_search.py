@@ -158,7 +158,9 @@ class HybridSearch:
     def cancel(self, keys: Sequence[int]) -> None:
         """Drop sentences; Moses goes on with those that it has already."""
         for key in keys:
-            gone = self._live.pop(key)
+            gone = self._live.pop(key, None)
+            if gone is None:  # a step that was given up had begun to answer it
+                continue
             self._unadvised.pop(key, None)
             if gone.ticket is not None:
                 self._parts.moses.forget(gone.ticket)
