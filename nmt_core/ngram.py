@@ -49,8 +49,15 @@ class NgramModel:
         return int(self._model.order)
 
     def log_prob(self, words: Sequence[str]) -> float:
-        """Natural log of p(words), from ``<s>`` to ``</s>``; unknown words have the probability of ``<unk>``."""
-        return float(self._model.score(b" ".join(map(_bytes, words)), bos=True, eos=True)) * _LN_10
+        """Natural log of p(words), from ``<s>`` to ``</s>``; unknown words have the probability of ``<unk>``.
+
+        Raises InputError where the model has -inf, which no tuner takes.
+        """
+        log_prob = float(self._model.score(b" ".join(map(_bytes, words)), bos=True, eos=True)) * _LN_10
+        if not math.isfinite(log_prob):
+            problem = "an n-gram has a log probability or backoff of -inf or nan; write -99 there, as SRILM does"
+            raise InputError(self.path, problem)
+        return log_prob
 
 
 def _bytes(word: str) -> bytes:

@@ -21,6 +21,9 @@ def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str
             raise ConfigError(f"--exact {name}: no list has such a feature of one value; there are {known}")
         if not equals and not name.removesuffix("0").endswith("WordPenalty"):
             raise ConfigError(f"--exact {name} needs a language model: {name}=FILE (only WordPenalty0 needs none)")
+        if name in values or (equals and not path):
+            problem = "is given twice; give it once" if name in values else "has no file behind '='; give NAME=FILE"
+            raise ConfigError(f"--exact {name} {problem}")
         values[name] = _by_kenlm(path) if equals else _word_penalty
     return values
 

@@ -10,6 +10,7 @@ from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from nmt_core.messages import counted
+from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 
@@ -32,7 +33,7 @@ class Reranker:
         self, weights: Mapping[str, Sequence[float]], *, path: str, weights_path: str, lenient: bool = False
     ) -> None:
         self._weights = {name: tuple(values) for name, values in weights.items()}
-        self._path = path
+        self.path = path
         self._weights_path = weights_path
         self._lenient = lenient
         self._rows: dict[tuple[tuple[str, ...], tuple[int, ...]], tuple[float, ...]] = {}
@@ -77,13 +78,13 @@ class Reranker:
         if dense != self._dense:
             missing, new = sorted(self._dense - dense), sorted(dense - self._dense)
             problem = f"feature {missing[0]} is missing here but stands" if missing else f"feature {new[0]} is not"
-            raise FormatError(self._path, f"{problem} in the first line; are these two lists?", line=entry.line)
+            raise FormatError(self.path, f"{problem} in the first line; are these two lists?", line=entry.line)
 
     def _check_names(self, names: Sequence[str]) -> None:
         unweighted = [name for name in names if name not in self._weights and "_" not in name]
         if unweighted:
             raise WiringError(
-                f"{self._weights_path}: no weight for {', '.join(unweighted)} of {self._path};"
+                f"{self._weights_path}: no weight for {', '.join(unweighted)} of {self.path};"
                 " tune with this list, or add the weights (0 leaves a feature out)"
             )
         unused = [
@@ -93,7 +94,7 @@ class Reranker:
         ]
         if unused:
             raise WiringError(
-                f"{self._path}: no feature for the weight of {', '.join(unused)} in {self._weights_path}; was the list"
+                f"{self.path}: no feature for the weight of {', '.join(unused)} in {self._weights_path}; was the list"
                 " made by another system? (Moses does not list features with tuneable=false: delete their weights,"
                 " or use --lenient)"
             )
@@ -104,7 +105,7 @@ class Reranker:
             if len(weights) != len(values):
                 there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
                 problem = f"feature {name} has {there} in {self._weights_path}"
-                raise FormatError(self._path, problem, line=entry.line)
+                raise FormatError(self.path, problem, line=entry.line)
 
 
 class Choice(NamedTuple):
@@ -142,12 +143,22 @@ class Choices:
 
 
 def choice_of(
-    group: NbestList, best: NbestEntry | None, reranker: Reranker, plain: Callable[[str], str] | None
+    group: NbestList,
+    best: NbestEntry | None,
+    reranker: Reranker,
+    plain: Callable[[str], str] | None,
+    *,
+    most_words: int = MOST_WORDS,
 ) -> Choice:
-    """The choice of ``best`` (None in a gap, which is judged as empty output); ``plain`` detokenises."""
+    """The choice of ``best`` (None in a gap, which is judged as empty output); ``plain`` detokenises.
+
+    Raises InputError where one of the two has more than ``most_words``: TER's time grows with the square of the words.
+    """
     if best is None:
         return Choice(None, None, "", "")
     first = group.entries[0]
+    for entry in (first, best):
+        check_words(entry.text, most_words, path=reranker.path, line=entry.line)
     before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
     place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
     totals = reranker.total(first), reranker.total(best)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parser import from_zero
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
@@ -46,6 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--significance", choices=["bs", "ar", "none"], default="bs", help="test of the difference (bs)"
     )
+    add_word_limit(parser, "judged line")
     parser.add_argument(
         "--table", type=RecordedInput, metavar="FILE", help="instead: a table that `rescore-table` made"
     )
@@ -125,9 +127,10 @@ def _sentences(args: argparse.Namespace, weights: Weights) -> tuple[list[str], l
         if ordered.sentences > len(sources):
             there = f"{args.source} has only {counted(len(sources), 'line')}"
             raise InputError(args.nbest, f"has ids up to {ordered.sentences - 1} but {there}")
-        reference = read_references(args.reference, len(sources), path=args.source)
+        reference = read_references(args.reference, len(sources), path=args.source, most_words=args.max_words)
         count = statistics_against([reference], tokenize=None, language=args.detokenize)
-        return sources, reference, collect(ordered.lists, reranker, sources, reference, count, plain)
+        most = args.max_words
+        return sources, reference, collect(ordered.lists, reranker, sources, reference, count, plain, most_words=most)
 
 
 def _tuning(path: str | None) -> dict[str, Any] | None:

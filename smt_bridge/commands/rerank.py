@@ -8,6 +8,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from nmt_core.messages import counted, say
@@ -79,6 +80,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="paired bootstrap, approximate randomisation or none (bs)",
     )
     judged.add_argument("--samples", type=int, default=0, metavar="N", help="samples of the test (sacrebleu's default)")
+    add_word_limit(judged, "judged line")
     judged.add_argument(
         "--report", type=OutputFile, metavar="FILE", help="write all of it, with every sentence, as JSON"
     )
@@ -183,7 +185,8 @@ def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: in
     from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.metrics.references import read_references
 
-    references = [read_references(path, lines, path=args.source or args.nbest) for path in args.reference]
+    of = args.source or args.nbest
+    references = [read_references(path, lines, path=of, most_words=args.max_words) for path in args.reference]
     for path, text in zip(args.reference, references, strict=True):
         _remark_on_reference(args, path, text, lines)
     texts = None if source is None else [words_as_text(line.removesuffix(b"\r")) for line in source]
@@ -246,7 +249,7 @@ def _write(
             else:
                 output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
             if setting is not None:
-                choices.sentences.append(choice_of(group, best, reranker, plain))
+                choices.sentences.append(choice_of(group, best, reranker, plain, most_words=args.max_words))
             if count is not None:
                 choices.statistics.append(count(group))
     return choices

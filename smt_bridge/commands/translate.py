@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from nmt_core.commands.progress import progress_bar
 from nmt_core.errors import ConfigError
 from nmt_core.messages import counted, say
-from nmt_core.word_limit import count_words
+from nmt_core.word_limit import check_words, count_words
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.scoring_options import scorer_options
 from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
@@ -130,6 +130,7 @@ def _translate_input(args: argparse.Namespace, system: _System, counts: _Counts,
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
     for window in windows_of_lines(args.input, args.window):
         for number, line in enumerate(window, start=counts.sentences + 1):
+            check_words(line, args.max_words, path=args.input, line=number)
             check_factors(line, system.factors, path=args.input, line=number)
         sentences = [counts.safe(text.tokenize(line) if text else line, factored=system.factors > 0) for line in window]
         for sentence, choice in zip(sentences, _translate(args, system.hybrid, sentences), strict=True):

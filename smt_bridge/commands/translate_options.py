@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
@@ -44,6 +45,7 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--nbest-output", type=RecordedOutput, metavar="FILE", help="also write the merged lists with all their columns"
     )
+    add_word_limit(parser)
     add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
     add("--quiet", action="store_true", help="no progress bar")
     made = parser.add_argument_group("how lists are made, where there is no recipe yet")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
 from nmt_core.messages import counted
+from nmt_core.word_limit import check_words
 from smt_bridge.formats.nbest import NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
@@ -45,11 +46,16 @@ def statistics_against(
     return count
 
 
-def read_references(reference: str, sentences: int, *, path: str) -> list[str]:
-    """Lines of a reference file; raises InputError when they are fewer than the ids of the list ``path``."""
+def read_references(reference: str, sentences: int, *, path: str, most_words: int | None = None) -> list[str]:
+    """Lines of a reference file.
+
+    Raises InputError when they are fewer than the ids of the list ``path``, or one has more than ``most_words``.
+    """
     lines = list(read_text_lines(reference, errors="replace"))
     if len(lines) < sentences:
         needed = f"{counted(sentences, 'line is', 'lines are')} needed"
         problem = f"has {counted(len(lines), 'line')} but the ids of {path} go up to {sentences - 1}: {needed}"
         raise InputError(reference, problem)
+    for number, line in enumerate(lines if most_words is not None else (), start=1):
+        check_words(line, most_words or 0, path=reference, line=number)
     return lines

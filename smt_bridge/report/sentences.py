@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.metrics.bleu import Counts
@@ -61,11 +62,17 @@ def collect(
     reference: Sequence[str],
     count: Callable[[NbestList], Counts],
     plain: Callable[[str], str] | None = None,
+    *,
+    most_words: int = MOST_WORDS,
 ) -> list[Sentence]:
-    """Choose from every list and count every entry; sentences without a list count as empty output."""
+    """Choose from every list and count every entry; sentences without a list count as empty output.
+
+    Raises InputError where a judged entry has more than ``most_words``.
+    """
     found = []
     for group in fill_gaps(lists, len(sources)):
-        choice = choice_of(group, reranker.best(group) if group.entries else None, reranker, plain)
+        best = reranker.best(group) if group.entries else None
+        choice = choice_of(group, best, reranker, plain, most_words=most_words)
         counts = count(group if group.entries else NbestList(group.sentence, [_EMPTY]))
         found.append(Sentence(group.sentence, sources[group.sentence], reference[group.sentence], choice, counts))
     return found

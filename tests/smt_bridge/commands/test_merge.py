@@ -113,6 +113,8 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--list", "a=nmt.nbest", "--list", "A=moses.nbest"], "differ in more than capital letters"),
         (["--list", "a=nmt.nbest", "--exact", "LM0=x"], "no list has such a feature"),
         (["--list", "a=moses.nbest", "--exact", "LM0"], "needs a language model"),
+        (["--list", "a=moses.nbest", "--exact", "LM0="], "--exact LM0 has no file behind '='; give NAME=FILE"),
+        (["--list", "a=moses.nbest", *["--exact", "WordPenalty0"] * 2], "--exact WordPenalty0 is given twice"),
         (["--list", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
         (["--list", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--list", "a=-", "--source", "-"], "can be read only once"),

@@ -237,3 +237,14 @@ def test_real_list_gets_better_and_quickly(shared: Path, tmp_path: Path) -> None
     bleu = report["metrics"][0]
     assert report["random"]["mean"] < bleu["after"] < report["oracle"]["BLEU"]
     assert len(report["sentences"]) == 20
+
+
+def test_a_judged_line_of_too_many_words_is_named(files: Path) -> None:
+    judging = ["--reference", files / "reference", "--max-words"]
+    with pytest.raises(InputError, match=r"nbest:3: has 7 words; up to 6 are taken: .*--max-words"):
+        call(*arguments(files, *judging, "6"))
+    (files / "reference").write_text("one\n\na b c d e f g h\n")
+    with pytest.raises(InputError, match=r"reference:3: has 8 words; up to 7 are taken: .*--max-words"):
+        call(*arguments(files, *judging, "7"))
+    assert not (files / "out").exists()
+    assert call(*arguments(files, "--max-words", "1")) == 0  # nothing is judged

@@ -152,6 +152,7 @@ def test_sentences_that_take_moses_too_long_are_told_one_by_one(
     Path("text").write_text(f"HANG{' ab' * 1399}\nHANG\nab cd\n")
     capsys.readouterr()
     options = ["--recipe", "recipe.json", "--input", "text", "--moses-timeout", "1", "--nbest-output", "list"]
+    options += ["--max-words", "1400"]
     assert translate(moses, *options) == 0
     said = capsys.readouterr()
     assert said.out.count("\n") == 3
@@ -393,3 +394,10 @@ def test_a_recipe_that_was_edited_wrongly_is_one_line(
     assert translate(moses, "--recipe", "recipe.json", "--input", "dev") == 2
     said = capsys.readouterr()
     assert problem in said.err.splitlines()[-1] and not said.out
+
+
+def test_a_line_of_too_many_words_is_named(folder: Path, moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [*LISTS, "--nbest-output", "list", "--input", "dev", "--output", "out"]
+    assert translate(moses, *options, "--max-words", "3") == 2
+    assert "dev:5: has 4 words; up to 3 are taken: divide the line" in capsys.readouterr().err
+    assert not Path("out").exists() and not Path("list").exists()

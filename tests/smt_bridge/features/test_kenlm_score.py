@@ -49,6 +49,15 @@ def test_scores_are_natural_logs_with_boundaries(tmp_path: Path) -> None:
     assert [row[1] for row in rows] == [0, 0, 1, 1]
 
 
+def test_a_log_probability_of_minus_infinity_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "lm.arpa"
+    path.write_text(ARPA.replace("-0.2\ta", "-inf\ta"))
+    feature = KenLMFeature(str(path))
+    assert math.isfinite(feature.compute([Candidates("", ["a z"])])[0][0][0])
+    with pytest.raises(InputError, match=r"lm\.arpa: an n-gram has a log probability or backoff of -inf or nan; write"):
+        feature.compute([Candidates("", ["a"])])
+
+
 def test_file_that_is_no_model_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "lm").write_text("nothing\n")
     with pytest.raises(InputError, match="lm:1: "):
