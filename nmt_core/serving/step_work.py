@@ -44,8 +44,8 @@ class StepDecoder(Protocol):
 class StepWork:
     """A decoder's running batch: finished and cancelled items leave it, and others take their place, at every step.
 
-    With an item that is more than a full batch, as a wide search of a long text, a step takes several turns, a slice
-    of it each. Nobody enters or leaves within a step; it ends when all its items are cancelled.
+    With an item that is more than a full batch by itself, as a wide search of a long text, a step takes several turns,
+    a slice of it each. Nobody enters or leaves within a step; it ends when all its items are cancelled.
     """
 
     patient = False
@@ -106,7 +106,7 @@ class StepWork:
     def _advance(self) -> list[tuple[int, Any]]:
         """What is finished with a step; nothing, with ``_sliced`` set, as long as it goes on."""
         if self._sliced is None:
-            if self._tokens <= self._most:
+            if all(entry.tokens <= self._most for entry in self._running.values()):
                 return self._step()
             self._sliced = Sliced(self._step)
         if not self._sliced.advance(SLICE):
