@@ -1,7 +1,7 @@
 """What must be the same for a run to be resumed, and which of it is another.
 
-Settings that decide how parameters change, and the content of what they are computed from. Names of
-files do not count, their content does; nor does what decides only when a run ends or what it writes.
+Settings that decide how parameters change or how users of the model cut text, and the content of what it is made
+from. Names of files do not count, their content does; nor does what decides only when a run ends or what it writes.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from nmt_core.data.corpus import ParallelCorpus, Sentences
 from nmt_core.files import file_digest
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.pharaoh import pharaoh
+from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.task import Task
 
@@ -81,8 +82,9 @@ class RunIdentity:
 def identity(run: RunConfig, content: Mapping[str, str]) -> RunIdentity:
     """The identity of a run whose texts, vocabularies and first parameters have these hashes."""
     given = run.to_mapping()
-    settings = dotted({key: given[key] for key in ("model", "training", "target_order", "copying")})
+    settings = dotted({key: given[key] for key in ("model", "text", "training", "target_order", "copying")})
     defaults = dotted({"model": type(run.model)().to_mapping(), "training": TrainingConfig().to_mapping()})
+    defaults |= dotted({"text": TextConfig().to_mapping()})
     defaults["copying"] = None
     defaults["target_order"] = RunConfig.model_fields["target_order"].default.value
     effective = {

@@ -110,6 +110,7 @@ def _settings(runs, name: str) -> dict:
     [
         ("training.label_smoothing=0.1", "training.label_smoothing was 0.0 and is 0.1"),
         ("model.dropout=0.3", "model.dropout was 0.1 and is 0.3"),
+        ("text.escape=false", "text.escape was True and is False"),
         ("data.max_length=3", "the training text is another; data.max_length was 50 and is 3"),
         ("data.dev_source={place}/dev2.s data.dev_target={place}/dev2.t", "the development set is another"),
     ],
