@@ -63,7 +63,8 @@ def test_a_step_that_is_given_up_while_it_answers_lets_go_of_all_sentences() -> 
     parts = Parts(_Found, config, None, words, chooser, moses, True, collections.Counter())  # type: ignore[arg-type]
     search = HybridSearch(parts)
     work = StepWork("test", search, most=1)
-    entries = [Entry(None, place, SearchItem(text, config), 1) for place, text in enumerate(["a", "b", "c"])]
+    items = [SearchItem(text, config) for text in ("a", "b", "c")]
+    entries = [Entry(None, place, item, 2) for place, item in enumerate(items)]  # more than a full batch each
     work.admit(entries)
     while not begun.is_set():
         assert work.turn() == []
