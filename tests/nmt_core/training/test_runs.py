@@ -192,8 +192,7 @@ def test_what_cannot_change_weights_does_not_count(runs) -> None:
         shutil.copy(runs.file(name), runs.file(f"copy.{name}"))
     changes = ["patience=3", "max_minutes=5", "save_every=1", "keep_best=2", "max_epochs=9", "max_updates=5"]
     files = [f"data.source={runs.file('copy.train.s')}", f"data.dev_target={runs.file('copy.dev.t')}"]
-    languages = ["text.source_language=de"]
-    assert runs.go_on("run", *(f"training.{change}" for change in changes), *files, *languages) == 0
+    assert runs.go_on("run", *(f"training.{change}" for change in changes), *files) == 0
     assert runs.progress("run")["update"] == 5
 
 
