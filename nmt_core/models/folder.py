@@ -13,12 +13,12 @@ one who saves, and readers look there first (``current``).
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 
 from nmt_core.errors import NmtError
+from nmt_core.files.folders import one_at_a_time
 
 _WRITING = ".saving"
 _WRITTEN = ".saved"
@@ -33,7 +33,7 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     new = not os.path.exists(folder)
     try:
         os.makedirs(folder, exist_ok=True)
-        with _one_at_a_time(folder):
+        with one_at_a_time(folder):  # else what is being written would be a mixture of both
             _put_in_place(folder)
             _write(folder, writers)
             _put_in_place(folder)
@@ -44,18 +44,6 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
         if new:
             with contextlib.suppress(OSError):  # it is not empty, as it should be
                 os.rmdir(folder)
-
-
-@contextlib.contextmanager
-def _one_at_a_time(folder: str) -> Iterator[None]:
-    """Whoever saves there meanwhile waits: ``.saving`` would be a mixture of both. The lock ends with the process."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # there are file systems without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _write(folder: str, writers: Mapping[str, Callable[[str], None]]) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import file_digest, open_output, overwritten, write_lines
+from nmt_core.files.folders import one_at_a_time
 from nmt_core.jobs.workers import Engine, LocalWorkers
 from nmt_core.messages import counted
 from nmt_core.preparation.carried import CarriedPreparation
@@ -74,7 +75,7 @@ class Preparation:
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))
-            with _alone(folder):
+            with one_at_a_time(folder):
                 _check_owner(folder, names)  # once more: another one may have come meanwhile
                 _publish(work, folder, [*models, *names.values()])
         return record
@@ -211,18 +212,6 @@ def _work_folder(folder: str, prefix: str) -> Iterator[str]:
             yield work
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error
-
-
-@contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Whoever publishes there meanwhile waits."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # there are file systems without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _check_owner(folder: str, names: Mapping[Side, str]) -> None:
