@@ -17,15 +17,15 @@ from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
 if TYPE_CHECKING:
     from smt_bridge.decoder.recipe import Recipe
     from smt_bridge.formats.nbest import NbestList
-    from smt_bridge.tuning.guard import Guard
+    from smt_bridge.tuning.fallback import HeldOutComparison
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.select import Selection
     from smt_bridge.tuning.tune import CrossValidation, Start, TuningOptions, TuningReport
 
 NAME = "tune"
 HELP = "find the weights of an n-best list's features that make BLEU, chrF or TER best"
-_GUARD_FOLDS = 5
-_EXAMPLE = """example:
+_FOLDS = 5
+_EXAMPLE = """examples:
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.fr --detokenize fr --start moses.ini --output weights
   smt-bridge tune --nbest val.rich.gz --reference val.tok.fr --tuner mira --metric chrf --output weights
@@ -54,44 +54,47 @@ def run(args: argparse.Namespace) -> int:
     recipe = _recipe(args.nbest) if args.recipe else None
     start = read_weights(args.start) if args.start else None
     features = [name.strip() for name in args.features.split(",")] if args.features else None
-    halves = [name.strip() for name in args.halves.split(",")] if args.halves else []
+    indicators = [name.strip() for name in args.halves.split(",")] if args.halves else []
     begin = time.monotonic()
     pool = _load_pool(args)
     loaded = time.monotonic()
-    _check_fits(args, pool, start, halves)
+    _check_fits(args, pool, start, indicators)
     if args.write_dat:
         _write_dat(args.write_dat, pool, start)
     options = tuning_options(args, features)
     selection = _select(args, pool, options) if args.select else None
     options = options._replace(features=selection.names) if selection else options
-    report, guard = _read_tuner_weights(args, pool) if args.from_tuner else _tune(args, pool, start, options, halves)
+    if args.from_tuner:
+        report, compared = _read_tuner_weights(args, pool), None
+    else:
+        report, compared = _tune(args, pool, start, options, indicators)
     _say(
         f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
         f" {counted(len(pool.columns), 'feature value')},"
         f" read in {loaded - begin:.1f} s, tuned in {time.monotonic() - loaded:.1f} s"
     )
     _say_report(report, args.metric)
-    if guard is not None:
-        _say_guard(guard, args.metric)
+    if compared is not None:
+        _say_comparison(compared, args.metric)
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
     if recipe is not None:
         write_recipe(args.recipe, replace(recipe, weights=report.weights))
     searched = not report.note
     validation = _cross_validate(args, pool, start, options) if args.cross_validate and searched else None
-    ablation = _ablate(args, pool, start, options, halves, report) if args.ablate and searched else None
+    ablation = _ablate(args, pool, start, options, indicators, report) if args.ablate and searched else None
     if args.report:
-        _write_report(args, report, validation, ablation, guard, selection)
+        _write_report(args, report, validation, ablation, compared, selection)
     return 0
 
 
-def _check_fits(args: argparse.Namespace, pool: NbestPool, start: Start | None, halves: Sequence[str]) -> None:
+def _check_fits(args: argparse.Namespace, pool: NbestPool, start: Start | None, indicators: Sequence[str]) -> None:
     """Raise WiringError, before anything is searched for, where options do not fit the list."""
-    from smt_bridge.tuning.guard import check_halves
+    from smt_bridge.tuning.fallback import check_indicators
     from smt_bridge.tuning.tune import begin_with, possible_folds
 
     begin_with(pool, start)
-    check_halves(pool, halves)
+    check_indicators(pool, indicators)
     if args.cross_validate:
         possible_folds(pool, args.cross_validate)
 
@@ -112,14 +115,14 @@ def _ablate(
     pool: NbestPool,
     start: Start | None,
     options: TuningOptions,
-    halves: Sequence[str],
+    indicators: Sequence[str],
     report: TuningReport,
 ) -> dict[str, tuple[float, ...]]:
     """The scores without each feature; what is lost is said, the largest loss first."""
     from smt_bridge.metrics.metric import as_reported
     from smt_bridge.tuning.tune import ablate, losses
 
-    found = ablate(pool, start, options, tuner=args.tuner, halves=halves)
+    found = ablate(pool, start, options, tuner=args.tuner, indicators=indicators)
     for name, loss in sorted(losses(report, found).items(), key=lambda item: -item[1].mean):
         change = round(as_reported(-loss.mean, args.metric), 2) + 0.0  # no -0.00
         spread = f", standard deviation {loss.deviation:.2f}" if len(found[name]) > 1 else ""
@@ -132,7 +135,7 @@ def _write_report(
     report: TuningReport,
     validation: CrossValidation | None,
     ablation: Mapping[str, Sequence[float]] | None,
-    guard: Guard | None,
+    compared: HeldOutComparison | None,
     selection: Selection | None,
 ) -> None:
     import json
@@ -146,21 +149,21 @@ def _write_report(
         metric=args.metric,
         validation=validation,
         ablation=ablation,
-        guard=guard.as_json() if guard else None,
+        comparison=compared.as_json() if compared else None,
         selection=selection.as_json() if selection else None,
     )
     with open_output(args.report) as stream:
         stream.write(json.dumps(content, indent=1).encode() + b"\n")
 
 
-def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> tuple[TuningReport, None]:
+def _read_tuner_weights(args: argparse.Namespace, pool: NbestPool) -> TuningReport:
     """The weights of a tuner of Moses, with their names and what they reach."""
     from smt_bridge.tuning.pool import normalised
     from smt_bridge.tuning.tune import report_of
     from smt_bridge.tuning.tuner_output import read_tuner_weights
 
     weights = normalised(read_tuner_weights(args.from_tuner, pool))
-    return report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}"), None
+    return report_of(pool, weights, note=f"nothing was tuned, the weights are those of {args.from_tuner}")
 
 
 def _tune(
@@ -168,15 +171,15 @@ def _tune(
     pool: NbestPool,
     start: Start | None,
     options: TuningOptions,
-    halves: Sequence[str],
-) -> tuple[TuningReport, Guard | None]:
-    from smt_bridge.tuning.guard import tune_guarded
+    indicators: Sequence[str],
+) -> tuple[TuningReport, HeldOutComparison | None]:
+    from smt_bridge.tuning.fallback import tune_with_fallback
     from smt_bridge.tuning.tune import tune
 
-    if not halves:
+    if not indicators:
         return tune(pool, start, options, tuner=args.tuner), None
-    return tune_guarded(
-        pool, start, options, halves=halves, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS
+    return tune_with_fallback(
+        pool, start, options, indicators=indicators, tuner=args.tuner, folds=args.cross_validate or _FOLDS
     )
 
 
@@ -186,9 +189,7 @@ def _select(args: argparse.Namespace, pool: NbestPool, options: TuningOptions) -
     def say_step(step: Chosen) -> None:
         _say(f"+ {step.name}: {show_score(step.held_out, args.metric)} on held-out sentences")
 
-    selection = select_features(
-        pool, options, tuner=args.tuner, folds=args.cross_validate or _GUARD_FOLDS, on_step=say_step
-    )
+    selection = select_features(pool, options, tuner=args.tuner, folds=args.cross_validate or _FOLDS, on_step=say_step)
     _say(f"chosen: {','.join(selection.names)}; left out: {','.join(selection.left_out) or 'none'}")
     return selection
 
@@ -206,11 +207,12 @@ def _recipe(nbest: str | None) -> Recipe:
     return recipe_of(sidecar.options["recipe"], sidecar_path(str(nbest)))
 
 
-def _say_guard(guard: Guard, metric: str) -> None:
-    halves = ", ".join(f"{name} alone {show_score(score, metric)}" for name, score in guard.halves.items())
-    _say(f"{halves}; tuned weights on held-out sentences ({guard.folds} folds): {show_score(guard.held_out, metric)}")
-    if guard.kept:
-        _say(f"note: the tuned weights are not better than {guard.kept} alone: its weights were written")
+def _say_comparison(compared: HeldOutComparison, metric: str) -> None:
+    alone = ", ".join(f"{name} alone {show_score(score, metric)}" for name, score in compared.systems.items())
+    held_out = show_score(compared.held_out, metric)
+    _say(f"{alone}; tuned weights on held-out sentences ({compared.folds} folds): {held_out}")
+    if compared.kept:
+        _say(f"note: the tuned weights are not better than {compared.kept} alone: its weights were written")
 
 
 def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> None:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 NAME = "tune-loop"
 HELP = "tune a Moses system: decode its development set, tune, decode again, until the weights settle"
-_EXAMPLE = """example:
+_EXAMPLE = """examples:
   smt-bridge tune-loop moses.ini --source dev.tok.en --reference dev.tok.fr --working-dir tuning --output tuned.ini
   smt-bridge tune-loop nmt.ini --source dev.tok.en --reference dev.tok.fr --tuner mira --moses-threads 8 \\
       --working-dir tuning-nmt --output tuned.ini

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NAME = "wire"
 HELP = "make the moses.ini that uses a rescored phrase table, or a second one"
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
-_EXAMPLE = """example:
+_EXAMPLE = """examples:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
   smt-bridge wire moses.ini --second generated.gz --output two-tables.ini
   smt-bridge wire moses.ini --second generated.gz --merge one-table.gz --lex-f2e lex.f2e.gz --lex-e2f lex.e2f.gz \\

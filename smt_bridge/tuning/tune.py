@@ -156,20 +156,20 @@ def possible_folds(pool: NbestPool, folds: int) -> int:
     return folds
 
 
-def starting_points(start: Start | None, halves: Sequence[str]) -> list[Start | None]:
-    """Where tuning begins that is guarded by these features: at ``start``, and at each of them alone."""
-    return [start, *({name: (1.0,)} for name in halves)]
+def starting_points(start: Start | None, indicators: Sequence[str]) -> list[Start | None]:
+    """Where tuning begins: at ``start``, and at each system alone, which its indicator with weight 1 is."""
+    return [start, *({name: (1.0,)} for name in indicators)]
 
 
 def ablate(
-    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", halves: Sequence[str] = ()
+    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", indicators: Sequence[str] = ()
 ) -> dict[str, tuple[float, ...]]:
     """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds.
 
-    With ``halves``, from the best of their starts, as in ``tune_guarded``.
+    With ``indicators``, from the best of their starts, as in ``tune_with_fallback``.
     """
     tuned = _tuned_columns(pool, options.features)
-    starts = [_start(pool, one, tuned, tuner) for one in starting_points(start, halves)]
+    starts = [_start(pool, one, tuned, tuner) for one in starting_points(start, indicators)]
     names = np.array([column.name for column in pool.columns])
     found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
@@ -210,7 +210,7 @@ def as_json(
     metric: str,
     validation: CrossValidation | None = None,
     ablation: Mapping[str, Sequence[float]] | None = None,
-    guard: Mapping[str, Any] | None = None,
+    comparison: Mapping[str, Any] | None = None,
     selection: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The report for other programs (docs/tuning.md)."""
@@ -232,7 +232,7 @@ def as_json(
         "ablation_loss": None
         if ablation is None
         else {name: loss._asdict() for name, loss in losses(report, ablation).items()},
-        "guard": guard,
+        "guard": comparison,
         "selection": selection,
     }
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,12 +56,12 @@ def written() -> Iterator[tuple[str, Command]]:
 
 
 def examples_of(program: str, command: str) -> str:
-    """The examples that ``--help`` shows, without what is remarked behind them."""
+    """The indented lines that ``--help`` shows from its examples on, without what is remarked behind them."""
     shown = io.StringIO()
     with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
         parser(program).parse_args([command, "--help"])
     _, examples = re.split(r"^examples?:\n", shown.getvalue(), flags=re.MULTILINE)
-    lines = itertools.takewhile(lambda line: line.startswith("  "), examples.splitlines())
+    lines = (line for line in examples.splitlines() if line.startswith("  "))
     return "\n".join(re.sub(r"   +\(.*\)$", "", line) for line in lines)
 
 

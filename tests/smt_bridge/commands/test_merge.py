@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -62,7 +64,7 @@ def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
     assert Path("other").read_text().endswith("2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n")
 
 
-def test_weights_of_a_half_give_that_systems_output(folder: Path) -> None:
+def test_weights_of_an_indicator_give_that_systems_output(folder: Path) -> None:
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
     Path("weights").write_text("[weight]\nFirstNmt0= 1\n")
     options = ["--nbest", "merged", "--weights", "weights", "--lenient", "--source", "source", "--output", "out"]
@@ -70,11 +72,22 @@ def test_weights_of_a_half_give_that_systems_output(folder: Path) -> None:
     assert Path("out").read_text() == "le chat\nnon\nsi\n"
 
 
-def test_a_guard_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def documented_keys() -> list[str]:
+    """The keys of the report file in docs/tuning.md, in their order."""
+    _, section = (Path(__file__).parents[3] / "docs" / "tuning.md").read_text().split("## The report file\n")
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    return [key for row in rows for key in re.findall(r"`(\w+)`", row)]
+
+
+def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
     options = ["--nbest", "merged", "--reference", "reference", "--halves", "FirstMoses0,FirstNmt0", "--runs", "1"]
-    assert main(["tune", *options, "--cross-validate", "3", "--report", "report", "--output", "weights"]) == 0
-    assert '"guard": {' in Path("report").read_text()
+    assert main(["tune", *options, "--select", "--report", "report", "--output", "weights"]) == 0
+    report = json.loads(Path("report").read_text())
+    assert list(report) == documented_keys()
+    assert report["guard"].keys() == {"halves", "held_out", "folds", "best", "kept"}
+    assert report["guard"]["halves"].keys() == {"FirstMoses0", "FirstNmt0"}
+    assert report["selection"].keys() == {"chosen", "left_out"}
     assert "FirstMoses0 alone" in capsys.readouterr().err
 
 
