@@ -74,10 +74,15 @@ def _scores(scores: Sequence[PairScore | Refusal]) -> Iterator[bytes]:
     """The scores of a response, or of a group."""
     for start in range(0, len(scores), _AT_A_TIME):
         part = scores[start : start + _AT_A_TIME]
-        if all(isinstance(score, Refusal) or score.attention is None for score in part):
+        if not any(isinstance(score, PairScore) and score.attention is not None for score in part):
             piece = pb.GroupScores()
+            add = piece.scores.add
             for score in part:
-                piece.scores.add(**_values(score))
+                if isinstance(score, PairScore) and not score.word_log_probs:  # as most are
+                    log_prob, unknown_source, unknown_target, *_ = score
+                    add(log_prob=log_prob, unknown_source_words=unknown_source, unknown_target_words=unknown_target)
+                else:
+                    add(**_values(score))
             yield piece.SerializeToString()
             continue
         for score in part:

@@ -11,7 +11,6 @@ asks anybody. Answers come as bytes.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
@@ -25,7 +24,7 @@ from nmt_core.serving.clients import Client, address_of, check_token, identify
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.refusal import Refusal, bare, internal, invalid, trailers
-from nmt_core.serving.shares import Memory, Shares
+from nmt_core.serving.shares import Account, Memory, Shares
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.timers import Timers
 from nmt_core.serving.watchers import Watchers
@@ -84,9 +83,9 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     def _unary(self, handler: Any, method: str) -> Any:
         async def answer(contents: AsyncIterator[bytes], context: Any) -> bytes:
-            async def handle(call: Call, held: contextlib.ExitStack) -> bytes:
+            async def handle(call: Call, held: _Held) -> bytes:
                 content = await self._messages.first(context, call.client)
-                account = held.enter_context(self.memory.account(call.client))
+                account = held.account = self.memory.account(call.client)
                 charge_to(account)
                 account.charge_message(len(content))
                 request = await self._parsed(handler, method, content)
@@ -109,7 +108,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
 
         async def answer(contents: AsyncIterator[bytes], context: Any) -> None:
-            async def handle(call: Call, held: contextlib.ExitStack) -> None:
+            async def handle(call: Call, held: _Held) -> None:
                 await handler.stream_stream(functools.partial(next_request, call, context), context)
 
             await self._call(method, self._streams, context, handle)
@@ -192,7 +191,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         method: str,
         share: Shares,
         context: Any,
-        handle: Callable[[Call, contextlib.ExitStack], Awaitable[_Response]],
+        handle: Callable[[Call, _Held], Awaitable[_Response]],
     ) -> _Response:
         """Handle a call: what is refused or goes wrong becomes its status.
 
@@ -203,15 +202,18 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         assert task is not None
         begin(call)
         self.unfinished += 1
-        task.add_done_callback(self._finished)
+        held = _Held(share)
+        task.add_done_callback(functools.partial(self._finished, held))
         self.watchers.begun(call)
         refusal: Refusal | None = None
-        with contextlib.ExitStack() as held, self.watchers.span(call, metadata):
+        answered = False
+        with self.watchers.span(call, metadata):
             try:
                 call.client, call.user, call.models = self._identify(context, call.peer, metadata)
-                held.enter_context(share.one(call.client))
+                held.take(call.client)
                 response = await handle(call, held)
-                self._hold_until_sent(held.pop_all(), task)
+                self._unread.start(task, functools.partial(self._give_up, held, task))
+                answered = True
                 return response
             except Refusal as error:
                 refusal = error
@@ -226,39 +228,58 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                 _log.exception("a request failed")
                 refusal = internal()
             finally:
+                if not answered:
+                    held.release()
                 if refusal is not None:
                     call.code, call.reason = _CODES[refusal.code].name, refusal.reason
                 self.watchers.ended(call)
         return await self._abort(context, refusal)
 
-    def _hold_until_sent(self, held: contextlib.ExitStack, task: asyncio.Task[Any]) -> None:
-        """Keep what a call holds until the network has taken its answer, but not for ever."""
-
-        def give_up() -> None:
-            held.close()
-            self.watchers.refused("ANSWER_UNREAD")
-            task.cancel()
-
-        def end(_: object) -> None:
-            self._unread.cancel(task)
-            held.close()
-
-        self._unread.start(task, give_up)
-        task.add_done_callback(end)
+    def _give_up(self, held: _Held, task: asyncio.Task[Any]) -> None:
+        """The network does not take the answer of a call, which is not kept for ever."""
+        held.release()
+        self.watchers.refused("ANSWER_UNREAD")
+        task.cancel()
 
     def _identify(self, context: Any, peer: str, metadata: Mapping[str, Any]) -> Client:
         facts = (context.auth_context() or {}) if self._certified else {}
         return identify(peer, facts, metadata, self.watchers.tokens)
 
-    def _finished(self, task: object) -> None:
-        """The status of a call was sent."""
+    def _finished(self, held: _Held, task: asyncio.Task[Any]) -> None:
+        """The status of a call was sent, or cannot be."""
         self.unfinished -= 1
+        self._unread.cancel(task)
+        held.release()
 
     async def _abort(self, context: Any, refusal: Refusal) -> NoReturn:
         self.watchers.refused(refusal.reason)
         refusal = bare(refusal)  # which the library keeps, with what it raises
         await context.abort(_CODES[refusal.code], str(refusal), trailers(refusal))
         raise AssertionError("the library raises here")
+
+
+class _Held:
+    """What a call holds until its answer is sent: one of the ``share``, and the account of its request."""
+
+    __slots__ = ("_client", "_share", "_taken", "account")
+
+    def __init__(self, share: Shares) -> None:
+        self._share, self._client, self._taken = share, "", False
+        self.account: Account | None = None
+
+    def take(self, client: str) -> None:
+        """One of the share. Raises Refusal."""
+        self._share.take(client)
+        self._client, self._taken = client, True
+
+    def release(self) -> None:
+        """Hold nothing."""
+        if self._taken:
+            self._taken = False
+            self._share.give(self._client)
+        if self.account is not None:
+            self.account.release()
+            self.account = None
 
 
 def _request_id(metadata: Mapping[str, Any]) -> str:

@@ -6,13 +6,13 @@ are counted with the mean length of the model's words. All other numbers are exa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.text.vocabulary import split_words
+from nmt_core.text.vocabulary import word_count
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
 _ITEM = 64  # of the numbers that every item has
@@ -78,21 +78,18 @@ def translation_cost(
     return Cost(size, _COPIES * size + search + energies, beam * steps)
 
 
-def score_cost(pairs: Iterable[tuple[int, int]], *, per_word: bool, attention: bool) -> Cost:
+def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: bool) -> Cost:
     """Of pairs of so many source and target words."""
-    answer = steps = weights = 0
-    for source, target in pairs:
-        steps += target + 1
-        weights += (source + 1) * (target + 1) if attention else 0
-        answer += _ITEM
-    answer += weights * _FLOAT + (steps * _DOUBLE if per_word else 0)
+    steps = sum([target for _, target in pairs]) + len(pairs)
+    weights = sum([(source + 1) * (target + 1) for source, target in pairs]) if attention else 0
+    answer = _ITEM * len(pairs) + weights * _FLOAT + (steps * _DOUBLE if per_word else 0)
     return Cost(answer, _COPIES * answer, steps)
 
 
 def count_words(text: str) -> int:
     """What ``split_words`` would find: a text of blanks alone is as cheap as any other."""
     if len(text) < _SHORT:
-        return len(split_words(text))
+        return word_count(text)
     letters = np.frombuffer(text.encode("utf-8", "surrogatepass"), dtype=np.uint8)
     blank = (letters == ord(" ")) | (letters == ord("\t"))
     return int(np.count_nonzero(~blank[1:] & blank[:-1])) + int(not blank[0])

@@ -45,9 +45,9 @@ class _Part(NamedTuple):
     """Items of a request that wait in the same lane, and their places in it."""
 
     lane: str
-    places: list[int]
-    items: list[Any]
-    tokens: list[int]
+    places: Sequence[int]
+    items: Sequence[Any]
+    tokens: Sequence[int]
 
 
 async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
@@ -69,6 +69,8 @@ async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any]
 
 def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) -> list[_Part]:
     """Items of ``most`` tokens for that lane, and the longer ones, as far as there are any."""
+    if items and max(tokens) <= most and not _has_any(items, Refusal):  # as nearly always
+        return [_Part(lane, range(len(items)), items, tokens)]
     wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
     short = [index for index in wanted if tokens[index] <= most]
     long = [index for index in wanted if tokens[index] > most]
@@ -81,12 +83,19 @@ def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) 
 
 def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list[Any]]) -> tuple[list[Any], bool]:
     """What was found for every item, and whether any failed."""
+    if len(parts) == 1 and len(answers[0]) == len(items) and not _has_any(answers[0], Exception):
+        return list(answers[0]), False
     found, failed = list(items), False
     for part, of_part in zip(parts, answers, strict=True):
         for index, answer in zip(part.places, of_part, strict=True):
             found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
             failed = failed or isinstance(answer, Exception)
     return found, failed
+
+
+def _has_any(values: Iterable[object], kind: type) -> bool:
+    """Whether any value is of a kind. Values are of few types, which are told apart sooner than the values."""
+    return any(issubclass(one, kind) for one in set(map(type, values)))
 
 
 async def _all(parts: Iterable[Any]) -> list[Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import collections
-import contextlib
 from typing import Any
 
 from google.rpc import code_pb2
@@ -57,12 +56,12 @@ class FairSemaphore:
 
     def __init__(self, most: int, *, each: int) -> None:
         self._free, self._each = most, each
-        self._of: collections.Counter[str] = collections.Counter()
+        self._of: dict[str, int] = {}
         self._waiting: dict[str, collections.deque[asyncio.Future[None]]] = {}
 
     async def acquire(self, client: str) -> None:
         """Wait for a permit."""
-        if self._free and self._of[client] < self._each:  # nobody waits who could have it
+        if self._free and self._of.get(client, 0) < self._each:  # nobody waits who could have it
             self._give(client)
             return
         future = asyncio.get_running_loop().create_future()
@@ -78,7 +77,7 @@ class FairSemaphore:
         """Return a permit, which goes to the first call that waits of the client whose turn it is."""
         self._free += 1
         subtract(self._of, client, 1)
-        for waiting in [waiting for waiting in self._waiting if self._of[waiting] < self._each]:
+        for waiting in [waiting for waiting in self._waiting if self._of.get(waiting, 0) < self._each]:
             futures = self._waiting.pop(waiting)
             while futures and (future := futures.popleft()).cancelled():
                 pass
@@ -91,7 +90,7 @@ class FairSemaphore:
 
     def _give(self, client: str) -> None:
         self._free -= 1
-        self._of[client] += 1
+        self._of[client] = self._of.get(client, 0) + 1
 
 
 class _Reading:
@@ -105,7 +104,6 @@ class _Reading:
     def __init__(self, quick: FairSemaphore, slow: Shares, client: str, seconds: float, soon: Timers) -> None:
         self._quick_messages, self._slow, self._client, self._soon = quick, slow, client, soon
         self._left = max(0.0, seconds - _SOON)  # when it is slow
-        self._held: contextlib.AbstractContextManager[None] | None = None
         self._quick = True
         self.refusal: Refusal | None = None
 
@@ -117,19 +115,16 @@ class _Reading:
         self._soon.cancel(self)
         if self._quick:
             self._quick_messages.release(self._client)
-        if self._held is not None:
-            self._held.__exit__(None, None, None)
+        elif self.refusal is None:
+            self._slow.give(self._client)
 
     def _become_slow(self) -> None:
         self._quick = False
         self._quick_messages.release(self._client)
-        share = self._slow.one(self._client)
         try:
-            share.__enter__()
+            self._slow.take(self._client)
         except Refusal as refusal:
             self.refusal, self._left = refusal, 0.0
-        else:
-            self._held = share
         self.limit.reschedule(asyncio.get_running_loop().time() + self._left)
 
 

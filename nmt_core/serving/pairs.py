@@ -31,16 +31,6 @@ class ReadPair(NamedTuple):
     source: ReadText
     target: ReadText
 
-    @property
-    def pair(self) -> SentencePair:
-        """What the model scores."""
-        return SentencePair(self.source.text, self.target.text)
-
-    @property
-    def tokens(self) -> int:
-        """What it costs the device."""
-        return self.source.words + self.target.words + 2
-
 
 def read_pairs(
     groups: Iterable[tuple[str, Iterable[str]]],
@@ -70,7 +60,8 @@ def read_pairs(
 
 
 def _read(text: str, field: str, limits: Limits, read: Callable[[str], Any] | None, factors: int) -> ReadText | Refusal:
-    if problem := source_problem(limits, text, field, factors=factors):
+    short = len(text) <= limits.words and len(text) <= limits.characters  # most are, and may be any text
+    if (factors or not short) and (problem := source_problem(limits, text, field, factors=factors)):
         return problem
     if read is None:
         return ReadText(text, count_words(text), None)
@@ -101,10 +92,17 @@ class ScoringWork(NamedTuple):
 
 def scoring_work(pairs: Sequence[ReadPair | Refusal], *, per_word: bool, attention: bool) -> ScoringWork:
     """Of these pairs."""
-    lengths = [(pair.source.words, pair.target.words) for pair in pairs if not isinstance(pair, Refusal)]
-    return ScoringWork(
-        [pair if isinstance(pair, Refusal) else pair.pair for pair in pairs],
-        [0 if isinstance(pair, Refusal) else pair.tokens for pair in pairs],
-        score_cost(lengths, per_word=per_word, attention=attention),
-        sum(target for _, target in lengths),
-    )
+    items: list[SentencePair | Refusal] = []
+    tokens: list[int] = []
+    lengths: list[tuple[int, int]] = []
+    for pair in pairs:
+        if isinstance(pair, Refusal):
+            items.append(pair)
+            tokens.append(0)
+            continue
+        (source, source_words, _), (target, target_words, _) = pair
+        items.append(SentencePair(source, target))
+        tokens.append(source_words + target_words + 2)
+        lengths.append((source_words, target_words))
+    cost = score_cost(lengths, per_word=per_word, attention=attention)
+    return ScoringWork(items, tokens, cost, sum([words for _, words in lengths]))

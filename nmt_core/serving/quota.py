@@ -25,16 +25,23 @@ class ModelLimits:
     seconds: float | None = None
 
 
+_UNLIMITED = contextlib.nullcontext()
+
+
 class Quota:
-    """What is under way of a model, on all devices."""
+    """What is under way of a model, on all devices; of one without limits it is not counted."""
 
     def __init__(self, model: str, limits: ModelLimits) -> None:
         self._model, self.limits = model, limits
+        self._limited = limits != ModelLimits()
         self.requests = self.tokens = 0
 
-    @contextlib.asynccontextmanager
-    async def one(self, tokens: int) -> AsyncIterator[None]:
+    def one(self, tokens: int) -> contextlib.AbstractAsyncContextManager[None]:
         """One more request of so many tokens while the block runs. Raises Refusal: MODEL_BUSY, MODEL_TIMEOUT."""
+        return self._one(tokens) if self._limited else _UNLIMITED
+
+    @contextlib.asynccontextmanager
+    async def _one(self, tokens: int) -> AsyncIterator[None]:
         self._check(tokens)
         self.requests += 1
         self.tokens += tokens

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import collections
 import contextlib
 from collections.abc import Iterator
 
@@ -21,22 +20,30 @@ class Shares:
     def __init__(self, what: str, *, most: int, each: int, reason: str) -> None:
         self.what, self.most, self.each, self._reason = what, most, min(each, most), reason
         self.taken = 0
-        self._of: collections.Counter[str] = collections.Counter()
+        self._of: dict[str, int] = {}
 
     @contextlib.contextmanager
     def one(self, client: str) -> Iterator[None]:
         """One more while the block runs. Raises Refusal."""
-        if self.taken >= self.most:
-            raise self._refusal(f"{self.most} {self.what} are open already")
-        if self._of[client] >= self.each:
-            raise self._refusal(f"{self.each} {self.what} of this client are open already")
-        self.taken += 1
-        self._of[client] += 1
+        self.take(client)
         try:
             yield
         finally:
-            self.taken -= 1
-            subtract(self._of, client, 1)
+            self.give(client)
+
+    def take(self, client: str) -> None:
+        """One more, to be given back. Raises Refusal."""
+        if self.taken >= self.most:
+            raise self._refusal(f"{self.most} {self.what} are open already")
+        if self._of.get(client, 0) >= self.each:
+            raise self._refusal(f"{self.each} {self.what} of this client are open already")
+        self.taken += 1
+        self._of[client] = self._of.get(client, 0) + 1
+
+    def give(self, client: str) -> None:
+        """One less."""
+        self.taken -= 1
+        subtract(self._of, client, 1)
 
     def _refusal(self, problem: str) -> Refusal:
         return busy(f"{problem}; try again later", reason=self._reason, retry_after=1.0)
@@ -53,39 +60,36 @@ class Memory:
     def __init__(self, most: int) -> None:
         self.most = most
         self.held = 0
-        self._of: collections.Counter[str] = collections.Counter()
+        self._of: dict[str, int] = {}
         self._waiting = 0  # bytes of messages that wait
-        self._waiting_of: collections.Counter[str] = collections.Counter()
+        self._waiting_of: dict[str, int] = {}
 
     @property
     def kept(self) -> int:
         """Bytes that requests hold, and messages of those that wait."""
         return self.held + self._waiting
 
-    @contextlib.contextmanager
-    def account(self, client: str) -> Iterator[Account]:
-        """What one request holds, given back at the end of the block."""
-        account = Account(self, client)
-        try:
-            yield account
-        finally:
-            account.release()
+    def account(self, client: str) -> Account:
+        """What one request holds; as a block, given back at its end."""
+        return Account(self, client)
 
     def take(self, client: str, amount: int, *, before: int, new: bool = False) -> None:
         """More for a request that has ``before`` already. Raises Refusal, a final one if it is more than there is."""
         if before + amount > self.most:
             problem = f"the request needs about {_mib(before + amount)} MiB of memory; at most {_mib(self.most)}"
             raise invalid("", f"{problem}, send several requests or ask for less", reason="TOO_COSTLY")
-        held, others, share = self.held, self._of[client] - before, self.most // 2
-        if new:
-            held, others = held + self._waiting, others + self._waiting_of[client]
-            if self._waiting_of[client]:
+        mine = self._of.get(client, 0)
+        held, others, share = self.held, mine - before, self.most // 2
+        if new and self._waiting:
+            waiting = self._waiting_of.get(client, 0)
+            held, others = held + self._waiting, others + waiting
+            if waiting:
                 share = min(share, self.most - held - amount)
         if held + amount > self.most or (others and others + before + amount > share):
             problem = f"requests hold {_mib(held)} MiB of memory, and this one needs about {_mib(amount)} more"
             raise busy(f"{problem}; at most {_mib(self.most)}, try again later", reason="MEMORY_FULL", retry_after=1.0)
         self.held += amount
-        self._of[client] += amount
+        self._of[client] = mine + amount
 
     def give(self, client: str, amount: int) -> None:
         """Take it back."""
@@ -110,6 +114,12 @@ class Account:
         self._waiting = 0
         self.failed = False
 
+    def __enter__(self) -> Account:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+
     def charge_message(self, size: int) -> None:
         """Hold a request of that size while it is handled. Raises Refusal."""
         self.charge(REQUEST_COPIES * size, new=not self._waiting)
@@ -128,7 +138,8 @@ class Account:
 
     def release(self) -> None:
         """Hold nothing."""
-        self._memory.give(self._client, self.held)
+        if self.held:
+            self._memory.give(self._client, self.held)
         self.held = self.messages = 0
         self._wait(0)
 
@@ -138,11 +149,13 @@ class Account:
             self._waiting = amount
 
 
-def subtract(counts: collections.Counter[str], client: str, amount: int) -> None:
+def subtract(counts: dict[str, int], client: str, amount: int) -> None:
     """Count so many less of a client, who is forgotten when none are left."""
-    counts[client] -= amount
-    if not counts[client]:
-        del counts[client]
+    left = counts.get(client, 0) - amount
+    if left:
+        counts[client] = left
+    else:
+        counts.pop(client, None)
 
 
 def _mib(amount: int) -> int:

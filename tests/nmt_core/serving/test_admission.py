@@ -316,7 +316,7 @@ def test_an_answer_is_never_larger_than_was_expected(strict, attention: bool, nb
         assert 0 < pb.TranslateResponse(sentences=found).ByteSize() <= bound.answer <= bound.memory
         pairs = [(text, "one two three") for text in texts]
         scores = client.score(pairs, per_word=True, with_attention=attention)
-    bound = score_cost(((count_words(source), 3) for source, _ in pairs), per_word=True, attention=attention)
+    bound = score_cost([(count_words(source), 3) for source, _ in pairs], per_word=True, attention=attention)
     assert 0 < pb.ScoreResponse(scores=scores).ByteSize() <= bound.answer
 
 
