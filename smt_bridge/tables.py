@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from itertools import chain
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import open_output, overwritten
+from nmt_core.files import open_output, overwritten, record_renewed
 from nmt_core.interfaces import PairScorer
 from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.errors import FormatError
@@ -70,21 +70,24 @@ def rescore_table(
         factors=parse_factors(factor) if factor else None,
         most_words=max_words,
     )
-    total = _write_rescored(chain([first], windows), scorers, output, record)
-    if record is not None:
-        exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
-        options = {
-            "input": table,
-            "scorer": _name(scorer),
-            "reverse_scorer": None if reverse_scorer is None else _name(reverse_scorer),
-            "unknown_count": unknown_count,
-            "unknown_backoff": None,
-            "unescape": unescape,
-            "factor": factor,
-            "dtype": exact,
-            "softmax": exact and "full",
-        }
-        write_record(output, options, first=first, signatures=scorers.signatures, counts=total)
+    exact = "float32" if isinstance(scorer, str) else None  # as it is opened here; of others the signature says it
+    options = {
+        "input": table,
+        "scorer": _name(scorer),
+        "reverse_scorer": None if reverse_scorer is None else _name(reverse_scorer),
+        "unknown_count": unknown_count,
+        "unknown_backoff": None,
+        "unescape": unescape,
+        "factor": factor,
+        "dtype": exact,
+        "softmax": exact and "full",
+    }
+    with ExitStack() as finished:
+        with one_thread(), open_output(output) as stream:
+            total = _write_rescored(chain([first], windows), scorers, stream)
+            finished.enter_context(record_renewed(record))
+        if record is not None:
+            write_record(output, options, first=first, signatures=scorers.signatures, counts=total)
     return total
 
 
@@ -96,16 +99,13 @@ def _check_spared(table: str, output: str, record: str | None, scorers: Iterable
         raise ConfigError(f"{found.written} is also read and would be lost; give another name")
 
 
-def _write_rescored(windows: Iterable[Window], scorers: Scorers, output: str, record: str | None) -> Counts:
-    """Write the new table; what was met. The older ``record`` goes before the new table comes."""
+def _write_rescored(windows: Iterable[Window], scorers: Scorers, stream: BinaryIO) -> Counts:
+    """Write the new table; what was met."""
     total = Counts()
-    with one_thread(), open_output(output) as stream:
-        for window in windows:
-            rescored = rescore_chunk(window, scorers)
-            stream.write(rescored.content)
-            total = total.plus(rescored.counts)
-        if record is not None:
-            Path(record).unlink(missing_ok=True)  # never the old record beside the new table
+    for window in windows:
+        rescored = rescore_chunk(window, scorers)
+        stream.write(rescored.content)
+        total = total.plus(rescored.counts)
     return total
 
 

@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
 from nmt_core.commands.progress import progress_bar
@@ -160,11 +159,11 @@ class Work(Generic[Item]):
 
         ``record`` is what ``finish`` will write, ``others`` are the other files of a job that makes several.
         """
-        from nmt_core.files import open_output
+        from nmt_core.files import open_output, record_renewed
 
         counts = []
         open_worker = functools.partial(self.open_worker, "")
-        with self.engine(open_worker, self.jobs) as workers:
+        with self.engine(open_worker, self.jobs) as workers, ExitStack() as finished:
             with ExitStack() as stack, self._bar() as progress:
                 streams = [stack.enter_context(open_output(path)) for path in (output, *others)]
                 for piece in workers.map(items):
@@ -172,8 +171,7 @@ class Work(Generic[Item]):
                         stream.write(content)
                     counts.append(piece.counts)
                     progress.update(int(piece.counts[self.counted]))
-                if record is not None:
-                    Path(record).unlink(missing_ok=True)  # never the old record beside the new output
+                finished.enter_context(record_renewed(record))
             finish(counts, workers.description)
         return counts
 

@@ -33,6 +33,7 @@ from nmt_core.files.lines import (
     write_lines,
 )
 from nmt_core.files.reading import ShareRead, file_digest, open_input, packing_of
+from nmt_core.files.turns import in_turn, record_renewed
 from nmt_core.files.unsettled import settle, write_unsettled
 from nmt_core.files.writing import (
     DISK_FULL,
@@ -54,6 +55,7 @@ __all__ = [
     "ShareRead",
     "check_files",
     "file_digest",
+    "in_turn",
     "input_files",
     "is_written_through",
     "made_folder_of",
@@ -70,6 +72,7 @@ __all__ = [
     "read_parallel_lines",
     "read_text_lines",
     "readable_again",
+    "record_renewed",
     "remove_leftovers",
     "settle",
     "suffix_of",

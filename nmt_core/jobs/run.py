@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmt_core.errors import InputError, NmtError
-from nmt_core.files import file_digest, made_folder_of, open_replacement, suffix_of
+from nmt_core.files import file_digest, made_folder_of, open_replacement, record_renewed, suffix_of
 from nmt_core.jobs.folder import MANIFEST, held_folder, remove_folder
 from nmt_core.jobs.joining import Joined
 from nmt_core.jobs.manifest import (
@@ -100,8 +100,9 @@ def run_job(
             _do_parts(job, workers, manifest, manifest.shards, wanted)
             job.parts.settle(wanted)
             return None
-        counts = _make(job, workers, manifest, before)
-        finish(counts)
+        with contextlib.ExitStack() as finished:
+            counts = _make(job, workers, manifest, before, lambda: finished.enter_context(record_renewed(job.record)))
+            finish(counts)
         remove_folder(job.parts.folder)
         return counts
 
@@ -124,8 +125,17 @@ def _begin(job: Job[Any], workers: Workers[Task[Any], int], *, planned: bool) ->
     return manifest
 
 
-def _make(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, before: Mapping[str, object]) -> Counts:
-    """Do what is not done, and put the parts one behind the other under the final names."""
+def _make(
+    job: Job[Any],
+    workers: Workers[Task[Any], int],
+    manifest: Manifest,
+    before: Mapping[str, object],
+    joined_all: Callable[[], None],
+) -> Counts:
+    """Do what is not done, and put the parts one behind the other under the final names.
+
+    ``joined_all`` is called when all is written, before the outputs get their names.
+    """
     with contextlib.ExitStack() as stack:
         streams = [stack.enter_context(open_replacement(path)) for path in (job.output, *job.others)]
         joined = Joined(job.parts, streams)
@@ -136,9 +146,7 @@ def _make(job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, b
             shards = manifest.shards
             _do_parts(job, workers, manifest, shards, range(len(shards)), joined)
         _join_rest(job, workers, manifest, shards, joined)
-        if job.record is not None:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(job.record)
+        joined_all()
     return joined.counts
 
 

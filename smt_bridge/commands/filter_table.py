@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
     from nmt_core.commands.progress import progress_bar
-    from nmt_core.files import ShareRead, open_output
+    from nmt_core.files import ShareRead, open_output, record_renewed
     from smt_bridge.signature import new_sidecar
     from smt_bridge.table_filter import Counts
 
@@ -89,16 +90,16 @@ def run(args: argparse.Namespace) -> int:
     sidecar = new_sidecar(args.output)
     counts, share = Counts(), ShareRead()
     sources = _open_sources(args)
-    with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
-        for chunk in _chunks(args.input, limits, sources, share):
-            stream.write(chunk.content)
-            counts = counts.plus(chunk.counts)
-            progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
-            progress.update(chunk.counts.lines)
-        if sidecar is not None:
-            Path(sidecar).unlink(missing_ok=True)  # never the old record beside the new table
-    if sidecar is not None and record is not None:
-        _write_record(sidecar, args, record, counts)
+    with ExitStack() as finished:
+        with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
+            for chunk in _chunks(args.input, limits, sources, share):
+                stream.write(chunk.content)
+                counts = counts.plus(chunk.counts)
+                progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
+                progress.update(chunk.counts.lines)
+            finished.enter_context(record_renewed(sidecar))
+        if sidecar is not None and record is not None:
+            _write_record(sidecar, args, record, counts)
     _summarise(counts, sources=bool(args.sources), limited=limits is not None)
     return 0
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
 from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, NamedInput, OutputFile
+from nmt_core.files import InputFile, NamedInput, OutputFile, record_renewed
 from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
@@ -80,15 +79,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Walk through all lists side by side, in constant memory where they are sorted by id."""
+    """Merge, and write the record."""
+    from smt_bridge.signature import new_sidecar, write_sidecar
+
+    _check(args.lists, dict(args.write_constraints))
+    record = new_sidecar(args.output)
+    with contextlib.ExitStack() as finished:
+        sidecar = _merge(args, lambda: finished.enter_context(record_renewed(record)))
+        if record is not None:
+            write_sidecar(record, sidecar)
+    return 0
+
+
+def _merge(args: argparse.Namespace, finish: Callable[[], None]) -> Sidecar:
+    """Walk through all lists side by side, in constant memory where they are sorted by id; the record of it.
+
+    ``finish`` is called when all is written, before the files get their names.
+    """
     from nmt_core.files import open_output
     from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.merging import System, side_by_side
-    from smt_bridge.signature import new_sidecar, write_sidecar
 
     named, constraints = args.lists, dict(args.write_constraints)
-    _check(named, constraints)
-    record = new_sidecar(args.output)
     with contextlib.ExitStack() as stack:
         systems = []
         for name, path in named:
@@ -113,11 +125,8 @@ def run(args: argparse.Namespace) -> int:
         for stream in files.values():
             _write_placeholders(stream, unread)
         watch.report()
-        if record is not None:
-            Path(record).unlink(missing_ok=True)  # never the old record beside the new list
-    if record is not None:
-        write_sidecar(record, _sidecar(args, columns, merger.names, watch.counts))
-    return 0
+        finish()
+    return _sidecar(args, columns, merger.names, watch.counts)
 
 
 def _named_input(text: str) -> tuple[str, str]:

@@ -7,7 +7,6 @@ import contextlib
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.commands.progress import progress_bar
@@ -58,24 +57,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
+    from nmt_core.files import record_renewed
     from nmt_core.processes import orderly_end
     from smt_bridge.decoder.recipe import write_recipe
 
     recipe = recipe_of(args)
     record = None if recipe.advice else _record_path(args.nbest_output)
     counts = _Counts()
-    with contextlib.ExitStack() as stack:
-        stack.enter_context(orderly_end())
-        system = _open(args, recipe, stack)
-        _translate_input(args, system, counts, stack)
-        system.decoder.finish()
-        counts.report(system.moses)
+    with contextlib.ExitStack() as finished:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(orderly_end())
+            system = _open(args, recipe, stack)
+            _translate_input(args, system, counts, stack)
+            system.decoder.finish()
+            counts.report(system.moses)
+            finished.enter_context(record_renewed(record))
         if record is not None:
-            Path(record).unlink(missing_ok=True)  # never the old record beside the new list
+            _write_record(args, record, system.described(recipe), counts)
     if args.write_recipe:
         write_recipe(args.write_recipe, recipe)
-    if record is not None:
-        _write_record(args, record, system.described(recipe), counts)
     return 0
 
 

@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
-    from nmt_core.files import open_output
+    from nmt_core.files import in_turn, open_output
     from smt_bridge.decoder.recipe import write_recipe
     from smt_bridge.formats.weights import format_weights, read_weights
 
@@ -76,10 +76,11 @@ def run(args: argparse.Namespace) -> int:
     _say_report(report, args.metric)
     if compared is not None:
         _say_comparison(compared, args.metric)
-    with open_output(args.output) as stream:
-        stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
-    if recipe is not None:
-        write_recipe(args.recipe, replace(recipe, weights=report.weights))
+    with in_turn(args.output):
+        with open_output(args.output) as stream:
+            stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
+        if recipe is not None:
+            write_recipe(args.recipe, replace(recipe, weights=report.weights))
     searched = not report.note
     validation = _cross_validate(args, pool, start, options) if args.cross_validate and searched else None
     ablation = _ablate(args, pool, start, options, indicators, report) if args.ablate and searched else None
@@ -216,15 +217,16 @@ def _say_comparison(compared: HeldOutComparison, metric: str) -> None:
 
 
 def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> None:
-    from nmt_core.files import open_output
+    from nmt_core.files import in_turn, open_output
     from smt_bridge.tuning.moses_dat import features_dat, scores_dat
     from smt_bridge.tuning.tune import begin_with
     from smt_bridge.tuning.tuner_output import init_opt
 
     beginning = [init_opt(pool, begin_with(pool, start))]
-    for path, lines in zip(paths, (features_dat(pool), scores_dat(pool), beginning), strict=True):
-        with open_output(path) as stream:
-            stream.writelines(lines)
+    with in_turn(paths[0]):
+        for path, lines in zip(paths, (features_dat(pool), scores_dat(pool), beginning), strict=True):
+            with open_output(path) as stream:
+                stream.writelines(lines)
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +98,7 @@ def text_table(ini: MosesIni, feature: Feature) -> str:
 
 def merge_tables(args: argparse.Namespace, table: str, columns: Sequence[str], second: Sequence[str]) -> None:
     """Write the merged table."""
-    from nmt_core.files import open_output
+    from nmt_core.files import open_output, record_renewed
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
     from smt_bridge.signature import new_sidecar
@@ -114,8 +115,7 @@ def merge_tables(args: argparse.Namespace, table: str, columns: Sequence[str], s
     generated = read_generated(args.second)
     lexicons = Lexicons(Lexicon(args.lex_f2e), Lexicon(args.lex_e2f))
     check_direction(generated, lexicons)
-    with open_output(args.merge) as stream:
+    with ExitStack() as finished, open_output(args.merge) as stream:
         for content in merged_lines(table, generated, [known[name] for name in columns], lexicons):
             stream.write(content)
-        if (record := new_sidecar(args.merge)) is not None:
-            Path(record).unlink(missing_ok=True)
+        finished.enter_context(record_renewed(new_sidecar(args.merge)))
