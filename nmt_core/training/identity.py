@@ -143,6 +143,8 @@ def content_of(run: RunConfig, tasks: Sequence[Task], start: LoadedModel | None)
         words = task.loaded.source.fingerprint, task.loaded.target.fingerprint
         dev = [hash_of_text([*one.sources, *one.references]) for one in task.dev]
         found[f"task {config.name}"] = " ".join([config.share, *words, *dev])
+    if loaded.preparation is not None:
+        found["the preparation"] = loaded.preparation.fingerprint
     if loaded.lexicon is not None:
         found["the lexicon"] = loaded.lexicon.fingerprint
     if start is not None:

@@ -238,3 +238,17 @@ def test_development_bleu_is_of_words(model_of: Callable[[str], Path], monkeypat
     of_pieces = validation.DevelopmentSet(["the plan"], references)
     assert of_words.measure(loaded, beam=2).bleu == pytest.approx(100.0)
     assert (of_pieces.measure(loaded, beam=2).bleu or 0.0) < 50.0
+
+
+def test_a_run_goes_on_with_its_preparation_alone(
+    model_of: Callable[[str], Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With another one its model would cut raw text in another way than its training text was cut."""
+    shutil.copytree(model_of("bpe").parent, tmp_path, dirs_exist_ok=True)
+    other = model_of("truecased").parent / "data/preparation.json"
+    more = ["--set", "training.max_updates=31", "--set", f"folder={tmp_path / 'model'}"]
+    train = ["train", str(tmp_path / "run.yaml"), "--quiet", "--resume", *more]
+    capsys.readouterr()
+    assert main([*train, "--set", f"data.preparation={other}"]) == 2
+    assert "the preparation is another; data.preparation was auto and is " in capsys.readouterr().err
+    assert main(train) == 0
