@@ -9,6 +9,9 @@ from nmt_core.errors import ConfigError
 from nmt_core.ngram import NgramModel
 from smt_bridge.merging import Columns, ExactValue
 
+_WORD_PENALTY = "WordPenalty"
+_OF_A_DERIVATION = ("UnknownWordPenalty", "PhrasePenalty", "Distortion")  # not of its words alone
+
 
 def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str, ExactValue]:
     """From options ``WordPenalty0`` and ``LM0=FILE`` to functions; raises ConfigError for what no list has."""
@@ -19,13 +22,23 @@ def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str
         if arities.get(name) != 1:
             known = ", ".join(name for name, size in arities.items() if size == 1)
             raise ConfigError(f"--exact {name}: no list has such a feature of one value; there are {known}")
-        if not equals and not name.removesuffix("0").endswith("WordPenalty"):
-            raise ConfigError(f"--exact {name} needs a language model: {name}=FILE (only WordPenalty0 needs none)")
-        if name in values or (equals and not path):
-            problem = "is given twice; give it once" if name in values else "has no file behind '='; give NAME=FILE"
+        problem = "is given twice; give it once" if name in values else _problem(name, path if equals else None)
+        if problem is not None:
             raise ConfigError(f"--exact {name} {problem}")
         values[name] = _by_kenlm(path) if equals else _word_penalty
     return values
+
+
+def _problem(name: str, path: str | None) -> str | None:
+    """What is wrong with ``NAME=FILE``, or ``NAME`` where the path is None; the names of other systems' are longer."""
+    kind = name.rstrip("0123456789")
+    if kind.endswith(_OF_A_DERIVATION):
+        return "cannot be computed from the words of a hypothesis; a language model's feature and WordPenalty0 can"
+    if kind.endswith(_WORD_PENALTY):
+        return None if path is None else f"counts words and reads no file: leave out ={path}"
+    if path is None:
+        return f"needs a language model: {name}=FILE (only WordPenalty0 needs none)"
+    return None if path else "has no file behind '='; give NAME=FILE"
 
 
 def _word_penalty(text: str) -> float:

@@ -128,6 +128,10 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
         (["--list", "a=moses.nbest", "--exact", "LM0"], "needs a language model"),
         (["--list", "a=moses.nbest", "--exact", "LM0="], "--exact LM0 has no file behind '='; give NAME=FILE"),
         (["--list", "a=moses.nbest", *["--exact", "WordPenalty0"] * 2], "--exact WordPenalty0 is given twice"),
+        (["--list", "a=moses.nbest", "--exact", "WordPenalty0=source"], "counts words and reads no file"),
+        (["--list", "a=nmt.nbest", "--list", "b=moses.nbest", "--exact", "BWordPenalty0="], "counts words and reads"),
+        (["--list", "a=graph.nbest", "--exact", "UnknownWordPenalty0"], "cannot be computed from the words of a"),
+        (["--list", "a=graph.nbest", "--exact", "Distortion0=source"], "cannot be computed from the words of a"),
         (["--list", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
         (["--list", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
         (["--list", "a=-", "--source", "-"], "can be read only once"),
@@ -144,6 +148,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     Path("bad").write_text("0 ||| a ||| X= 1\n0 ||| b ||| Y= 1\n")
     Path("good").write_text("0 ||| x ||| X= 1\n")
     Path("empty").write_text("")
+    Path("graph.nbest").write_text("0 ||| a ||| UnknownWordPenalty0= 0 Distortion0= 0 ||| -1\n")
     Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     before = sorted(os.listdir())
     with contextlib.suppress(SystemExit):
