@@ -240,7 +240,8 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
         return pool_from_moses(args.features_dat, args.scores_dat)
     metric = METRICS[args.metric]
     with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
-        references = [read_references(path, ordered.sentences, path=args.nbest) for path in args.reference]
+        sentences, most = ordered.sentences, args.max_words
+        references = [read_references(path, sentences, path=args.nbest, most_words=most) for path in args.reference]
         statistics = statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric)
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
@@ -251,11 +252,16 @@ def _load_pool(args: argparse.Namespace) -> NbestPool:
 def _watched(
     args: argparse.Namespace, lists: Iterable[NbestList], references: Sequence[Sequence[str]]
 ) -> Iterator[NbestList]:
-    """The same lists; at their end, which references look like those of another set."""
+    """The same lists; at their end, which references look like those of another set.
+
+    Raises InputError for a hypothesis of more words than ``--max-words``.
+    """
     from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, warnings_of_references
+    from smt_bridge.metrics.references import check_judged
 
     firsts: list[tuple[int, str]] = []
     for group in lists:
+        check_judged(group.entries, args.max_words, path=args.nbest)
         if len(firsts) < MOST_LOOKED_AT:
             firsts.append((group.sentence, group.entries[0].text))
         yield group

@@ -12,6 +12,7 @@ from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, Output, OutputFile
 from nmt_core.messages import counted, say
 from nmt_core.small_files import check_regular
+from nmt_core.word_limit import check_words
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.moses_options import (
     add_moses_arguments,
@@ -123,6 +124,7 @@ def _loop(args: argparse.Namespace) -> Loop:
     from smt_bridge.decoder.tuning_loop import Loop
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.moses_ini import read_ini
+    from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.metrics.metric import METRICS
     from smt_bridge.metrics.references import read_references, statistics_against
     from smt_bridge.tuning.tune import TuningOptions
@@ -133,7 +135,10 @@ def _loop(args: argparse.Namespace) -> Loop:
     sentences = list(read_lines(args.source))
     if not any(map(has_words, sentences)):
         raise FormatError(args.source, "has no sentences; expected the development set")
-    references = [read_references(path, len(sentences), path=args.source) for path in args.reference]
+    for number, line in enumerate(sentences, start=1):
+        check_words(words_as_text(line), args.max_words, path=args.source, line=number)
+    size, most = len(sentences), args.max_words
+    references = [read_references(path, size, path=args.source, most_words=most) for path in args.reference]
     return Loop(
         ini=ini,
         moses=MosesOptions(
@@ -153,6 +158,7 @@ def _loop(args: argparse.Namespace) -> Loop:
         description=_description(args, ini),
         most_rounds=args.max_rounds,
         settled=args.settled,
+        most_words=args.max_words,
         look=lambda firsts: _say_warnings(firsts, references, len(sentences), args),
         tell=lambda number, found, given_up: _say_round(number, found, given_up, args),
         progress=lambda number, done: _say_progress(number, done, len(sentences), args),

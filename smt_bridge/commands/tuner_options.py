@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.errors import ConfigError
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
@@ -23,6 +24,7 @@ def add_tuner_arguments(group: argparse._ActionsContainer) -> None:
     add("--restarts", type=int, default=20, metavar="N", help="starting points of a MERT run (20)")
     add("--tokenize", metavar="NAME", help="sacrebleu's: none, 13a, intl, char, zh (none; with --detokenize 13a)")
     add("--detokenize", metavar="LANG", help="join the hypotheses to plain text first, as LANG is written")
+    add_word_limit(group)
 
 
 def check_tuner_options(args: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ from smt_bridge.formats.tuned_ini import with_weights
 from smt_bridge.formats.weights import read_weights
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import Metric
+from smt_bridge.metrics.references import check_judged
 from smt_bridge.tuning.loop_folder import Round, Weights, read_rounds, write_rounds
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, tune
@@ -34,9 +35,11 @@ from smt_bridge.tuning.tune import TuningOptions, tune
 class Loop(NamedTuple):
     """What is tuned, and how. ``statistics`` gives the counts of a list's hypotheses for ``metric``.
 
-    ``description`` has all that the result depends on. Called are ``look`` with the first hypotheses of the first
-    round and their sentences, ``tell`` with the number of each round, the round, and how many sentences with words
-    have no list in it, ``progress`` with the number of the round and of the sentences that are decoded.
+    ``description`` has all that the result depends on. Hypotheses of more than ``most_words`` are refused.
+
+    Called are ``look`` with the first hypotheses of the first round and their sentences, ``tell`` with the number of
+    each round, the round, and how many sentences with words have no list in it, ``progress`` with the number of the
+    round and of the sentences that are decoded.
     """
 
     ini: MosesIni
@@ -50,6 +53,7 @@ class Loop(NamedTuple):
     description: Mapping[str, Any]
     most_rounds: int
     settled: float
+    most_words: int
     look: Callable[[Sequence[tuple[int, str]]], None]
     tell: Callable[[int, Round, int], None]
     progress: Callable[[int, int], None]
@@ -113,7 +117,7 @@ def _round(loop: Loop, number: int, weights: Weights | None, known: _Known) -> R
         stream.write(ini.content)
     options = loop.moses._replace(ini=path)
     decode(options, loop.sentences, loop.folder, name, lambda done: loop.progress(number, done))
-    entries = list(_entries(loop, number))
+    entries = _entries(loop, number)
     new = known.add(entries)
     firsts = {part.sentence: part.entries[0] for part in runs_of_sentence(iter(entries))}
     if number == 1:
@@ -145,8 +149,11 @@ def _used(loop: Loop, weights: Weights | None, pool: NbestPool) -> Weights:
     return {name: list(weights[name]) for name in names}
 
 
-def _entries(loop: Loop, number: int) -> Iterable[NbestEntry]:
-    return read_entries(os.path.join(loop.folder, f"round{number}.nbest.gz"), dialect="moses")
+def _entries(loop: Loop, number: int) -> list[NbestEntry]:
+    path = os.path.join(loop.folder, f"round{number}.nbest.gz")
+    entries = list(read_entries(path, dialect="moses"))
+    check_judged(entries, loop.most_words, path=path)
+    return entries
 
 
 def _score_of_first(loop: Loop, firsts: Mapping[int, NbestEntry]) -> float:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nmt_core.errors import InputError
 from nmt_core.files import read_text_lines
 from nmt_core.messages import counted
 from nmt_core.word_limit import check_words
-from smt_bridge.formats.nbest import NbestList
+from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.metric import BLEU, Metric, counter
@@ -59,3 +59,9 @@ def read_references(reference: str, sentences: int, *, path: str, most_words: in
     for number, line in enumerate(lines if most_words is not None else (), start=1):
         check_words(line, most_words or 0, path=reference, line=number)
     return lines
+
+
+def check_judged(entries: Iterable[NbestEntry], most_words: int, *, path: str) -> None:
+    """Raise InputError for a hypothesis of the list ``path`` with more words: TER's time grows with their square."""
+    for entry in entries:
+        check_words(entry.text, most_words, path=path, line=entry.line)

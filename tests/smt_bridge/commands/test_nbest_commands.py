@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import add_features, rerank, tune
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
@@ -236,3 +236,14 @@ def test_sparse_weights_of_an_ini_decide_and_tuned_ones_come_back(
     options = ["--features", "LM0", "--start", "moses.ini", "--runs", "1", "--output", "weights"]
     assert main(["tune", "--nbest", "list", "--reference", "reference", *options]) == 0
     assert read_weights("weights")["pp_good"][0] > 0
+
+
+def test_lines_of_too_many_words_are_named(files: Path) -> None:
+    """TER's time grows with the square of the words."""
+    options = ["--nbest", files / "nbest", "--reference", files / "reference", "--metric", "ter", "--output", "weights"]
+    (files / "reference").write_text("the cat\nno\nit is\n")
+    with pytest.raises(InputError, match=r"nbest:4: has 7 words; up to 6 are taken: .*--max-words"):
+        call(tune, *options, "--max-words", "6")
+    (files / "reference").write_text("the cat\nno\nit is a very small house for a cat\n")
+    with pytest.raises(InputError, match=r"reference:3: has 9 words; up to 8 are taken: .*--max-words"):
+        call(tune, *options, "--max-words", "8")

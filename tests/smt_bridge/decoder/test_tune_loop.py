@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,8 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
         (["--working-dir", "."], "choose a new folder as --working-dir"),
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
+        (["--max-words", "4"], "dev.in:4: has 5 words; up to 4 are taken: divide the line, or allow more with --max-"),
+        (["--reference", "long"], "long:8: has 1,001 words; up to 1,000 are taken"),
         (["--source", "-"], "are read more than once; give files, not '-'"),
         (["--moses-options", "-n-best-list x 5"], "leave out -n-best-list: the options of this command"),
         (["--moses-options", "-labeled-n-best-list false"], "leave out -labeled-n-best-list: features of lists need"),
@@ -127,6 +130,7 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
 def test_mistakes_are_one_line(
     weighted_moses: str, more: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("long").write_text("\n" * 7 + "a " * 1001 + "\n")
     assert main(arguments(weighted_moses, *more)) == 2
     errors = capsys.readouterr().err
     assert message in errors and errors.count("\n") == 1
@@ -193,3 +197,15 @@ def test_recorded_lists_of_a_real_system_settle_at_once(
     assert first["hypotheses"] == second["hypotheses"] == len(Path("recorded").read_text().splitlines())
     assert second["new"] == 0 and first["tuned_score"] >= first["score"]
     assert read_weights("tuned.ini") == read_weights("work/round2.ini") != read_weights("moses.ini")
+
+
+def test_a_hypothesis_of_too_many_words_is_named(weighted_moses: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """In a list that is there already; where more words are allowed, the loop goes on."""
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
+    Path("work/state.json").write_text(json.dumps({**state(), "rounds": []}))
+    lists = gzip.decompress(Path("work/round1.nbest.gz").read_bytes())
+    Path("work/round1.nbest.gz").write_bytes(gzip.compress(lists.replace(b" ||| ", b" ||| " + b"a " * 10, 1)))
+    limit = ["--quiet", "--max-words", "10"]
+    assert main(arguments(weighted_moses, *limit, "--max-rounds", "2")) == 2
+    assert "work/round1.nbest.gz:1: has 14 words; up to 10 are taken" in capsys.readouterr().err
+    assert main(arguments(weighted_moses, "--quiet", "--max-rounds", "1")) == 0
