@@ -54,8 +54,9 @@ class Ticket:
 class MosesQueue:
     """Starts Moses when the first sentence comes, again after a failure, and never more than one.
 
-    ``reader`` reads search graphs. ``restarts`` and ``given_up`` count as those of ``MosesProcess``, ``failures`` how
-    often it could not be used.
+    Its thread comes with the first sentence, too, and a queue that is retired has none while nobody asks. ``reader``
+    reads search graphs. ``restarts`` and ``given_up`` count as those of ``MosesProcess``, ``failures`` how often it
+    could not be used.
     """
 
     def __init__(self, options: MosesOptions, reader: GraphReader | None = None) -> None:
@@ -68,8 +69,7 @@ class MosesQueue:
         self._closed = self._retired = False
         self._error = MosesFailed(f"{options.program} was not started")
         self._rests_until = 0.0
-        self._thread = threading.Thread(target=self._run, name="moses", daemon=True)
-        self._thread.start()
+        self._thread: threading.Thread | None = None
 
     @property
     def restarts(self) -> int:
@@ -90,6 +90,11 @@ class MosesQueue:
             return sum(1 for _ in self._waiting)
 
     @property
+    def has_thread(self) -> bool:
+        """Whether its thread is there."""
+        return self._thread is not None
+
+    @property
     def works(self) -> bool:
         """Whether it runs, or will be started at the next sentence."""
         return not self._closed and time.monotonic() >= self._rests_until
@@ -100,6 +105,9 @@ class MosesQueue:
         with self._changed:
             if self.works:
                 self._waiting.put(caller, ticket)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="moses", daemon=True)
+                    self._thread.start()
                 self._changed.notify_all()
             else:
                 ticket.settle(None, self._error)
@@ -119,12 +127,13 @@ class MosesQueue:
     def close(self) -> None:
         """End Moses at once; what waits fails."""
         with self._changed:
-            self._closed = True
-            process = self._process
+            self._closed, self._error = True, MosesFailed(f"{self.options.program} was stopped")
+            process, thread = self._process, self._thread
             self._changed.notify_all()
         if process is not None:
             process.stop()
-        self._thread.join()
+        if thread is not None:
+            thread.join()
 
     # ---- in the thread
 
@@ -139,14 +148,17 @@ class MosesQueue:
                 self._fail(error, batch)
             except Exception as error:  # whatever it is, nobody waits for ever
                 self._fail(MosesFailed(f"{self.options.program} could not be asked: {error!r}"), batch)
-        self._fail(MosesFailed(f"{self.options.program} was stopped"), [])
+        if self._closed:
+            self._fail(self._error, [])
 
     def _next(self) -> list[Ticket]:
-        """The sentences whose turn it is; none at the end."""
+        """The sentences whose turn it is; none at the end, which is that of the thread."""
         with self._changed:
             while not self._waiting and not self._closed:
-                if not self._changed.wait(_LINGER if self._retired else None):
+                if not self._changed.wait(_LINGER if self._retired else None) and not self._waiting:
                     self._end()
+                    self._thread = None
+                    return []
             batch: list[Ticket] = []
             while self._waiting and not self._closed and len(batch) < _AHEAD * self.options.threads:
                 ticket = self._waiting.first()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import pytest
 
 from smt_bridge.decoder.moses_child import MosesFailed
 from smt_bridge.decoder.recipe import Recipe
+from smt_bridge.serving import moses_queue
 from smt_bridge.serving.hybrid_models import HybridModels, MosesChoice
 from tests.smt_bridge.decoder.small_hybrid import fake_moses
 
@@ -34,6 +37,19 @@ def test_moses_is_started_anew_only_where_its_ini_has_changed(models: HybridMode
     assert second is not first and models._moses("h", recipe(ini)) is second
     for queue in (first, second):  # what has begun with the old one is finished with it
         assert queue.ask("a", b"ab").wait().lines
+
+
+def test_of_earlier_ones_no_thread_stays(models: HybridModels, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moses_queue, "_LINGER", 0.05)
+    ini = tmp_path / "moses.ini"
+    for number in range(4):
+        ini.write_text("x" * number)
+        models._moses("h", recipe(ini))
+    for _ in range(1000):
+        if sum(thread.name == "moses" for thread in threading.enumerate()) == 1:  # that of the last one
+            return
+        time.sleep(0.01)
+    raise AssertionError([thread.name for thread in threading.enumerate()])
 
 
 def test_one_that_cannot_be_used_leaves_the_other_in_its_place(models: HybridModels, tmp_path: Path) -> None:

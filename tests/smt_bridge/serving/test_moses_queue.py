@@ -93,9 +93,9 @@ def test_one_in_whose_place_is_another_ends_when_nobody_asks_and_comes_back_for_
     monkeypatch.setattr(moses_queue, "_LINGER", 0.05)
     assert queue.ask("a", b"ab").wait().lines
     queue.retire()
-    until(lambda: queue._process is None)
-    assert queue.ask("a", b"ab").wait().lines
-    until(lambda: queue._process is None)
+    for _ in range(2):
+        until(lambda: not queue.has_thread)
+        assert queue._process is None and queue.ask("a", b"ab").wait().lines
 
 
 def test_the_end_does_not_wait_for_a_sentence(queue: MosesQueue) -> None:
@@ -104,6 +104,13 @@ def test_the_end_does_not_wait_for_a_sentence(queue: MosesQueue) -> None:
     begin = time.monotonic()
     queue.close()
     assert "stopped" in str(hangs.wait().error) and time.monotonic() - begin < 15
+    assert "stopped" in str(queue.ask("a", b"ab").wait().error)
+
+
+def test_one_that_is_asked_for_nothing_has_no_thread(tmp_path: Path) -> None:
+    queue = MosesQueue(MosesOptions(program=fake_moses(tmp_path), timeout=20.0))
+    assert not queue.has_thread
+    queue.close()
     assert "stopped" in str(queue.ask("a", b"ab").wait().error)
 
 
