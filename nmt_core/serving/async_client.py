@@ -15,7 +15,16 @@ from nmt_core.serving.connection import OPTIONS, Access, Attempts, split_address
 import grpc
 
 from nmt_core.serving import convert
-from nmt_core.serving.client import CHUNK_PAIRS, chunks_of, text_windows, translate_request
+from nmt_core.serving.client import (
+    CHUNK_PAIRS,
+    CHUNK_PHRASES,
+    chunks_of,
+    encode_request,
+    list_windows,
+    rerank_request,
+    text_windows,
+    translate_request,
+)
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -89,13 +98,13 @@ class AsyncNmtClient:
 
     async def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
-        request = pb.RerankRequest(model=self.model, lists=lists, **options)
-        return list((await self.call("Rerank", request)).rankings)
+        requests = (rerank_request(part, self.model, options) for part in list_windows(lists))
+        return [one async for response in self._in_order("Rerank", requests) for one in response.rankings]
 
     async def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
-        request = pb.EncodeRequest(model=self.model, texts=map(convert.utf8, texts), **options)
-        return list((await self.call("Encode", request)).vectors)
+        requests = (encode_request(part, self.model, options) for part in text_windows(texts, CHUNK_PHRASES))
+        return [one async for response in self._in_order("Encode", requests) for one in response.vectors]
 
     async def translate_stream(
         self, texts: AsyncIterable[str] | Iterable[str], *, ahead: int = 32, **options: Any

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from nmt_core.errors import ConfigError, ServiceError, Unavailable
 from nmt_core.interfaces import PairScore, SentencePair
@@ -22,9 +22,12 @@ from nmt_core.serving import convert
 from nmt_core.v1 import nmt_pb2 as pb
 
 CHUNK_PAIRS = 2000
+CHUNK_PHRASES = 500
 CHUNK_CHARACTERS = 1 << 20
+_CHUNK_BYTES = 4 << 20  # of n-best lists
 _BYTES = 5  # of a message, for each character: four at most, and some for the numbers around a text
 _IN_FLIGHT = 4  # requests for each address
+_Request = TypeVar("_Request")
 PRIORITIES = {"auto": pb.PRIORITY_UNSPECIFIED, "interactive": pb.PRIORITY_INTERACTIVE, "bulk": pb.PRIORITY_BULK}
 
 
@@ -95,13 +98,13 @@ class NmtClient:
 
     def rerank(self, lists: Iterable[pb.NbestList], **options: Any) -> list[pb.Ranking]:
         """The rankings of n-best lists."""
-        request = pb.RerankRequest(model=self.model, lists=lists, **options)
-        return list(self.connection.call("Rerank", request).rankings)
+        requests = (rerank_request(part, self.model, options) for part in list_windows(lists))
+        return [one for response in self._in_order("Rerank", requests) for one in response.rankings]
 
     def encode(self, texts: Iterable[str], **options: Any) -> list[pb.PhraseVector]:
         """The vectors of phrases."""
-        request = pb.EncodeRequest(model=self.model, texts=map(convert.utf8, texts), **options)
-        return list(self.connection.call("Encode", request).vectors)
+        requests = (encode_request(part, self.model, options) for part in text_windows(texts, CHUNK_PHRASES))
+        return [one for response in self._in_order("Encode", requests) for one in response.vectors]
 
     def close(self) -> None:
         """Give the connections back."""
@@ -202,10 +205,24 @@ def _described(addresses: str, model: str, **options: Any) -> pb.Model:
 
 def translate_request(texts: Sequence[str], model: str, options: dict[str, Any]) -> pb.TranslateRequest:
     """A request for the translations of texts. Raises ConfigError for an option that there is none of."""
+    return _request(pb.TranslateRequest, "translation", model=model, texts=map(convert.utf8, texts), **options)
+
+
+def encode_request(texts: Sequence[str], model: str, options: dict[str, Any]) -> pb.EncodeRequest:
+    """A request for the vectors of texts. Raises ConfigError for an option that there is none of."""
+    return _request(pb.EncodeRequest, "vector", model=model, texts=map(convert.utf8, texts), **options)
+
+
+def rerank_request(lists: Sequence[pb.NbestList], model: str, options: dict[str, Any]) -> pb.RerankRequest:
+    """A request for the rankings of n-best lists. Raises ConfigError for an option that there is none of."""
+    return _request(pb.RerankRequest, "ranking", model=model, lists=lists, **options)
+
+
+def _request(kind: Callable[..., _Request], what: str, **fields: Any) -> _Request:
     try:
-        return pb.TranslateRequest(model=model, texts=map(convert.utf8, texts), **options)
+        return kind(**fields)
     except ValueError as error:
-        raise ConfigError(f"an option of a translation request is wrong: {error}") from error
+        raise ConfigError(f"an option of a {what} request is wrong: {error}") from error
 
 
 def windows(items: Iterable[Any], size: int) -> Iterator[list[Any]]:
@@ -219,6 +236,21 @@ def text_windows(texts: Iterable[str], size: int) -> Iterator[list[str]]:
     """Lists of so many texts, or of fewer where they are long."""
     for part in windows(texts, size):
         yield from _cut(part, list(map(len, part)), most=size, characters=CHUNK_CHARACTERS)
+
+
+def list_windows(lists: Iterable[pb.NbestList]) -> Iterator[list[pb.NbestList]]:
+    """Parts of n-best lists: of so many hypotheses and bytes at most, or of one list."""
+    part: list[pb.NbestList] = []
+    hypotheses = size = 0
+    for one in lists:
+        hypotheses += len(one.hypotheses)
+        size += one.ByteSize()
+        if part and (hypotheses > CHUNK_PAIRS or size > _CHUNK_BYTES):
+            yield part
+            part, hypotheses, size = [], len(one.hypotheses), one.ByteSize()
+        part.append(one)
+    if part:
+        yield part
 
 
 def chunks_of(

@@ -51,6 +51,15 @@ class Scripted(nmt_pb2_grpc.NmtServiceServicer):
         self.asked.append(len(request.texts))
         return pb.TranslateResponse(sentences=[pb.Translations() for _ in request.texts])
 
+    def Rerank(self, request, context):
+        self.asked.append(sum(len(one.hypotheses) for one in request.lists))
+        totals = [pb.RankedHypothesis(total=len(request.columns) * len(one.hypotheses)) for one in request.lists]
+        return pb.RerankResponse(rankings=[pb.Ranking(hypotheses=[one]) for one in totals])
+
+    def Encode(self, request, context):
+        self.asked.append(len(request.texts))
+        return pb.EncodeResponse(vectors=[pb.PhraseVector(values=[len(text)]) for text in request.texts])
+
     def Score(self, request, context):
         with self.lock:
             self.asked.append(len(request.pairs))
@@ -127,6 +136,36 @@ def test_long_texts_go_in_requests_of_bounded_size() -> None:
             assert len(client.translate([long] * 200)) == 200
         assert asyncio.run(translated(address)) == 200
     assert sorted(servicer.asked) == [44] * 2 + [52] * 6
+
+
+def test_phrases_and_nbest_lists_go_in_requests_of_bounded_size() -> None:
+    """Together they are more than one request may have."""
+    servicer = Scripted()
+    lengths = [number % 9 for number in range(1200)] + [20_000] * 200
+    texts = ["\N{GRINNING FACE}" * length for length in lengths]
+    sizes = [900, 1000, 0, 700, *[3] * 130]
+    word = {900: "a", 1000: "a", 0: "a", 700: "a", 3: "\N{GRINNING FACE}" * 20_000}
+    lists = [pb.NbestList(hypotheses=[pb.Hypothesis(target=word[size])] * size) for size in sizes]
+    columns = [pb.FeatureColumn(name="LM0")]
+
+    async def asked(address: str) -> tuple[list[pb.PhraseVector], list[pb.Ranking]]:
+        async with AsyncNmtClient(address) as client:
+            return await client.encode(texts), await client.rerank(iter(lists), columns=columns)
+
+    with serving(servicer, message_bytes=8 << 20) as address:
+        with NmtClient(address) as client:
+            found = client.encode(texts), client.rerank(iter(lists), columns=columns)
+        assert servicer.asked and max(servicer.asked) <= 2000
+        for vectors, rankings in (found, asyncio.run(asked(address))):
+            assert [vector.values[0] for vector in vectors] == lengths
+            assert [ranking.hypotheses[0].total for ranking in rankings] == sizes
+
+
+def test_a_wrong_option_is_named_before_anything_is_sent() -> None:
+    client = NmtClient("127.0.0.1:1")
+    for ask in (client.translate, client.encode, client.rerank):
+        with pytest.raises(ConfigError, match=r"an option of a \w+ request is wrong: .*bogus"):
+            ask([pb.NbestList()] if ask == client.rerank else ["a"], bogus=3)
 
 
 def test_a_server_that_wants_small_requests_gets_them() -> None:
