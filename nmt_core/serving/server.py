@@ -27,6 +27,9 @@ from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
 _UNREAD = 65_535  # bytes of a call that the library takes before they are asked for, HTTP/2's own default
+_READ = (
+    1 << 17
+)  # bytes of a connection that the library reads at a time; else it doubles while a client sends without end
 _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
@@ -144,10 +147,13 @@ def _options(limits: Limits) -> list[tuple[str, int]]:
         ("grpc.max_send_message_length", limits.message_bytes),
         ("grpc.http2.bdp_probe", 0),  # which lets every call fill buffers of many MiB, all the more on a busy machine
         ("grpc.http2.lookahead_bytes", _UNREAD),
+        ("grpc.experimental.tcp_max_read_buffer_size", _READ),
         ("grpc.compression_enabled_algorithms_bitset", _IDENTITY),  # a small message must not become a large one
         ("grpc.max_metadata_size", 8 << 10),
         ("grpc.absolute_max_metadata_size", 16 << 10),
         ("grpc.max_concurrent_streams", 1_000),  # calls of one connection; more wait at the client
+        ("grpc.server.max_pending_requests", limits.calls),  # above that it cancels calls at random, of anybody
+        ("grpc.server.max_pending_requests_hard_limit", 2 * limits.calls),
         ("grpc.max_allowed_incoming_connections", limits.connections),
         ("grpc.server_handshake_timeout_ms", 10_000),
         ("grpc.max_connection_idle_ms", round(1000 * limits.idle_seconds)),

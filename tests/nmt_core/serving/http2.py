@@ -6,17 +6,17 @@ import socket
 import struct
 from collections.abc import Sequence
 
-_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW = 0, 1, 3, 4, 6, 7, 8
+_DATA, _HEADERS, _RESET, _SETTINGS, _PING, _GOAWAY, _WINDOW, _CONTINUATION = 0, 1, 3, 4, 6, 7, 8, 9
 _END_STREAM, _ACK, _END_HEADERS = 1, 1, 4
 _FRAME = 16_384
 
 
 class RudeClient:
-    """One connection. ``ended`` are the streams that the server has ended."""
+    """One connection, from the address ``source``. ``ended`` are the streams that the server has ended."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, source: str = "") -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.socket = socket.create_connection((host, int(port)), timeout=30, source_address=(source, 0))
         self._send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self._frame(_SETTINGS, 0, 0, b"")
         self.ended: set[int] = set()
@@ -31,6 +31,14 @@ class RudeClient:
         self._windows[stream] = self._initial
         self._frame(_HEADERS, _END_HEADERS, stream, b"".join(_literal(*one) for one in headers))
         return stream
+
+    def send_metadata(self, path: str, size: int) -> None:
+        """Begin a call, and send so many bytes of metadata that have no end."""
+        self._frame(_HEADERS, 0, self._next, _literal(":path", path))
+        fields = _literal("x-field", "b" * 100) * 140
+        frames = 100 * _framed(_CONTINUATION, 0, self._next, fields)
+        for _ in range(0, size, len(frames)):
+            self._send(frames)
 
     def send(self, stream: int, content: bytes, *, more: bool = False) -> None:
         """Send the only message of a call, or the first if there are ``more``, one that fits into a frame."""
@@ -94,7 +102,7 @@ class RudeClient:
         self._frame(_SETTINGS, _ACK, 0, b"")
 
     def _frame(self, kind: int, flags: int, stream: int, content: bytes) -> None:
-        self._send(len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content)
+        self._send(_framed(kind, flags, stream, content))
 
     def _send(self, content: bytes) -> None:
         self.socket.settimeout(30)
@@ -108,6 +116,10 @@ class RudeClient:
                 raise ConnectionError
             content += part
         return content
+
+
+def _framed(kind: int, flags: int, stream: int, content: bytes) -> bytes:
+    return len(content).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + content
 
 
 def _literal(name: str, value: str) -> bytes:
