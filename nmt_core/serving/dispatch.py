@@ -42,12 +42,13 @@ def ask_for(key: Key, priority: int, items: int, deadline: float | None) -> Ask:
 
 
 class _Part(NamedTuple):
-    """Items of a request that wait in the same lane, and their places in it."""
+    """Items of a request that wait in the same lane, and their places in it; ``amount`` is that of all their tokens."""
 
     lane: str
     places: Sequence[int]
     items: Sequence[Any]
     tokens: Sequence[int]
+    amount: int
 
 
 async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
@@ -59,7 +60,7 @@ async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any]
     most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else LARGE
     parts = await texts.run(_divided, ask.lane, items, tokens, most)
     submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-    async with place.quota.one(sum(sum(part.tokens) for part in parts)):
+    async with place.quota.one(sum(part.amount for part in parts)):
         answers = await _all(submit(part.items, tokens=part.tokens, lane=part.lane) for part in parts)
     found, failed = await texts.run(_merged, items, parts, answers)
     if failed:
@@ -70,15 +71,16 @@ async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any]
 def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) -> list[_Part]:
     """Items of ``most`` tokens for that lane, and the longer ones, as far as there are any."""
     if items and max(tokens) <= most and not _has_any(items, Refusal):  # as nearly always
-        return [_Part(lane, range(len(items)), items, tokens)]
+        return [_Part(lane, range(len(items)), items, tokens, sum(tokens))]
     wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
     short = [index for index in wanted if tokens[index] <= most]
     long = [index for index in wanted if tokens[index] > most]
-    return [
-        _Part(where, places, [items[index] for index in places], [tokens[index] for index in places])
-        for where, places in ((lane, short), ("long", long))
-        if places
-    ]
+    return [_part(where, places, items, tokens) for where, places in ((lane, short), ("long", long)) if places]
+
+
+def _part(lane: str, places: Sequence[int], items: Sequence[Any], tokens: Sequence[int]) -> _Part:
+    chosen = [tokens[index] for index in places]
+    return _Part(lane, places, [items[index] for index in places], chosen, sum(chosen))
 
 
 def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list[Any]]) -> tuple[list[Any], bool]:

@@ -29,6 +29,11 @@ class FairQueue(Generic[Job]):
         """Those who have jobs, in the order of their turns."""
         return list(self._jobs)
 
+    @property
+    def turn(self) -> int:
+        """Tokens that the client whose turn it is has left of it."""
+        return self._quantum - self._used
+
     def put(self, client: str, job: Job) -> None:
         """Behind the client's other jobs; a new client is the last to have a turn."""
         self._jobs.setdefault(client, collections.deque()).append(job)

@@ -38,18 +38,24 @@ class Intake:
         while more:
             with self._changed:
                 more = self._take_some(lane, line, taken, now)
-        with self._changed:
-            newcomers = self._take_newcomers(lane, line, now) if line.waiting and line.running else []
-        for job in taken.late:
+                if not more and line.waiting and line.running:
+                    taken.entries += self._take_newcomers(lane, line, now)
+        if taken.late:
+            self._refuse(taken.late)
+        return taken.entries
+
+    def _refuse(self, late: list[Job]) -> None:
+        """Tell callers that their deadlines have passed."""
+        for job in late:
             job.fail(expired())
             if self._observer is not None:
                 self._observer.expired(self._device)
-        deliver(taken.late)
-        return taken.entries + newcomers
+        deliver(late)
 
     def _take_some(self, lane: Lane[Any], line: Line[Any], taken: _Taken, now: float) -> bool:
         """Some of them; whether there may be more."""
-        for _ in range(_AT_A_TIME):
+        left = _AT_A_TIME
+        while left > 0:
             if not line.waiting:
                 return False
             job = line.waiting.first()
@@ -57,12 +63,15 @@ class Intake:
                 taken.late.append(job)
                 line.waiting.remove(job.client, job)
                 lane.count(job.client, -job.waiting_tokens)
+                left -= 1
                 continue
             cost = job.tokens[job.taken]
             if cost > taken.room and (taken.entries or line.running):
                 return False
-            taken.entries.append(self._take_one(lane, line, job, now))
-            taken.room -= cost
+            entries, tokens = self._take_of(job, lane, line, now, most=left, room=taken.room)
+            taken.entries += entries
+            taken.room -= tokens
+            left -= len(entries)
         return True
 
     def _take_newcomers(self, lane: Lane[Any], line: Line[Any], now: float) -> list[Entry]:
@@ -72,23 +81,28 @@ class Intake:
         if room <= 0:
             return []
         running = {entry.owner.client for entry in line.running.values()}
-        entries = []
+        entries = list[Entry]()
         for client in [client for client in line.waiting.clients if client not in running]:
             job = line.waiting.first(client)
             if job.tokens[job.taken] <= room:
-                room -= job.tokens[job.taken]
-                entries.append(self._take_one(lane, line, job, now))
+                taken, tokens = self._take_of(job, lane, line, now, most=1, room=room)
+                entries += taken
+                room -= tokens
         return entries
 
-    def _take_one(self, lane: Lane[Any], line: Line[Any], job: Job, now: float) -> Entry:
-        """The next item of a waiting job."""
+    def _take_of(
+        self, job: Job, lane: Lane[Any], line: Line[Any], now: float, *, most: int, room: int
+    ) -> tuple[list[Entry], int]:
+        """The next items of a waiting job, one at least, as far as its client's turn goes; and their tokens."""
         if job.taken == 0 and self._observer is not None:
             self._observer.began(self._device, now - job.since)
-        entry = job.take()
-        line.running[id(entry)] = entry
-        lane.count(job.client, -entry.tokens)
+        before = job.waiting_tokens
+        entries = job.take(most=most, room=room, turn=line.waiting.turn)
+        tokens = before - job.waiting_tokens
+        line.running.update(zip(map(id, entries), entries, strict=True))
+        lane.count(job.client, -tokens)
         if line.waiting.first() is job:
-            line.waiting.use(entry.tokens)
+            line.waiting.use(tokens)
         if job.taken == len(job.items):
             line.waiting.remove(job.client, job)
-        return entry
+        return entries, tokens

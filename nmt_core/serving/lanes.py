@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import collections
 import contextlib
+import itertools
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -43,17 +44,18 @@ class Job:
         self.waiting_tokens = sum(self.tokens)  # of what was not admitted yet
         self.answers: list[Any] = [None] * len(self.items)
 
-    def take(self) -> Entry:
-        """The next item, which is admitted."""
-        entry = Entry(self, self.taken, self.items[self.taken], self.tokens[self.taken])
-        self.taken += 1
-        self.waiting_tokens -= entry.tokens
-        return entry
-
-    def answer(self, place: int, value: Any) -> None:
-        """The answer to one item."""
-        self.answers[place] = value
-        self.missing -= 1
+    def take(self, *, most: int, room: int, turn: int) -> list[Entry]:
+        """Admit the next item, and up to ``most`` in all that have room, until ``turn`` tokens are taken."""
+        begin, tokens = self.taken, self.tokens
+        used, end = tokens[begin], begin + 1
+        last = min(begin + most, len(tokens))
+        while end < last and used < turn and used + tokens[end] <= room:
+            used += tokens[end]
+            end += 1
+        self.taken = end
+        self.waiting_tokens -= used
+        places = range(begin, end)
+        return list(map(Entry, itertools.repeat(self), places, self.items[begin:end], tokens[begin:end]))
 
     def fail(self, error: Exception) -> None:
         """The same error for all that has no answer."""
@@ -117,7 +119,7 @@ class Lane(Generic[Key]):
     @property
     def idle(self) -> bool:
         """Nothing to do."""
-        return all(line.idle for line in self.lines.values())
+        return all(not (line.waiting or line.running or line.suspects) for line in self.lines.values())
 
     def count(self, client: str, tokens: int) -> None:
         """So many tokens more (or less) wait."""

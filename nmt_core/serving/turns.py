@@ -118,7 +118,10 @@ def give_up(work: Work | None, entries: Sequence[Entry]) -> None:
 
 def _deliver(answers: Sequence[Answer]) -> None:
     """Give jobs their answers, and callers the jobs that have all of theirs."""
-    for entry, value in answers:
-        entry.owner.answer(entry.place, value)
-    finished: dict[int, Any] = {id(entry.owner): entry.owner for entry, _ in answers if not entry.owner.missing}
-    deliver(finished.values())
+    finished: list[Any] = []
+    for (job, place, _, _), value in answers:
+        job.answers[place] = value
+        job.missing -= 1
+        if not job.missing:
+            finished.append(job)
+    deliver(finished)

@@ -128,16 +128,20 @@ class BatchWork:
 
     def turn(self) -> list[Answer]:
         """Run the batch, or what is chosen of it, or a slice of that."""
-        if self._sliced is None:
+        begins = self._sliced is None
+        if begins:
             self._begun, self._spent, self._failures = self._take_chosen(), 0.0, 0
         tokens, begin = sum(entry.tokens for entry in self._begun), time.monotonic()
         answers = self._advance()
         self._spent += time.monotonic() - begin
         if self._sliced is not None:
             return []
-        wanted, self._begun = set(map(id, self._begun)), []
+        begun, self._begun = self._begun, []
         if tokens and not self._failures:
             self._speed.note(tokens, self._spent)
+        if begins:  # and ends: nothing of it was cancelled
+            return answers
+        wanted = set(map(id, begun))
         return [answer for answer in answers if id(answer.entry) in wanted]
 
     def _take_chosen(self) -> list[Entry]:
