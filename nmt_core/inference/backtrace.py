@@ -78,8 +78,10 @@ class History:
         begins_F = last_F.copy()
         for time in range(int(last_F.max()), -1, -1):
             there = np.flatnonzero((last_F >= time) & (entries_F >= 0))
-            if not len(there):
-                break
+            if not len(
+                there
+            ):  # the ends of some sentences may lie behind those of others, with steps of neither between
+                continue
             step, entries = steps[time], entries_F[there]
             rows = step.rows_X[entries]
             words_FT[there, time], log_probs_FT[there, time] = step.words_X[entries], step.log_probs_X[entries]
