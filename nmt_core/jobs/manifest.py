@@ -17,6 +17,7 @@ from isal.isal_zlib import crc32
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_replacement
+from nmt_core.messages import counted
 from nmt_core.newlines import count_newlines
 from nmt_core.small_files import read_json
 from nmt_core.whole_numbers import whole_number
@@ -120,7 +121,8 @@ def parse_range(text: str, shards: int) -> range:
     last = last if dash else first
     begin, end = whole_number(first) or 0, whole_number(last) or 0
     if not 1 <= begin <= end <= shards:
-        raise ConfigError(f"--shards {text}: expected A-B with numbers from 1 to {shards}")
+        there = counted(shards, "shard")
+        raise ConfigError(f"--shards {text}: the input has {there}; expected A-B with numbers from 1 to {shards}")
     return range(begin - 1, end)
 
 

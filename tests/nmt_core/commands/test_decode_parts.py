@@ -116,7 +116,7 @@ def test_lost_actors_change_no_byte(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--shards", "1-9"), "--shards 1-9: expected A-B with numbers from 1 to 5"),
+        (("--shards", "1-9"), "--shards 1-9: the input has 5 shards; expected A-B with numbers from 1 to 5"),
         (("--heatmaps", "pictures", "--jobs", "2"), "--heatmaps is for one process"),
         (("--ray-address", "auto"), "--ray-address and --gpus-per-job go with --engine ray"),
         (("--jobs", "2", "--distinct"), "--distinct is for --nbest and --sample"),
