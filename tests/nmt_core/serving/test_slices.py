@@ -220,6 +220,28 @@ def test_models_may_pause_at_every_word(folder: str, work: str) -> None:
     assert len(pauses) < 10 * words
 
 
+def test_many_samples_of_a_long_text_pause_within_a_word(folder: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention looks at a long text some rows at a time, and words are drawn some rows at a time: the same ones."""
+    text = " ".join(["un"] * 300)
+    config = SamplingConfig(samples=120, max_length_ratio=0.01, max_length_extra=2)
+    translator = open_translator([folder], config=config, batch_tokens=100, device="cpu")
+    pauses: list[None] = []
+
+    def drawn() -> list[tuple[str, ...]]:
+        pauses.clear()
+        with held_up_by(lambda: pauses.append(None)):
+            (samples,) = translator.translate([text])
+        return [one.words for one in samples]
+
+    words = drawn()
+    usual = len(pauses)
+    steps = config.length_limit(300) + 1
+    assert usual > 3 * steps
+    monkeypatch.setattr("nmt_core.inference.sampling._AT_ONCE_ON_CPU", 1)
+    assert drawn() == words
+    assert len(pauses) > usual + 100 * steps // 2
+
+
 def test_what_is_done_of_all_words_together_pauses_too(folder: str) -> None:
     """Reading a long source, and the normalisers of many words."""
     words = 50
