@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.serving.call import charge
 from nmt_core.serving.checks import check_cost
-from nmt_core.serving.cost import Cost, count_words
+from nmt_core.serving.cost import Cost, count_words_of_all
 from nmt_core.serving.devices import Devices
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal
@@ -53,4 +53,4 @@ class Backend:
 
 def words_of(texts: Sequence[str | Refusal]) -> list[int]:
     """How many words each text has; one that was refused has none."""
-    return [0 if isinstance(text, Refusal) else count_words(text) for text in texts]
+    return count_words_of_all(["" if isinstance(text, Refusal) else text for text in texts])

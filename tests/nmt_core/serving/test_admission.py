@@ -18,7 +18,7 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.serving.checks import sample_problem
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import OPTIONS, Access
-from nmt_core.serving.cost import Proportions, count_words, score_cost, translation_cost
+from nmt_core.serving.cost import Proportions, count_words, count_words_of_all, score_cost, translation_cost
 from nmt_core.serving.refusal import Refusal, from_trailers
 from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.wire import SHAPES, has_more_fields
@@ -243,6 +243,13 @@ def test_millions_of_empty_pairs_are_refused_unparsed(stub) -> None:
 def test_words_are_counted_as_they_are_split(text: str) -> None:
     assert count_words(text) == len(split_words(text))
     assert count_words(text * 300) == len(split_words(text * 300))
+
+
+@given(st.lists(st.text(alphabet=" \tab\u00a0ü", max_size=40), max_size=20), st.integers(1, 60))
+def test_words_of_many_texts_are_counted_as_those_of_each(texts: list[str], together: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nmt_core.serving.cost._TOGETHER", together)
+        assert count_words_of_all(texts) == [len(split_words(text)) for text in texts]
 
 
 @pytest.mark.parametrize(
