@@ -21,7 +21,8 @@ from nmt_core.serving.work import Work
 SHORT_TURN = 0.02
 """Seconds of a turn while another lane has work, or had some recently."""
 
-_LONG_TURN, _SHARED_STEP = 0.5, 0.04
+_LONG_TURN = 0.5
+_SHARED_STEP, _SHORT_SHARED_STEP = 0.02, 0.01  # of a search that clients share, alone and beside another lane
 _KEPT = 32  # lines of a lane, as far as they are idle
 
 
@@ -133,12 +134,12 @@ class Scheduler(Generic[Key]):
         Nor where clients share a search, since a sentence takes many turns of it.
         """
         others = (other for other in self.lanes.values() if other is not lane)
-        if any(now - other.last < RECENTLY or not other.idle for other in others):
-            return SHORT_TURN
+        beside = any(now - other.last < RECENTLY or not other.idle for other in others)
         if line.clients > 1:
             line.shared = now
-        steps = line.work is not None and not line.work.patient
-        return _SHARED_STEP if steps and now - line.shared < RECENTLY else _LONG_TURN
+        if line.work is not None and not line.work.patient and now - line.shared < RECENTLY:
+            return _SHORT_SHARED_STEP if beside else _SHARED_STEP
+        return SHORT_TURN if beside else _LONG_TURN
 
     def turned(self, lane: Lane[Key], line: Line[Key], *, tokens: int, begin: float, seconds: float) -> None:
         """A turn of a line that began then took so long, and answered so many tokens."""

@@ -11,8 +11,9 @@ from nmt_core.serving.work import Answer, Entry
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
-_SMALLEST = 8  # the part of a full batch that is always allowed
+_SMALLEST = 8  # the part of a full batch from which the time of its step says what a larger one's will be
 _FIRST_GUESS = 0.25  # seconds of a step with a full batch, until one was measured
+_SLOWEST = 0.16  # the same, however slow: in small batches each sentence takes longer
 
 
 class StepDecoder(Protocol):
@@ -66,11 +67,11 @@ class StepWork:
         return self._tokens
 
     def room(self, seconds: float) -> int:
-        """What has become free, as soon as it is worth the while; less than a full batch when steps must be short."""
+        """What has become free, as soon as it is worth the while; less than a full batch where steps must be short."""
         if self._sliced is not None:
             return 0
         used = int(self._decoder.tokens)
-        most = min(self._most, max(int(seconds / self._pace), self._most // _SMALLEST))
+        most = min(self._most, int(seconds / min(self._pace, _SLOWEST / self._most)))
         return most - used if used <= _REFILL * most else 0
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -12,14 +13,18 @@ from typing import ParamSpec, TypeVar
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 
-_SHORT = 0.001  # seconds
+_SHORT = 0.0002  # seconds
+_NICENESS = 10  # a ninth of the time of a busy core beside a thread of the usual priority
 
 
 class WorkerThread:
-    """One thread, which does one thing after the other. Its work comes in small pieces."""
+    """One thread, which does one thing after the other. Its work comes in small pieces.
+
+    On Linux the event loop and the models have the cores before it: large requests are what it works on.
+    """
 
     def __init__(self, name: str) -> None:
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name)
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix=name, initializer=_yield_to_others)
 
     async def run(
         self, function: Callable[_Arguments, _Result], *arguments: _Arguments.args, **options: _Arguments.kwargs
@@ -35,6 +40,12 @@ class WorkerThread:
     def close(self) -> None:
         """Accept no more work; what was accepted is done."""
         self._thread.shutdown(wait=False)
+
+
+def _yield_to_others() -> None:
+    """Lower the priority of this thread."""
+    if sys.platform == "linux":  # where threads have one each
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 class _SwitchInterval:

@@ -529,5 +529,5 @@ def test_others_get_the_interpreter_soon_while_a_device_works() -> None:
 
     asyncio.run(scenario())
     assert set(seen) == {"taken", "done", "answered", "called"}
-    assert list(seen.values()) == [pytest.approx(0.001)] * 4
+    assert max(seen.values()) < sys.getswitchinterval() / 10
     assert sys.getswitchinterval() == usual

@@ -116,6 +116,15 @@ def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() ->
     shared = seconds(10.0, patient=False)
     assert shared < alone / 10
     assert seconds(10.0, patient=True) == alone
+    device.put("bulk")
+    assert seconds(10.0, patient=False) < shared  # others' turns come between a sentence's steps
+    assert shared <= seconds(10.0, patient=True) < alone
+    device.scheduler.clear()
+    device.put("interactive")
+    lane = device.scheduler.lanes["interactive"]
+    line = lane.lines["key"]
+    device.scheduler.put("key", other, "interactive")
+    assert seconds(10.0, patient=False) == shared
     device.scheduler.remove("key", other, "interactive")
     assert seconds(10.1, patient=False) == shared  # the next one is expected soon
     assert seconds(60.0, patient=False) == alone
