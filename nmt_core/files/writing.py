@@ -225,7 +225,16 @@ def _state_of(path: str) -> os.stat_result | None:
         raise NmtError(f"{path}: cannot be written (Is a directory)")
     if not os.access(path, os.W_OK):
         raise NmtError(f"{path}: cannot be written (the file is write-protected)")
+    if not _may_be_replaced(found, os.path.dirname(os.path.realpath(path))):
+        problem = "the file is another user's, and in this folder nobody else may replace it"
+        raise NmtError(f"{path}: cannot be written ({problem})")
     return found
+
+
+def _may_be_replaced(file: os.stat_result, folder: str) -> bool:
+    """False for a file of somebody else in somebody else's folder that is sticky, such as ``/tmp``."""
+    place = os.stat(folder)
+    return not place.st_mode & stat.S_ISVTX or os.geteuid() in (0, file.st_uid, place.st_uid)
 
 
 def _take_over(descriptor: int, before: os.stat_result) -> None:

@@ -546,3 +546,17 @@ def test_compressed_lines_come_back(lines: list[bytes]) -> None:
         without_mark = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]] if lines else []
         assert list(read_lines(path)) == without_mark
         assert gzip.decompress(Path(path).read_bytes()) == b"".join(line + b"\n" for line in lines)
+
+
+def test_a_file_of_another_user_in_a_sticky_folder_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There everybody may write into it, and nobody but its owner, or that of the folder, may replace it."""
+    (tmp_path / "f").write_bytes(b"old")
+    tmp_path.chmod(0o1777)
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    check_output(str(tmp_path / "new"))
+    with pytest.raises(NmtError, match="the file is another user's, and in this folder nobody else may replace it"):
+        check_output(str(tmp_path / "f"))
+    monkeypatch.setattr(os, "geteuid", lambda: (tmp_path / "f").stat().st_uid)
+    check_output(str(tmp_path / "f"))
