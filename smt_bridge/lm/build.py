@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import subprocess
 import tempfile
@@ -9,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
 from nmt_core.errors import InputError
+from nmt_core.processes import orderly_end
 from smt_bridge.errors import ToolError
 from smt_bridge.lm.arpa import write_arpa
 from smt_bridge.lm.estimate import SPECIAL, estimate, read_text
@@ -52,22 +54,33 @@ def build_with_lmplz(
         command.append("--skip_symbols")
     if fallback is not None:
         command += ["--discount_fallback", *(f"{value:g}" for value in fallback)]
-    with tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=arpa, stderr=messages)
-        assert process.stdin is not None
-        try:
-            for line in lines:
-                process.stdin.write(line + b"\n")
-            process.stdin.close()
-        except BrokenPipeError:
-            pass  # it gave up: its exit code and messages say why
-        code = process.wait()
+    with orderly_end(), tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
+        code = _exit_code(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=arpa, stderr=messages), lines)
         if code != 0:
             messages.seek(0)
             words = messages.read().decode("utf-8", "replace").strip().split("\n")
-            raise ToolError(f"{' '.join(command)} failed with exit code {code}: {' / '.join(words[-_LAST_LINES:])}")
+            said = " / ".join(words[-_LAST_LINES:]) or f"it said nothing; is there space in {tempfile.gettempdir()}?"
+            raise ToolError(f"{' '.join(command)} failed with exit code {code}: {said}")
         arpa.seek(0)
         shutil.copyfileobj(arpa, stream, 1 << 20)
+
+
+def _exit_code(process: subprocess.Popen[bytes], lines: Iterable[bytes]) -> int:
+    """That of a program that reads ``lines``; it is stopped where they cannot be read to their end."""
+    assert process.stdin is not None
+    try:
+        with contextlib.suppress(BrokenPipeError):  # it gave up: its exit code and messages say why
+            for line in lines:
+                process.stdin.write(line + b"\n")
+            process.stdin.close()
+        return process.wait()
+    except BaseException:
+        process.kill()
+        process.wait()
+        raise
+    finally:
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
 
 
 def _tokens(lines: Iterable[bytes], path: str, *, skip_symbols: bool) -> Iterator[list[bytes]]:
