@@ -104,6 +104,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
+    from smt_bridge.tuning.loop_folder import is_of_loop
+
+    if is_of_loop(args.output, args.working_dir):
+        raise ConfigError(f"--output {args.output}: the loop keeps a file of that name there; give another name")
     for path in (args.ini, args.source, *args.reference):
         if path == "-":
             raise ConfigError("MOSES.INI, --source and --reference are read more than once; give files, not '-'")

@@ -79,6 +79,12 @@ def files_of_loop(folder: str) -> list[str]:
     return [os.path.join(folder, name) for name in sorted(found)]
 
 
+def is_of_loop(path: str, folder: str) -> bool:
+    """Whether a loop in ``folder`` has, or may come to have, a file of this name."""
+    place, name = os.path.split(os.path.realpath(path))
+    return place == os.path.realpath(folder) and (name == _LOCK or _OURS.fullmatch(name) is not None)
+
+
 def read_rounds(folder: str, description: Mapping[str, Any]) -> list[Round]:
     """The rounds that are complete. Raises ConfigError for what is not known to be of these files and options.
 

@@ -119,6 +119,8 @@ def test_a_sentence_without_a_list_counts_as_an_empty_translation(weighted_moses
         (["--working-dir", "."], "choose a new folder as --working-dir"),
         (["--reference", "moses.ini", "--source", "none"], "none: cannot be read"),
         (["--source", "/dev/null"], "/dev/null: is a device; expected an ordinary file"),
+        (["--output", "work/round1.nbest.gz"], "the loop keeps a file of that name there; give another name"),
+        (["--output", "./work/../work/lock"], "the loop keeps a file of that name there; give another name"),
         (["--max-words", "4"], "dev.in:4: has 5 words; up to 4 are taken: divide the line, or allow more with --max-"),
         (["--reference", "long"], "long:8: has 1,001 words; up to 1,000 are taken"),
         (["--source", "-"], "are read more than once; give files, not '-'"),
