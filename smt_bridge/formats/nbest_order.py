@@ -35,11 +35,25 @@ def ordered_lists(path: str, *, dialect: str = AUTO) -> Iterator[OrderedLists]:
     with readable_again(path) as readable:
         sentences, runs, ascending = _scan_ids(readable, shown=path, dialect=dialect)
         lists = runs_of_sentence(read_entries(readable, shown=path, dialect=dialect))
+        lists = _as_scanned(lists, sentences, ascending=ascending, shown=path)
         if ascending:
             yield OrderedLists(lists, sentences, False, sentences - runs)
             return
         joined = join_lists(lists)
         yield OrderedLists(iter(joined), sentences, True, sentences - len(joined))
+
+
+def _as_scanned(lists: Iterable[NbestList], sentences: int, *, ascending: bool, shown: str) -> Iterator[NbestList]:
+    """The same lists. Raises FormatError where their ids are not those that were found before."""
+    problem = "changed while it was read; wait until it is complete, and begin again"
+    highest = -1
+    for group in lists:
+        if group.sentence >= sentences or (ascending and group.sentence <= highest):
+            raise FormatError(shown, problem, line=group.entries[0].line)
+        highest = max(highest, group.sentence)
+        yield group
+    if highest + 1 != sentences:
+        raise FormatError(shown, problem)
 
 
 def fill_gaps(lists: Iterable[NbestList], sentences: int) -> Iterator[NbestList]:

@@ -43,3 +43,13 @@ def test_errors_name_the_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=r"list:2: ") as caught, ordered_lists(str(path)) as ordered:
         list(ordered.lists)
     assert caught.value.line == 2
+
+
+@pytest.mark.parametrize("then", [[0, 1, 2], [1, 0], [0]])
+def test_a_list_that_is_replaced_while_it_is_read_is_refused(tmp_path: Path, then: list[int]) -> None:
+    """Its ids were found before: references and lines of the output are counted by them."""
+    path = write(tmp_path / "list", [0, 0, 1])
+    with ordered_lists(path) as ordered:
+        write(tmp_path / "list", then)
+        with pytest.raises(FormatError, match="changed while it was read; wait until it is complete"):
+            list(ordered.lists)
