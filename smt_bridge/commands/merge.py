@@ -37,6 +37,12 @@ best) and RankNmt0 (1/place). See docs/merging.md for values that a system does 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
+    _add_files(parser)
+    _add_values(parser)
+
+
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    """What is read and written."""
     parser.add_argument(
         "--list",
         action="append",
@@ -51,6 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--source", type=InputFile, metavar="FILE", help="tokenised source text: are these its translations?"
     )
     parser.add_argument(
+        "--write-constraints",
+        action="append",
+        default=[],
+        type=_named_output,
+        metavar="NAME=FILE",
+        help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
+    )
+    parser.add_argument(
+        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
+    )
+
+
+def _add_values(parser: argparse.ArgumentParser) -> None:
+    """Values of features that a system did not give."""
+    parser.add_argument(
         "--fill",
         choices=["last", "mean", "zero", "drop"],
         default="last",
@@ -64,17 +85,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME[=LM]",
         help="compute such a feature instead: WordPenalty0 from the words, LM0=FILE by KenLM; repeatable",
-    )
-    parser.add_argument(
-        "--write-constraints",
-        action="append",
-        default=[],
-        type=_named_output,
-        metavar="NAME=FILE",
-        help="also write the hypotheses that this list lacks, for Moses' constrained decoding",
-    )
-    parser.add_argument(
-        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
 
 

@@ -43,6 +43,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLE
     add_nbest_arguments(parser)
+    _add_choice(parser)
+    _add_judgement(parser.add_argument_group("judging"))
+
+
+def _add_choice(parser: argparse.ArgumentParser) -> None:
+    """By which weights hypotheses are chosen, and where they go."""
     parser.add_argument(
         "--weights", type=IniFile, required=True, metavar="FILE", help="weights of `tune`, or a moses.ini"
     )
@@ -64,7 +70,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="without --source and --reference: how many ids may have no hypothesis (100000)",
     )
     parser.add_argument("--lenient", action="store_true", help="features without weight, and the reverse, count 0")
-    judged = parser.add_argument_group("judging")
+
+
+def _add_judgement(judged: argparse._ArgumentGroup) -> None:
+    """What the choice is compared with, and what is reported of it."""
     judged.add_argument(
         "--reference",
         type=InputFile,

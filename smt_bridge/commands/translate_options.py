@@ -22,6 +22,8 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments
 from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from smt_bridge.decoder.recipe import AdviceOptions, GraphSearch, Recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
@@ -34,6 +36,14 @@ _MOST = 1000.0
 
 def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare them."""
+    _add_translation(parser)
+    _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
+    _add_advice(parser.add_argument_group("translation without tuned weights, where there is no recipe"))
+    add_scoring_arguments(parser)
+
+
+def _add_translation(parser: argparse.ArgumentParser) -> None:
+    """What is translated, by which recipe and which Moses."""
     add = parser.add_argument
     add("--recipe", type=RecipeFile, metavar="FILE", help="models, lists, features and weights, of `tune --recipe`")
     add_moses_arguments(parser)
@@ -48,7 +58,10 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     add_word_limit(parser)
     add("--window", type=int, default=100, metavar="N", help="most sentences translated together (100)")
     add("--quiet", action="store_true", help="no progress bar")
-    made = parser.add_argument_group("how lists are made, where there is no recipe yet")
+
+
+def _add_lists(made: argparse._ArgumentGroup) -> None:
+    """The neural model, and what the lists of both systems have."""
     add = made.add_argument
     add("--model", type=ScorerSpec, metavar="SPEC", help="DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT[/MODEL]")
     add(
@@ -72,7 +85,10 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
         help="as `smt-bridge merge` has it; repeatable",
     )
     add_feature_argument(made, help="as `add-features` has it; repeatable")
-    advised = parser.add_argument_group("translation without tuned weights, where there is no recipe")
+
+
+def _add_advice(advised: argparse._ArgumentGroup) -> None:
+    """How Moses' lists advise the neural search."""
     advised.add_argument(
         "--advice-weight",
         type=float,
@@ -86,27 +102,36 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     advised.add_argument(
         "--write-recipe", type=OutputFile, metavar="FILE", help="also write all that into a recipe, for `serve`"
     )
-    add_scoring_arguments(parser)
 
 
 def recipe_of(args: argparse.Namespace) -> Recipe:
     """The recipe, or how lists are made without one. Raises ConfigError."""
-    from smt_bridge.decoder.recipe import Recipe, check_names, read_recipe
-
     if any(
         number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor, args.graph_beam)
     ):
         raise ConfigError("--window, --beam, --nbest-factor and --graph-beam must be above 0")
     check_moses_arguments(args)
     given = [name for name in _IN_RECIPE if getattr(args, name) or isinstance(getattr(args, name), float)]
-    if args.recipe:
-        if given:
-            option = given[0].replace("_", "-")
-            raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
-        recipe = read_recipe(args.recipe)
-        if recipe.weights is None and recipe.advice is None:
-            raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
-        return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
+    return _given_recipe(args, given) if args.recipe else _new_recipe(args, given)
+
+
+def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
+    """The recipe in a file, with ``--moses-ini`` in place of its own; ``given`` are options that it has no room for."""
+    from smt_bridge.decoder.recipe import read_recipe
+
+    if given:
+        option = given[0].replace("_", "-")
+        raise ConfigError(f"--{option} and --recipe exclude one another: the recipe says how lists are made")
+    recipe = read_recipe(args.recipe)
+    if recipe.weights is None and recipe.advice is None:
+        raise ConfigError(f"{args.recipe} has no weights; `smt-bridge tune --recipe` writes them")
+    return replace(recipe, moses_ini=args.moses_ini or recipe.moses_ini)
+
+
+def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
+    """How lists are made by the options; ``given`` are those that are not as by default."""
+    from smt_bridge.decoder.recipe import Recipe, check_names
+
     if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
         raise ConfigError(
             "give --recipe, or --model, --moses-ini and --nbest-output to make lists to tune with (--advice-weight in"

@@ -89,14 +89,11 @@ def run(args: argparse.Namespace) -> int:
     if args.merge is not None:
         merge_tables(args, text_table(ini, feature) if table is None else table, columns, second or [])
         table, weights = args.merge, [*weights, 0.0]
-    edited = ini
-    if table is not None:
-        edited = ini.with_phrase_scores(feature, path=_placed(_new_path(table, feature), place), weights=weights)
-    edited, remarks = _with_placed_paths(edited, feature if table is not None else None, place)
-    if table is not None and not ini.has_weights(feature):
-        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
-    remarks += _remarks(table, feature, weights, rules=rules) if table is not None else []
-    remarks.append(_TUNING + ("" if table is None or rules else _filtering(ini, feature.num_features + len(weights))))
+    if table is None:
+        edited, remarks = _with_placed_paths(ini, None, place)
+        remarks.append(_TUNING)
+    else:
+        edited, remarks = _with_table(ini, feature, table, weights, place=place, rules=rules)
     if second is not None and args.merge is None:
         edited, remark = with_second(
             edited, feature, second, args, _placed(args.second, place), _start_weights(second, None)
@@ -107,6 +104,19 @@ def run(args: argparse.Namespace) -> int:
     for remark in remarks:
         say(f"{NAME}: {remark}")
     return 0
+
+
+def _with_table(
+    ini: MosesIni, feature: Feature, table: str, weights: Sequence[float], *, place: str | None, rules: bool
+) -> tuple[MosesIni, list[str]]:
+    """The ini with that table and those weights of its added columns, and what is to be said."""
+    edited = ini.with_phrase_scores(feature, path=_placed(_new_path(table, feature), place), weights=weights)
+    edited, remarks = _with_placed_paths(edited, feature, place)
+    if not ini.has_weights(feature):
+        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
+    remarks += _remarks(table, feature, weights, rules=rules)
+    remarks.append(_TUNING + ("" if rules else _filtering(ini, feature.num_features + len(weights))))
+    return edited, remarks
 
 
 def _check_options(args: argparse.Namespace) -> None:

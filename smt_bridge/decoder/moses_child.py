@@ -107,13 +107,29 @@ class MosesChild:
         self._lists, self._marks, self._errors = bytearray(), bytearray(), bytearray()
         self._reader, self._cutter = reader, GraphCutter()
         self._pipes: list[int] = []
+        self._process = self._start(options, pipes=2 if reader is None else 3)
+        self._list_pipe, self._mark_pipe, *self._graph_pipes = self._pipes
+        self._takers: dict[int, Callable[[bytes], None]] = {
+            self._list_pipe: self._lists.extend,
+            self._mark_pipe: self._marks.extend,
+            self._stderr.fileno(): self._add_error,
+        }
+        self._takers |= dict.fromkeys(self._graph_pipes, self._cutter.add)
+        self._selector = selectors.PollSelector()  # needs no file descriptor
+        for pipe in self._takers:
+            os.set_blocking(pipe, False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+        os.set_blocking(self._stdin.fileno(), False)
+
+    def _start(self, options: MosesOptions, *, pipes: int) -> subprocess.Popen[bytes]:
+        """Start the program with the other ends of so many pipes. Raises MosesFailed."""
         ends: list[int] = []
         try:
-            for _ in range(2 if reader is None else 3):
+            for _ in range(pipes):
                 pipe, end = os.pipe()
                 self._pipes.append(pipe)
                 ends.append(end)
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 options.command(*ends),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -128,18 +144,6 @@ class MosesChild:
         finally:
             for end in ends:
                 os.close(end)
-        self._list_pipe, self._mark_pipe, *self._graph_pipes = self._pipes
-        self._takers: dict[int, Callable[[bytes], None]] = {
-            self._list_pipe: self._lists.extend,
-            self._mark_pipe: self._marks.extend,
-            self._stderr.fileno(): self._add_error,
-        }
-        self._takers |= dict.fromkeys(self._graph_pipes, self._cutter.add)
-        self._selector = selectors.PollSelector()  # needs no file descriptor
-        for pipe in self._takers:
-            os.set_blocking(pipe, False)
-            self._selector.register(pipe, selectors.EVENT_READ)
-        os.set_blocking(self._stdin.fileno(), False)
 
     @property
     def _stdin(self) -> IO[bytes]:
