@@ -129,7 +129,24 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
         entries = [entry for group in window for entry in group.entries if not entry.json]
         if number == 0 and not chosen and look_factored(clean_words(entry.fields[1]) for entry in entries):
             raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
+        if number == 0:
+            _warn_of_another_source(args, window)
         yield window
+
+
+def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
+    """Say, before hours of scoring, where the first lists are not translations of the lines of the source."""
+    from nmt_core.files import read_lines
+    from smt_bridge.formats.nbest_check import looks_unrelated, sampled_pair
+
+    firsts = {group.sentence: group.entries[0] for group in window}
+    source = read_lines(args.source_text, shown=args.source, as_it_is=True)  # its remarks were made
+    lines = itertools.islice(source, max(firsts) + 1)
+    reason = looks_unrelated(
+        sampled_pair(line.removesuffix(b"\r"), firsts[number]) for number, line in enumerate(lines) if number in firsts
+    )
+    if reason is not None:
+        say(f"{NAME}: is {args.nbest} a list of another source than {args.source}? {reason}")
 
 
 def _dialect(args: argparse.Namespace) -> str:

@@ -127,6 +127,19 @@ def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path) -> None
 FACTORED = b"0 ||| la|DT maison|NN |0-1| ||| A= 1 ||| -1\n\n2 ||| la|DT |0-0| ||| A= 3 ||| -3\n"
 
 
+def test_a_list_of_another_source_is_warned_of(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In parts and as a stream, before anything is scored."""
+    lengths = [1 + 7 * number % 23 for number in range(40)]
+    lists = (f"{number} ||| {'le ' * size}fin ||| A= 1 ||| 1\n" for number, size in enumerate(lengths))
+    (files / "nbest").write_text("".join(lists))
+    for shift, expected in ((0, 0), (11, 1)):
+        moved = lengths[shift:] + lengths[:shift]
+        (files / "source").write_text("".join(f"{'the ' * size}end\n" for size in moved))
+        for output in ("out", "-"):
+            assert call(files, "--word-count", "--output", files / output if output == "out" else output) == 0
+            assert capsys.readouterr().err.count("a list of another source than") == expected
+
+
 def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> None:
     (files / "nbest").write_bytes(FACTORED)
     (files / "source").write_text("the|D house|N\nno|N\nthe|D\n")
