@@ -61,6 +61,11 @@ class Health(health_pb2_grpc.HealthServicer):  # type: ignore[misc]  # the libra
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_SERVICE")
         return health_pb2.HealthCheckResponse(status=self._status(request.service))
 
+    async def List(self, request: Any, context: Any) -> Any:
+        """See health.proto."""
+        statuses = {name: health_pb2.HealthCheckResponse(status=self._status(name)) for name in _NAMES}
+        return health_pb2.HealthListResponse(statuses=statuses)
+
     async def Watch(self, request: Any, context: Any) -> None:
         """See health.proto. Raises Refusal when the server ends."""
         before = None

@@ -9,6 +9,7 @@ import time
 import grpc
 import pytest
 from google.rpc import error_details_pb2, status_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -183,6 +184,14 @@ def test_an_answer_that_is_too_large_is_refused(channel) -> None:
 def test_a_method_that_is_not_there(channel) -> None:
     error, _ = refused(lambda: channel.unary_unary("/nmt_core.v1.NmtService/Shutdown")(b""))
     assert error.code() == grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_every_method_of_the_health_service_is_there(server, channel) -> None:
+    """One that is not would write a page into the log with each call, of anybody."""
+    before = len(server.lines)
+    found = health_pb2_grpc.HealthStub(channel).List(health_pb2.HealthListRequest()).statuses
+    assert {name: answer.status for name, answer in found.items()} == {"": 1, "nmt_core.v1.NmtService": 1}
+    assert server.lines[before:] == []
 
 
 def test_what_is_not_http2_is_hung_up_on(server) -> None:
