@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.serving.answers import in_stream
+from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge_to, current_client, write
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unavailable
@@ -19,6 +20,7 @@ from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
 _LATER = ("QUEUE_FULL", "MEMORY_FULL", "MODEL_BUSY")
+_SMALL = 1 << 20  # bytes of an answer that the event loop copies itself
 _PAUSE = 1.0  # seconds at most until it is tried again
 _log = logging.getLogger(__name__)
 
@@ -133,7 +135,7 @@ class Stream:
             if len(message.id) > _LONGEST_ID:
                 raise invalid("id", f"the id has {len(message.id)} characters; at most {_LONGEST_ID}")
             response = await self._patiently(message.request, size, account)
-            await self._write(in_stream(name, response))
+            await self._write(await _in_stream(name, response))
         except _Unread:
             raise
         except Refusal as refusal:
@@ -177,3 +179,10 @@ class Stream:
         while (left := self._used + self._limits.idle_seconds - time.monotonic()) > 0 or self._tasks:
             await asyncio.sleep(max(left, min(1.0, self._limits.idle_seconds)))
         raise unavailable(f"the stream was not used for {self._limits.idle_seconds:g} s", reason="STREAM_IDLE")
+
+
+async def _in_stream(name: str, response: bytes) -> bytes:
+    """The answer that goes into the stream; a large one is copied beside the event loop."""
+    if len(response) <= _SMALL:
+        return in_stream(name, response)
+    return await in_own_thread(lambda: in_stream(name, response), name="copy an answer")

@@ -13,6 +13,8 @@ import grpc
 import pytest
 
 from nmt_core.errors import ServiceError
+from nmt_core.serving import streams
+from nmt_core.serving.answers import in_stream
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
@@ -27,6 +29,11 @@ def stub_of(channel) -> nmt_pb2_grpc.NmtServiceStub:
 
 def translation(number: int, **options) -> pb.TranslateStreamRequest:
     return pb.TranslateStreamRequest(id=f"no {number}", request=pb.TranslateRequest(texts=[TEXTS[number]], **options))
+
+
+def _score_answer(size: int) -> bytes:
+    """With so many bytes of weights."""
+    return pb.ScoreResponse(scores=[pb.PairScore(attention=[1.0] * (size // 4))]).SerializeToString()
 
 
 def test_every_request_of_a_stream_is_answered_once_with_its_id(server) -> None:
@@ -142,6 +149,20 @@ def test_a_client_that_goes_away_leaves_nothing_behind(server) -> None:
     asyncio.run(scenario())
     wait_for_quiet(server)
     assert NmtClient(server.address, timeout=5).translate(["un"])[0].translations
+
+
+def test_large_answers_are_copied_beside_the_event_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied_by: list[int] = []
+
+    def copy(name: str, response: bytes) -> bytes:
+        copied_by.append(threading.get_ident())
+        return in_stream(name, response)
+
+    monkeypatch.setattr(streams, "in_stream", copy)
+    for size in (10, 2 << 20):
+        answer = pb.ScoreStreamResponse.FromString(asyncio.run(streams._in_stream("a", _score_answer(size))))
+        assert answer.id == "a" and len(answer.response.scores[0].attention) == size // 4
+    assert copied_by[0] == threading.get_ident() != copied_by[1]
 
 
 def test_a_deadline_is_kept(server) -> None:
