@@ -78,9 +78,7 @@ class History:
         begins_F = last_F.copy()
         for time in range(int(last_F.max()), -1, -1):
             there = np.flatnonzero((last_F >= time) & (entries_F >= 0))
-            if not len(
-                there
-            ):  # the ends of some sentences may lie behind those of others, with steps of neither between
+            if not len(there):  # ends may lie behind those of others, with steps of neither between
                 continue
             step, entries = steps[time], entries_F[there]
             rows = step.rows_X[entries]

@@ -10,8 +10,8 @@ class Limits:
     """Bounds of one request, and of what is open at once.
 
     ``items`` bounds texts, pairs and hypotheses, and texts times n-best; ``characters`` and ``words``
-    one text; ``steps`` hypotheses times the words they may have; ``message_bytes`` a message either way,
-    ``request_bytes`` one of a client, which keeps all others waiting while it is copied;
+    one text; ``steps`` hypotheses times the words they may have; ``message_bytes`` an answer,
+    ``request_bytes`` a message of a client, which keeps all others waiting while it is copied;
     ``memory_bytes`` what all requests under way may hold (a request by itself, too), ``cache_bytes`` the answers
     that are kept. ``calls``, ``streams`` and health ``watches`` are what all clients have open, ``client_...`` what
     one has; ``stream_requests`` what one stream has under way; ``columns`` the features of a Rerank. Times are in

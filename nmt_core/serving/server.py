@@ -27,9 +27,7 @@ from nmt_core.v1 import nmt_pb2_grpc
 
 _IDENTITY = 1  # the only compression, as a set of bits: none
 _UNREAD = 65_535  # bytes of a call that the library takes before they are asked for, HTTP/2's own default
-_READ = (
-    1 << 17
-)  # bytes of a connection that the library reads at a time; else it doubles while a client sends without end
+_READ = 1 << 17  # bytes of a connection that it reads at a time; else more and more while a client sends without end
 _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
 _LAST = 0.2  # seconds for the statuses of the last calls to leave

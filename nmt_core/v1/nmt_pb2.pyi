@@ -1,4 +1,4 @@
-# nmt.proto sha256 c3153f9496aed34244f1c50d2d51bd1a7f373f04b1457a0fed47cf7bd5de78b3
+# nmt.proto sha256 2aae81f0ac6ed99b16403e0885f18c10c161f9e37918ac756b29a69d507bd3b1
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2

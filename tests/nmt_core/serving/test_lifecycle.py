@@ -325,6 +325,7 @@ def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
         (["--models", "/nowhere"], "--models /nowhere: cannot be read"),
         (["--models", "/usr"], "--models /usr: no model folder"),
         (["--model", "m=a", "--port", "70000"], "--port 70000: expected 0 to 65535"),
+        (["--model", "m=a", "--host", "unix:/tmp/s"], "--host unix:/tmp/s: expected a name or an IP address"),
         (["--model", "m=a", "--beam", "0"], "--beam"),
         (["--model", "m=a", "--beam", "9", "--max-beam", "8"], "--beam 9: at most 8"),
         (["--model", "m=a", "--max-items", "0"], "--max-items 0: expected at least 1"),
