@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 import threading
@@ -43,9 +44,13 @@ class WorkerThread:
 
 
 def _yield_to_others() -> None:
-    """Lower the priority of this thread."""
-    if sys.platform == "linux":  # where threads have one each
-        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
+    """Lower the priority of this thread, unless it is lower already or the system does not let us."""
+    if sys.platform != "linux":  # there alone threads have one each
+        return
+    thread = threading.get_native_id()
+    with contextlib.suppress(OSError):  # system calls may be filtered
+        if os.getpriority(os.PRIO_PROCESS, thread) < _NICENESS:
+            os.setpriority(os.PRIO_PROCESS, thread, _NICENESS)
 
 
 class _SwitchInterval:

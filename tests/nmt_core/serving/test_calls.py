@@ -53,6 +53,29 @@ def test_the_event_loop_and_models_have_the_cores_before_a_worker() -> None:
     assert own() == usual
 
 
+@pytest.mark.parametrize("niceness", [0, 15])
+def test_a_worker_works_whatever_its_priority(monkeypatch: pytest.MonkeyPatch, niceness: int) -> None:
+    """System calls may be filtered, and a server that was started by ``nice -n 15`` may not raise its priority."""
+    asked = []
+
+    def refuse(*call: int) -> None:
+        asked.append(call)
+        raise PermissionError(13, "Permission denied")
+
+    async def scenario() -> int:
+        thread = WorkerThread("one")
+        try:
+            return await thread.run(lambda: 1)
+        finally:
+            thread.close()
+
+    monkeypatch.setattr("os.getpriority", lambda *_: niceness)
+    monkeypatch.setattr("os.setpriority", refuse)
+    assert asyncio.run(scenario()) == 1
+    if niceness:
+        assert not asked
+
+
 def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
     woken, chosen = [], []
 
