@@ -39,7 +39,7 @@ class Intake:
             with self._changed:
                 more = self._take_some(lane, line, taken, now)
                 if not more and line.waiting and line.running:
-                    taken.entries += self._take_newcomers(lane, line, now)
+                    self._take_newcomers(lane, line, taken, now)
         if taken.late:
             self._refuse(taken.late)
         return taken.entries
@@ -59,14 +59,11 @@ class Intake:
             if not line.waiting:
                 return False
             job = line.waiting.first()
-            if job.deadline is not None and now > job.deadline and job.taken == 0:
-                taken.late.append(job)
-                line.waiting.remove(job.client, job)
-                lane.count(job.client, -job.waiting_tokens)
+            if job.is_late(now):
+                _take_out(lane, line, taken, job)
                 left -= 1
                 continue
-            cost = job.tokens[job.taken]
-            if cost > taken.room and (taken.entries or line.running):
+            if job.cost > taken.room and (taken.entries or line.running):
                 return False
             entries, tokens = self._take_of(job, lane, line, now, most=left, room=taken.room)
             taken.entries += entries
@@ -74,21 +71,23 @@ class Intake:
             left -= len(entries)
         return True
 
-    def _take_newcomers(self, lane: Lane[Any], line: Line[Any], now: float) -> list[Entry]:
-        """One item of every client that has none running, as far as the work's spare room goes."""
+    def _take_newcomers(self, lane: Lane[Any], line: Line[Any], taken: _Taken, now: float) -> None:
+        """One item of every client that has none running, as far as the work's spare room goes.
+
+        Nobody passes one whose item needs more than is left: it would wait as long as others come.
+        """
         assert line.work is not None
         room = line.work.spare
-        if room <= 0:
-            return []
-        running = {entry.owner.client for entry in line.running.values()}
-        entries = list[Entry]()
-        for client in [client for client in line.waiting.clients if client not in running]:
+        for client in line.newcomers if room > 0 else ():
             job = line.waiting.first(client)
-            if job.tokens[job.taken] <= room:
-                taken, tokens = self._take_of(job, lane, line, now, most=1, room=room)
-                entries += taken
-                room -= tokens
-        return entries
+            if job.is_late(now):
+                _take_out(lane, line, taken, job)
+                continue
+            if job.cost > room:
+                return
+            entries, tokens = self._take_of(job, lane, line, now, most=1, room=room)
+            taken.entries += entries
+            room -= tokens
 
     def _take_of(
         self, job: Job, lane: Lane[Any], line: Line[Any], now: float, *, most: int, room: int
@@ -106,3 +105,10 @@ class Intake:
         if job.taken == len(job.items):
             line.waiting.remove(job.client, job)
         return entries, tokens
+
+
+def _take_out(lane: Lane[Any], line: Line[Any], taken: _Taken, job: Job) -> None:
+    """A job whose deadline has passed."""
+    taken.late.append(job)
+    line.waiting.remove(job.client, job)
+    lane.count(job.client, -job.waiting_tokens)

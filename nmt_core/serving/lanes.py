@@ -44,6 +44,15 @@ class Job:
         self.waiting_tokens = sum(self.tokens)  # of what was not admitted yet
         self.answers: list[Any] = [None] * len(self.items)
 
+    @property
+    def cost(self) -> int:
+        """Tokens of the next item."""
+        return self.tokens[self.taken]
+
+    def is_late(self, now: float) -> bool:
+        """Whether its deadline has passed before any of it was begun."""
+        return self.deadline is not None and now > self.deadline and self.taken == 0
+
     def take(self, *, most: int, room: int, turn: int) -> list[Entry]:
         """Admit the next item, and up to ``most`` in all that have room, until ``turn`` tokens are taken."""
         begin, tokens = self.taken, self.tokens
@@ -95,6 +104,12 @@ class Line(Generic[Key]):
     def clients(self) -> int:
         """Of how many clients something waits or is done."""
         return len({entry.owner.client for entry in self.running.values()}.union(self.waiting.clients))
+
+    @property
+    def newcomers(self) -> list[str]:
+        """Clients who wait and have nothing running, in the order of their turns."""
+        running = {entry.owner.client for entry in self.running.values()}
+        return [client for client in self.waiting.clients if client not in running]
 
     @property
     def idle(self) -> bool:

@@ -65,7 +65,7 @@ class Scheduler(Generic[Key]):
             line = lane.lines[key] = Line(key)
         line.waiting.put(job.client, job)
         lane.count(job.client, job.waiting_tokens)
-        return line is not self._filling or self._pause(line) <= 0
+        return line is not self._filling or self._pause(lane, line) <= 0
 
     def remove(self, key: Key, job: Job, lane_name: str) -> int:
         """Take a job out of the queue; how many of its items waited there."""
@@ -116,7 +116,7 @@ class Scheduler(Generic[Key]):
             for line in lane.lines.values():
                 if line.idle:
                     continue
-                pause = self._pause(line)
+                pause = self._pause(lane, line)
                 if pause <= 0:
                     for one in passed:  # they had nothing to do but to wait
                         one.used = lane.used
@@ -162,10 +162,12 @@ class Scheduler(Generic[Key]):
     def _busy_lanes(self) -> list[Lane[Key]]:
         return [lane for lane in self.lanes.values() if not lane.idle]
 
-    def _pause(self, line: Line[Key]) -> float:
+    def _pause(self, lane: Lane[Key], line: Line[Key]) -> float:
         """For how long the next batch of a line may wait for more, or its work for what is done elsewhere."""
-        if line.running and line.work is not None and line.work.waits and not _is_wanted(line, line.work):
-            return line.work.waits
+        if line.running and line.work is not None and line.work.waits:
+            seconds = self.turn_seconds(lane, line, time.monotonic())
+            if not _is_wanted(line, line.work, seconds):
+                return line.work.waits
         if not line.waiting or self.closing or line.work is None or not line.work.patient or line.running:
             return 0.0
         room = line.work.room(SHORT_TURN)
@@ -186,6 +188,12 @@ def _keep_latest(lane: Lane[Any]) -> None:
         lane.lines.pop(key, None)
 
 
-def _is_wanted(line: Line[Any], work: Work) -> bool:
-    """Whether something can enter or leave the work of a line."""
-    return bool(line.waiting and work.room(SHORT_TURN) > 0) or any(one.owner.gone for one in line.running.values())
+def _is_wanted(line: Line[Any], work: Work, seconds: float) -> bool:
+    """Whether something can enter the work of a line, with turns of so many seconds, or leave it."""
+    if any(one.owner.gone for one in line.running.values()):
+        return True
+    if not line.waiting:
+        return False
+    newcomers = line.newcomers
+    enters = bool(newcomers) and line.waiting.first(newcomers[0]).cost <= work.spare
+    return enters or line.waiting.first().cost <= work.room(seconds)

@@ -16,6 +16,8 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.interfaces import PairScore
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.fair_queue import FairQueue
+from nmt_core.serving.intake import Intake
+from nmt_core.serving.lanes import Job, Lane, Line
 from nmt_core.serving.models import Decoding, Scoring, ServedModel
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.server import Address, NmtServer
@@ -67,6 +69,17 @@ def test_a_client_with_many_jobs_lets_others_pass() -> None:
     assert order.index("one") < 50
 
 
+class Sized(Countdown):
+    """Items are their numbers of tokens, and never end by themselves."""
+
+    @property
+    def tokens(self) -> float:
+        return float(sum(self.live.values()))
+
+    def step(self):
+        return []
+
+
 def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
     decoder = Countdown(pause=0.002)
 
@@ -83,6 +96,62 @@ def test_a_client_that_has_nothing_running_enters_a_full_batch() -> None:
         return taken
 
     assert asyncio.run(scenario()) < 2.0  # the first client's take 4 s
+
+
+class Waiting:
+    """The jobs of a line, and their admission to a search of ten tokens."""
+
+    def __init__(self) -> None:
+        self.work = StepWork("test", Sized(), most=10)
+        self.lane: Lane[str] = Lane(1.0)
+        self.line: Line[str] = Line("key")
+        self.line.work = self.work
+        self._intake = Intake("cpu", threading.Condition(), None)
+
+    def put(self, client: str, tokens: int, deadline: float | None = None) -> Job:
+        job = Job(client, [tokens], [tokens], deadline, _FUTURE)
+        self.line.waiting.put(client, job)
+        self.lane.count(client, tokens)
+        return job
+
+    def turn(self) -> None:
+        self.work.admit(self._intake.take(self.lane, self.line, self.work.room(1.0), now=1.0))
+        self.work.turn()
+
+    def end(self, job: Job) -> None:
+        """It leaves the search, if it is there."""
+        for entry in [entry for entry in self.line.running.values() if entry.owner is job]:
+            self.work.cancel([self.line.running.pop(id(entry))])
+
+
+_FUTURE: asyncio.Future[list[object]] = asyncio.Future(loop=asyncio.new_event_loop())
+
+
+def test_what_needs_a_batch_for_itself_is_not_passed_for_ever() -> None:
+    """Of three other clients one begins whenever another one's ends: there is no moment without any of them."""
+    waiting = Waiting()
+    running = waiting.put("b", 6)
+    waiting.turn()
+    large = waiting.put("a", 30)
+    for turn in range(20):
+        following = waiting.put("cd"[turn % 2], 6)
+        waiting.turn()
+        waiting.end(running)
+        waiting.turn()
+        running = following
+    assert large.taken
+
+
+def test_a_newcomer_whose_deadline_has_passed_is_not_let_in() -> None:
+    waiting = Waiting()
+    waiting.put("a", 6)
+    waiting.turn()
+    waiting.put("a", 6)
+    late, soon = waiting.put("b", 6, deadline=0.5), waiting.put("c", 6, deadline=1.5)
+    waiting.turn()
+    assert (late.taken, late.missing) == (0, 0)
+    assert soon.taken
+    assert waiting.lane.waiting_tokens == 6
 
 
 def test_one_client_cannot_fill_the_queue() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -92,12 +93,29 @@ def test_a_lane_that_waits_for_somebody_else_has_no_credit_for_that_time() -> No
     device.put("long")
     device.turn()
     line: Line[str] = device.scheduler.lanes["long"].lines["key"]
-    pause, device.scheduler._pause = device.scheduler._pause, lambda one: 1.0 if one is line else 0.0  # type: ignore[method-assign]
+    pause, device.scheduler._pause = device.scheduler._pause, lambda _, one: 1.0 if one is line else 0.0  # type: ignore[method-assign]
     device.put("interactive")
     assert [device.turn(seconds=10.0) for _ in range(5)] == ["interactive"] * 5
     device.scheduler._pause = pause  # type: ignore[method-assign]
     taken = [lane for lane, _ in zip(device.turns(), range(200), strict=False)]
     assert taken.index("interactive") <= 26  # the share of one turn of 10 s, not of five
+
+
+@pytest.mark.parametrize(("cost", "admitted"), [(5, True), (9, False)])
+def test_a_search_that_waits_for_somebody_else_has_a_turn_for_what_can_enter(cost: int, admitted: bool) -> None:
+    """Turns for what has no room are a loop without a pause, beside the one that is waited for."""
+    device = Device()
+    device.put("interactive")
+    line: Line[str] = device.scheduler.lanes["interactive"].lines["key"]
+    (entry,) = device.jobs.pop("interactive").take(most=1, room=1, turn=1)
+    line.waiting.remove("client", entry.owner)
+    line.running[id(entry)] = entry
+    line.work = SimpleNamespace(waits=0.01, patient=False, spare=0, room=lambda seconds: int(10 * seconds / 0.02))  # type: ignore[assignment]
+    for client in ("client", "other"):  # who share it, so that its turns are short beside another lane
+        device.scheduler.put("key", Job(client, [None], [cost], None, _FUTURE), "interactive")
+    device.scheduler.lanes["bulk"].last = time.monotonic()
+    chosen, pause = device.scheduler.choose()
+    assert (chosen is not None, pause) == ((True, None) if admitted else (False, 0.01))
 
 
 def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() -> None:
