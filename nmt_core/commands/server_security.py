@@ -41,7 +41,7 @@ def read_address(args: argparse.Namespace) -> Address:
         port = getattr(args, option)
         if port is not None and not 0 <= port <= 65535:
             raise ConfigError(f"--{option.replace('_', '-')} {port}: expected 0 to 65535")
-    if "/" in args.host or args.host.startswith("unix"):
+    if "/" in args.host or args.host.partition(":")[0] in ("unix", "unix-abstract"):
         raise ConfigError(f"--host {args.host}: expected a name or an IP address; sockets of files are not listened on")
     if (args.tls_cert is None) != (args.tls_key is None):
         raise ConfigError("--tls-cert and --tls-key belong together")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import datetime
 import ipaddress
 from pathlib import Path
@@ -16,6 +17,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands.main import main
+from nmt_core.commands.server_security import add_security_options, read_address
 from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
@@ -211,6 +213,20 @@ def test_a_public_address_needs_encryption_or_a_word(host: str) -> None:
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.8.8.8", "::1"])
 def test_this_machine_alone_needs_none(host: str) -> None:
     check_exposure(host, encrypted=False, insecure=False)
+
+
+@pytest.mark.parametrize("host", ["unix", "unix:/tmp/s", "unix-abstract:s", "/tmp/s", "./s"])
+def test_a_socket_of_a_file_is_refused(host: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--model", "m=a", "--insecure", "--host", host]) == 2
+    assert f"--host {host}: expected a name or an IP address" in capsys.readouterr().err
+
+
+def test_a_machine_may_have_a_name_that_begins_like_one() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--host")
+    parser.set_defaults(port=1, metrics_port=None)
+    add_security_options(parser)
+    assert read_address(parser.parse_args(["--host", "unixbox", "--insecure"])).host == "unixbox"
 
 
 def test_owners_of_tokens() -> None:
