@@ -104,10 +104,11 @@ class MosesQueue:
         ticket = Ticket(caller, sentence)
         with self._changed:
             if self.works:
-                self._waiting.put(caller, ticket)
                 if self._thread is None:
-                    self._thread = threading.Thread(target=self._run, name="moses", daemon=True)
-                    self._thread.start()
+                    thread = threading.Thread(target=self._run, name="moses", daemon=True)
+                    thread.start()  # where the system has no thread more, the next sentence tries it again
+                    self._thread = thread
+                self._waiting.put(caller, ticket)
                 self._changed.notify_all()
             else:
                 ticket.settle(None, self._error)

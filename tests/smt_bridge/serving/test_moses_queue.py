@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -112,6 +113,18 @@ def test_one_that_is_asked_for_nothing_has_no_thread(tmp_path: Path) -> None:
     assert not queue.has_thread
     queue.close()
     assert "stopped" in str(queue.ask("a", b"ab").wait().error)
+
+
+def test_where_the_system_has_no_thread_it_is_tried_again(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="new thread"):
+            queue.ask("a", b"ab")
+    assert queue.waiting == 0
+    assert queue.ask("a", b"ab").wait().lines
 
 
 def test_an_error_that_nobody_foresaw_is_told_to_who_waits(queue: MosesQueue, monkeypatch: pytest.MonkeyPatch) -> None:
