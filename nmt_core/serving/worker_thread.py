@@ -45,7 +45,7 @@ class WorkerThread:
 
 def _yield_to_others() -> None:
     """Lower the priority of this thread, unless it is lower already or the system does not let us."""
-    if sys.platform != "linux":  # there alone threads have one each
+    if sys.platform != "linux":  # elsewhere it is that of all threads
         return
     thread = threading.get_native_id()
     with contextlib.suppress(OSError):  # system calls may be filtered

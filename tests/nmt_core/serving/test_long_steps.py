@@ -196,3 +196,29 @@ def test_the_first_step_tells_how_long_steps_take(monkeypatch: pytest.MonkeyPatc
     work.admit([Entry(None, 0, "a", 100)])
     assert work.turn() == []
     assert work.room(0.05) == 50
+
+
+def test_where_turns_are_short_from_the_beginning_a_fast_search_has_larger_batches_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Clients share it beside another lane: without the time of small batches it would have no others."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(step_work.time, "monotonic", lambda: clock.now)
+
+    class Fast(Steps):
+        def step(self) -> list[tuple[int, Any]]:
+            clock.now += 0.001 + 0.00001 * self.tokens
+            return []
+
+    decoder = Fast()
+    decoder.tokens = 0.0
+    work = StepWork("test", decoder, most=1600)
+    work.admit([Entry(None, 0, "a", 1)])
+    batches = []
+    for _ in range(100):
+        decoder.tokens += work.room(0.01) // 12 * 12  # sentences of so many tokens
+        batches.append(decoder.tokens)
+        work.turn()
+        decoder.tokens = max(0.0, decoder.tokens - 12)
+    assert batches[0] <= 100  # before anything was measured
+    assert max(batches) > 700
