@@ -46,9 +46,14 @@ def has_more_fields(content: bytes, shape: Shape, most: int) -> bool:
                 if seen > most:
                     return True
                 tag = content[place]
-                if tag & 0x87 == _LENGTH and tag >> 3 not in inner and content[place + 1] < 0x80:  # most are so
-                    place += 2 + content[place + 1]
-                    continue
+                if tag & 0x87 == _LENGTH and tag >> 3 not in inner:  # as most are, with lengths of one byte or two
+                    size = content[place + 1]
+                    if size < 0x80:
+                        place += 2 + size
+                        continue
+                    if (more := content[place + 2]) < 0x80:
+                        place += 3 + (size & 0x7F | more << 7)
+                        continue
                 tag, place = _varint(content, place)
                 kind = tag & 7
                 if kind == _LENGTH:

@@ -222,7 +222,10 @@ def test_any_bytes_can_be_counted(content: bytes, most: int) -> None:
     assert has_more_fields(content, SHAPES["ScoreStream"], most) in (True, False)
 
 
-@given(st.lists(st.tuples(st.text(max_size=9), st.lists(st.text(max_size=9), max_size=9)), max_size=9))
+_TEXTS = st.text(max_size=9) | st.sampled_from([size * "a" for size in (127, 128, 16_383, 16_384)])
+
+
+@given(st.lists(st.tuples(_TEXTS, st.lists(_TEXTS, max_size=9)), max_size=9))
 def test_the_count_is_that_of_the_message(groups: list[tuple[str, list[str]]]) -> None:
     messages = [pb.SourceGroup(source=source, targets=targets) for source, targets in groups]
     request = pb.ScoreRequest(pairs=[pb.Pair(source="a")] * len(groups), groups=messages, per_word=True)
