@@ -46,8 +46,7 @@ class Backend:
     def count_errors(self, model: str, answers: Iterable[object]) -> None:
         """Count those of the answers that are errors of their items."""
         if self.metrics is not None:
-            reasons = [one.reason for one in answers if isinstance(one, Refusal)]
-            for reason, count in Counter(reasons).items() if reasons else ():
+            for reason, count in Counter(one.reason for one in answers if isinstance(one, Refusal)).items():
                 self.metrics.item_errors.labels(model, reason).inc(count)
 
 

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core import word_limit
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.text.vocabulary import word_count
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
 _ITEM = 64  # of the numbers that every item has
@@ -20,7 +20,7 @@ _POINT = 8  # of a link of a hard alignment
 _COPIES = 3  # of an answer, at its end: as values, as a message and as bytes
 _RUN = 128  # rows of which attention works out the energies at once, on a CPU
 _POSITIONS = 1 << 14  # that these rows look at, together
-_SHORT = 200  # characters of a text that is simply split
+_SHORT = 200  # characters of a text that is as quickly counted by itself
 _TOGETHER = 1 << 17  # characters of texts whose words are counted together, in the cache
 
 
@@ -90,7 +90,7 @@ def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: b
 def count_words(text: str) -> int:
     """What ``split_words`` would find: a text of blanks alone is as cheap as any other."""
     if len(text) < _SHORT:
-        return word_count(text)
+        return word_limit.count_words(text)
     return _count_together([text])[0]
 
 

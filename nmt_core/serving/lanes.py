@@ -134,7 +134,7 @@ class Lane(Generic[Key]):
     @property
     def idle(self) -> bool:
         """Nothing to do."""
-        return all(not (line.waiting or line.running or line.suspects) for line in self.lines.values())
+        return all(line.idle for line in self.lines.values())
 
     def count(self, client: str, tokens: int) -> None:
         """So many tokens more (or less) wait."""

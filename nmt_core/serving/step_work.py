@@ -11,7 +11,7 @@ from nmt_core.serving.work import Answer, Entry
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill
-_SMALLEST = 32  # the part of a full batch from which its step is timed: half of the smallest that is ever filled up
+_TIMED = 32  # the part of a full batch from which its step is timed: half of the smallest that is ever filled up
 _FIRST_GUESS = 0.25  # seconds of a step with a full batch, until one was measured
 _SLOWEST = 0.16  # the same, however slow: in small batches each sentence takes longer
 
@@ -121,7 +121,7 @@ class StepWork:
             self._decoder.admit(entering)
         tokens, begin = self._decoder.tokens, time.monotonic()
         finished = self._decoder.step()
-        if tokens >= self._most / _SMALLEST and self._sliced is None:  # smaller batches, and pauses, say nothing
+        if tokens >= self._most / _TIMED and self._sliced is None:  # smaller batches, and pauses, say nothing
             pace = (time.monotonic() - begin) / tokens
             self._pace += (0.1 if self._measured else 1.0) * (pace - self._pace)
             self._measured = True

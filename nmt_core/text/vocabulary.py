@@ -30,14 +30,6 @@ def split_words(text: str) -> list[str]:
     return [word for word in _pieces(text) if word]
 
 
-def word_count(text: str) -> int:
-    """How many words these are."""
-    if "  " in text or "\t" in text or not text or text != text.strip(" "):
-        pieces = _pieces(text)
-        return len(pieces) - pieces.count("")
-    return text.count(" ") + 1
-
-
 def _pieces(text: str) -> list[str]:
     """The words, and an empty one for every blank too many."""
     return text.replace("\t", " ").split(" ")
