@@ -1,4 +1,4 @@
-"""Folders of temporary files, which lie beside what is made of them and are found again there; locks of folders."""
+"""Folders of temporary files, which lie beside what is made of them and are found again there."""
 
 from __future__ import annotations
 
@@ -23,18 +23,6 @@ def temporary_folder(path: str) -> Iterator[str]:
     folder, name = os.path.split(os.path.abspath(path))
     with contextlib.ExitStack() as stack:
         yield _locked_folder(folder, temporary_beginning(name), stack)
-
-
-@contextlib.contextmanager
-def one_at_a_time(folder: str) -> Iterator[None]:
-    """Hold the lock of a folder; whoever asks for it meanwhile waits. It ends with the process, too."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # there are file systems without locks
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _locked_folder(folder: str, beginning: str, stack: contextlib.ExitStack) -> str:

@@ -1,7 +1,8 @@
 """Files that belong together, such as an output and the record that describes it, where several programs make them.
 
 They get their names in turn, so that all of them are of one program. A program that has its turn holds a lock file
-beside them, which goes with the turn; one that is not locked was left by a program that was killed.
+beside them, which goes with the turn; one that is not locked was left by a program that was killed. Folders are not
+locked themselves: a command that is started by ``flock FOLDER`` would wait for its own end.
 """
 
 from __future__ import annotations
@@ -9,22 +10,33 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import shlex
+import threading
 from collections.abc import Iterator
 
 from nmt_core.files.writing import ENDING, is_written_through, refusal_reported, temporary_beginning
+from nmt_core.messages import say
+
+_SILENT_S = 1.0  # of waiting: who has the turn needs hardly ever longer
 
 
 @contextlib.contextmanager
 def in_turn(path: str) -> Iterator[None]:
-    """Hold the lock of ``path``; who asks for it meanwhile waits.
+    """Hold the lock of ``path``; who asks for it meanwhile waits, and says so where it is long.
 
     There is none for standard output, a device or a FIFO, nor where no lock file can be made.
     """
     with contextlib.ExitStack() as stack:
         if path != "-" and not is_written_through(path):
             folder, name = os.path.split(os.path.realpath(path))
-            with contextlib.suppress(OSError):
-                stack.enter_context(_locked(os.path.join(folder, f"{temporary_beginning(name)}turn{ENDING}")))
+            stack.enter_context(_held(os.path.join(folder, f"{temporary_beginning(name)}turn{ENDING}"), shown=path))
+        yield
+
+
+@contextlib.contextmanager
+def folder_in_turn(folder: str) -> Iterator[None]:
+    """The same for the files of a folder."""
+    with _held(os.path.join(folder, f".turn{ENDING}"), shown=folder):
         yield
 
 
@@ -44,9 +56,13 @@ def record_renewed(record: str | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _locked(path: str) -> Iterator[None]:
-    """Make the lock file and hold it. Raises OSError where that cannot be done."""
-    descriptor = _lock(path)
+def _held(path: str, *, shown: str) -> Iterator[None]:
+    """Make the lock file ``path`` of what is called ``shown``, and hold it; nothing where that cannot be done."""
+    try:
+        descriptor = _lock(path, shown=shown)
+    except OSError:
+        yield
+        return
     try:
         yield
     finally:
@@ -55,16 +71,38 @@ def _locked(path: str) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _lock(path: str) -> int:
-    """The lock file, locked; made again where who held it before, or who looked for leftovers, has removed it."""
+def _lock(path: str, *, shown: str) -> int:
+    """The lock file, locked; made again where who held it before, or who looked for leftovers, has removed it.
+
+    Raises OSError where that cannot be done.
+    """
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            _wait_for(descriptor, path, shown=shown)
         except OSError:  # there are file systems without locks
             os.unlink(path)
+            os.close(descriptor)
+            raise
+        except BaseException:
             os.close(descriptor)
             raise
         if os.fstat(descriptor).st_nlink:
             return descriptor
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, path: str, *, shown: str) -> None:
+    """Lock it. Raises OSError where there are no locks."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        found = f"fuser {shlex.quote(path)}"
+        remark = f"{shown}: another program is writing it; this one waits for its end (which it is says: {found})"
+        said = threading.Timer(_SILENT_S, say, [remark])
+        said.daemon = True
+        said.start()
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        finally:
+            said.cancel()

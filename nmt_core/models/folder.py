@@ -18,7 +18,7 @@ import shutil
 from collections.abc import Callable, Mapping
 
 from nmt_core.errors import NmtError
-from nmt_core.files.folders import one_at_a_time
+from nmt_core.files.turns import folder_in_turn
 
 _WRITING = ".saving"
 _WRITTEN = ".saved"
@@ -33,7 +33,7 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     new = not os.path.exists(folder)
     try:
         os.makedirs(folder, exist_ok=True)
-        with one_at_a_time(folder):  # else what is being written would be a mixture of both
+        with folder_in_turn(folder):  # else what is being written would be a mixture of both
             _put_in_place(folder)
             _write(folder, writers)
             _put_in_place(folder)

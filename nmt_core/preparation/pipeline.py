@@ -19,7 +19,7 @@ import numpy as np
 
 from nmt_core.errors import ConfigError, InputError, NmtError
 from nmt_core.files import file_digest, open_output, overwritten, write_lines
-from nmt_core.files.folders import one_at_a_time
+from nmt_core.files.turns import folder_in_turn
 from nmt_core.jobs.workers import Engine, LocalWorkers
 from nmt_core.messages import counted
 from nmt_core.preparation.carried import CarriedPreparation
@@ -75,7 +75,7 @@ class Preparation:
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))
-            with one_at_a_time(folder):
+            with folder_in_turn(folder):
                 _check_owner(folder, names)  # once more: another one may have come meanwhile
                 _publish(work, folder, [*models, *names.values()])
         return record
