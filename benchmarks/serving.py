@@ -360,6 +360,7 @@ def _attacked(args: argparse.Namespace, server: Server, probe: HealthProbe) -> l
         rows = [
             {"attack": name, **asyncio.run(_beside(kinds, texts, server, probe, pool, seconds))}
             for name, kinds in {**requests, "all at once": list(itertools.chain(*requests.values()))}.items()
+            if not args.attacks or name in args.attacks.split(";")
         ]
     rows.append(asyncio.run(_end_with_watchers(server)))
     return rows
@@ -486,6 +487,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=400)
     parser.add_argument("--pairs", type=int, default=20_000)
     parser.add_argument("--seconds", type=float, default=20.0, help="of churn; of each attack a quarter (default: 20)")
+    parser.add_argument("--attacks", default="", metavar="NAME;NAME", help="rows of the attack (default: all)")
     parser.add_argument("--seed", type=int, default=1)
     args = parser.parse_args()
     print(machine(), f"{args.device}, {args.threads} threads, beam {args.beam}\n")
