@@ -12,6 +12,14 @@ import pytest
 
 from tests.docs.commands import FURTHER_PAGES, PAGES, PROGRAMS, ROOT, Command, blocks, commands, parser, program_of
 
+BENCHMARKS = sorted((ROOT / "benchmarks").glob("*.py"))
+
+
+def options_of(script: Path) -> set[str]:
+    """The options that a script of benchmarks/ adds to its parser."""
+    return set(re.findall(r"""add_argument\(\s*"(--[a-z][a-z0-9-]*)\"""", script.read_text()))
+
+
 OTHERS = {
     "fairseq and Sockeye": {"--remove-bpe", "--nbest-size"},
     "binarisers of Moses": {"--num-scores"},
@@ -20,7 +28,7 @@ OTHERS = {
     "python -m tests.fuzz": {"--inputs", "--engine", "--target", "--seed", "--replay"},
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
-    "benchmarks/": {"--cores", "--lose-machine", "--sizes", "--sentences", "--threads"},
+    "benchmarks/": {option for path in BENCHMARKS for option in options_of(path)},
     "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
     "scripts/phrase_columns": {
         "--data",
@@ -99,3 +107,18 @@ def options() -> set[str]:
 def test_an_option_that_is_named_exists(page: Path) -> None:
     named = set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*[a-z0-9]\b(?!-)", page.read_text()))
     assert named - options() - set().union(*OTHERS.values()) == set()
+
+
+def benchmarks_named(text: str) -> Iterator[tuple[str, set[str]]]:
+    """Every call of a benchmark in a page, in a block or in a line: its path and its options."""
+    fences = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    spans = re.findall(r"`([^`]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    for piece in (*(line for fence in fences for line in fence.replace("\\\n", " ").splitlines()), *spans):
+        for path, rest in re.findall(r"\b(benchmarks/\w+\.py)((?:\s[^&|;]*)?)", piece):
+            yield path, set(re.findall(r"(?<!\S)--[a-z][a-z0-9-]*", rest))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *FURTHER_PAGES], ids=lambda page: str(page.relative_to(ROOT)))
+def test_a_benchmark_that_is_named_has_these_options(page: Path) -> None:
+    for path, named in benchmarks_named(page.read_text()):
+        assert named <= options_of(ROOT / path), path
