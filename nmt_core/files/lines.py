@@ -22,6 +22,7 @@ LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds 
 _MIB = 1 << 20
 _LONGEST = 16  # MiB
 _BLOCK = 1 << 18  # not more than the least limit; what is made of it stays in the processor's cache
+_RETURNS_ALONE = "its lines end in carriage returns alone; convert them to line feeds (tr '\\r' '\\n')"
 _count = methodcaller("count", b"\n")
 
 
@@ -29,8 +30,8 @@ def read_lines(path: str, *, shown: str | None = None, as_it_is: bool = False) -
     r"""Yield the lines of ``path``, in errors called ``shown``, as bytes without their ``\n``.
 
     A byte order mark at the start is left out, with a remark, unless the file is wanted ``as_it_is``. Raises
-    InputError, naming the line, for an unreadable file, truncated or damaged compressed data, and a line longer
-    than the limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says).
+    InputError, naming the line, for an unreadable file, truncated or damaged compressed data, a line longer than the
+    limit (16 MiB, or what the environment's HYBRIDMT_LINE_LIMIT says), and a file whose lines end in ``\r`` alone.
     """
     return itertools.chain.from_iterable(read_line_blocks(path, shown=shown, as_it_is=as_it_is))
 
@@ -53,7 +54,7 @@ def read_blocks(
 
     ``count`` counts the ``\n`` of a block; where NumPy is loaded there is a faster one (``newlines``).
     """
-    blocks = _named_blocks(open_input(path, share), shown or path, count)
+    blocks = _with_line_feeds(_named_blocks(open_input(path, share), shown or path, count), shown or path)
     return blocks if as_it_is else without_mark(blocks, shown or path)
 
 
@@ -74,12 +75,29 @@ def _named_blocks(
             number += count(block)
 
 
+def _with_line_feeds(blocks: Iterator[bytes], shown: str) -> Iterator[bytes]:
+    r"""The same blocks. Raises InputError where there is no ``\n``, but a ``\r`` between other bytes."""
+    first = next(blocks, b"")
+    if _has_returns_alone(first):
+        raise InputError(shown, _RETURNS_ALONE)
+    if first:
+        yield first
+    yield from blocks
+
+
+def _has_returns_alone(content: bytes | bytearray) -> bool:
+    """Whether it is, by its line ends, a text as the first Macintoshes wrote it."""
+    return b"\n" not in content and b"\r" in content.rstrip(b"\r")
+
+
 @contextmanager
 def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
     """Raise InputError for a file that cannot be read further, behind so many ``lines``."""
     try:
         yield
     except _TooLong as error:
+        if error.returns and not lines():
+            raise InputError(shown, _RETURNS_ALONE) from error
         problem = f"is longer than {line_limit() // _MIB} MiB; is this the right file? {LINE_LIMIT}=N allows N MiB"
         raise InputError(shown, problem, line=lines() + 1) from error
     except NotUnpacked as error:
@@ -96,7 +114,11 @@ def _damage_named(shown: str, lines: Callable[[], int]) -> Iterator[None]:
 
 
 class _TooLong(Exception):
-    """A line is longer than it may be."""
+    r"""A line is longer than it may be; perhaps with a ``\r`` between others (``returns``)."""
+
+    def __init__(self, *, returns: bool) -> None:
+        super().__init__()
+        self.returns = returns
 
 
 def _cut_behind_lines(opened: AbstractContextManager[BinaryIO]) -> Iterator[bytes]:
@@ -106,7 +128,7 @@ def _cut_behind_lines(opened: AbstractContextManager[BinaryIO]) -> Iterator[byte
         while block := cast(io.BufferedReader, stream).read1(_BLOCK):
             first = block.find(b"\n")
             if len(waiting) + (len(block) if first < 0 else first) > limit:
-                raise _TooLong
+                raise _TooLong(returns=_has_returns_alone(waiting))
             if first < 0:
                 waiting += block
                 continue

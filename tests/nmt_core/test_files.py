@@ -288,6 +288,25 @@ class Dribble(io.RawIOBase):
         return 1
 
 
+@pytest.mark.parametrize("content", [b"a b\rc d\r", b"a\rb", codecs.BOM_UTF8 + b"\ra\r", b"x\r" * (1 << 20)])
+@pytest.mark.parametrize("packed", [False, True])
+def test_carriage_returns_alone_are_said_to_be_the_line_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, packed: bool
+) -> None:
+    monkeypatch.setenv(LINE_LIMIT, "1")
+    path = tmp_path / "f"
+    path.write_bytes(gzip.compress(content) if packed else content)
+    with pytest.raises(InputError, match=r"/f: its lines end in carriage returns alone; convert them to line feeds"):
+        list(read_lines(str(path)))
+
+
+@pytest.mark.parametrize("content", [b"", b"a", b"a\r", b"a\r\r", b"\r", b"a\rb\n", b"a\r\nb\r\n", b"a\nb\rc"])
+def test_other_carriage_returns_pass(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "f"
+    path.write_bytes(content)
+    assert b"\n".join(read_lines(str(path))) == content.removesuffix(b"\n")
+
+
 def test_lines_that_come_octet_by_octet(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(Dribble(b"a b\n\ncd\ne"))))
     assert list(read_lines("-")) == [b"a b", b"", b"cd", b"e"]
