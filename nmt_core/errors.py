@@ -37,6 +37,12 @@ def input_name(path: str) -> str:
     return "standard input" if path == "-" else path
 
 
+def unreadable(path: str, error: OSError | ValueError) -> InputError:
+    """What to raise where the operating system does not open an input; a name with a zero byte is a ValueError."""
+    remedy = "; change its rights (chmod), or give another file" if isinstance(error, PermissionError) else ""
+    return InputError(path, f"cannot be read ({getattr(error, 'strerror', None) or error}){remedy}")
+
+
 class ConfigError(NmtError):
     """An option or a configuration key is wrong."""
 

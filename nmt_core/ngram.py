@@ -12,8 +12,9 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.errors import ConfigError, InputError, unreadable
 from nmt_core.files import packing_of, read_beginning
+from nmt_core.files.reading import open_as_it_is
 from nmt_core.ngram_binary import MAGIC, check_binary
 from nmt_core.ngram_refusal import refusal
 from nmt_core.small_files import check_regular
@@ -68,14 +69,18 @@ def _bytes(word: str) -> bytes:
 
 def check_ngram_file(path: str, kinds: str = "an ARPA file or a binary of build_binary") -> None:
     """Raise InputError unless ``path`` is an ordinary file: models are read more than once."""
-    if not os.path.exists(path):
-        raise InputError(path, f"there is no such n-gram model; give {kinds}")
+    try:
+        os.stat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError) as error:
+        raise InputError(path, f"there is no such n-gram model; give {kinds}") from error
+    except OSError as error:
+        raise unreadable(path, error) from error
     check_regular(path)
 
 
 def _check_head(path: str) -> None:
     """Raise InputError for what KenLM does not read, and where it would end the program or never end."""
-    with open(path, "rb") as stream:
+    with open_as_it_is(path) as stream:
         if stream.read(len(MAGIC)) == MAGIC:
             check_binary(path, stream)
             return

@@ -10,7 +10,7 @@ import os
 import stat
 from typing import Any
 
-from nmt_core.errors import InputError
+from nmt_core.errors import InputError, unreadable
 
 MOST_BYTES = 64 << 20
 MOST_OF_A_KEY = 1 << 20  # bytes of a certificate, a key, a file of tokens
@@ -30,8 +30,8 @@ def read_small(path: str, *, most: int = MOST_BYTES, regular: bool = False) -> b
     try:
         with open(path, "rb") as stream:
             content = stream.read(most + 1)
-    except (OSError, ValueError) as error:  # a name with a null character is a ValueError
-        raise InputError(path, f"cannot be read ({reason(error)})") from error
+    except (OSError, ValueError) as error:
+        raise unreadable(path, error) from error
     if len(content) > most:
         raise InputError(path, f"has more than {most:,} bytes, which no file of this kind has; is it the right one?")
     return content
@@ -67,7 +67,7 @@ def check_regular(path: str) -> None:
     try:
         mode = os.stat(path).st_mode
     except (OSError, ValueError) as error:
-        raise InputError(path, f"cannot be read ({reason(error)})") from error
+        raise unreadable(path, error) from error
     if not stat.S_ISREG(mode):
         kind = next((name for test, name in _KINDS if test(mode)), "no file")
         raise InputError(path, f"is {kind}; expected an ordinary file")

@@ -35,7 +35,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.errors import ConfigError, InputError, unreadable
 from nmt_core.files import file_digest, is_written_through, open_output
 from nmt_core.messages import counted
 from nmt_core.small_files import json_bytes, read_json
@@ -129,7 +129,7 @@ def file_fingerprint(path: str) -> str:
     try:
         found = os.stat(path)
     except OSError as error:
-        raise InputError(path, f"cannot be read ({error.strerror})") from error
+        raise unreadable(path, error) from error
     return _fingerprint(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns))
 
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from nmt_core.errors import InputError
+from nmt_core.errors import InputError, unreadable
 from nmt_core.files.compression import packing, unpacked
 from nmt_core.messages import say
 
@@ -68,8 +68,8 @@ def open_as_it_is(path: str) -> Iterator[BinaryIO]:
     with contextlib.ExitStack() as stack:
         try:
             raw = stack.enter_context(open(path, "rb"))
-        except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-            raise InputError(path, f"cannot be read ({getattr(error, 'strerror', error)})") from error
+        except (OSError, ValueError) as error:
+            raise unreadable(path, error) from error
         yield raw
 
 
@@ -91,7 +91,7 @@ def file_digest(path: str, *, shown: str | None = None) -> str:
         with open(path, "rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise InputError(shown or path, f"cannot be read ({error.strerror})") from error
+        raise unreadable(shown or path, error) from error
 
 
 def without_mark(blocks: Iterator[bytes], shown: str) -> Iterator[bytes]:

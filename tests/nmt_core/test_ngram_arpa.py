@@ -5,9 +5,11 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -87,3 +89,25 @@ def test_what_others_packed_is_never_given_to_kenlm(tmp_path: Path, cut: int) ->
 def test_a_line_of_megabytes_is_a_short_message(tmp_path: Path) -> None:
     error = refusal(tmp_path / "model", line(BIGRAMS + 2, b"-0.5\tun " + b"n" * (17 << 20)))
     assert (error.line, "is longer than 16 MiB" in str(error)) == (BIGRAMS + 2, True)
+
+
+@pytest.mark.parametrize("call", ["builtins.open", "os.stat"])
+def test_a_model_that_may_not_be_read_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    """Neither the file itself, nor one in a folder that is closed, which is not called missing."""
+    path = str(tmp_path / "lm")
+    Path(path).write_text(ARPA)
+    does = {"builtins.open": open, "os.stat": os.stat}[call]
+
+    def refused(name: Any, *arguments: Any, **named: Any) -> Any:
+        if name == path:
+            raise PermissionError(13, "Permission denied", path)
+        return does(name, *arguments, **named)
+
+    monkeypatch.setattr(call, refused)
+    with pytest.raises(InputError) as caught:
+        NgramModel(path)
+    monkeypatch.undo()
+    problem = "cannot be read (Permission denied); change its rights (chmod), or give another file"
+    assert str(caught.value) == f"{path}: {problem}"
