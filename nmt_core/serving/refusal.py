@@ -18,6 +18,8 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 DOMAIN = "nmt_core"
 DETAILS = "grpc-status-details-bin"
+LATE = "DEADLINE"
+"""The reason where the caller's deadline has passed."""
 
 
 class Refusal(NmtError):
@@ -63,7 +65,7 @@ def not_allowed(model: str, allowed: Iterable[str]) -> Refusal:
 
 def expired() -> Refusal:
     """The deadline passed before the work began."""
-    return Refusal("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason="DEADLINE")
+    return Refusal("the deadline passed in the queue", code=code_pb2.DEADLINE_EXCEEDED, reason=LATE)
 
 
 def internal() -> Refusal:

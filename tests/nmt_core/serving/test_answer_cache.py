@@ -13,9 +13,11 @@ from nmt_core.serving.answer_cache import AnswerCache
 from nmt_core.serving.connection import Access
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.metrics import Metrics
+from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.security import Owner, Tokens
 from nmt_core.serving.server import Address, NmtServer
 from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.shares import Account, Memory
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
@@ -101,6 +103,24 @@ def test_who_goes_does_not_take_the_answer_of_others_away() -> None:
     serve(scenario)
 
 
+def test_when_who_asked_first_goes_one_of_the_others_asks_for_all() -> None:
+    async def scenario(stub, gate, server) -> None:
+        gate.open.clear()
+        gate.entered.clear()
+        first = stub.Score(request())
+        assert await asyncio.to_thread(gate.entered.wait, 30)
+        others = [stub.Score(request()) for _ in range(5)]
+        await until(lambda: server.calls.unfinished == 6)
+        first.cancel()
+        await until(lambda: server.calls.unfinished == 5)
+        gate.open.set()
+        assert {(await other).scores[0].log_prob for other in others} == {-2.0}
+        assert gate.calls == [1, 1]
+
+    metrics = serve(scenario)
+    assert reused(metrics, "shared") + reused(metrics, "kept") == 4
+
+
 def test_what_failed_is_tried_again() -> None:
     async def scenario(stub, gate, server) -> None:
         for _ in range(2):
@@ -139,14 +159,52 @@ def test_a_kept_answer_is_for_those_who_may_use_the_model_still() -> None:
     serve(scenario, watchers)
 
 
-async def asked(cache: AnswerCache, client: str, target: str, answer: bytes) -> bytes:
-    """What a client is answered, by ``answer`` where nothing is kept."""
+def test_the_only_model_of_a_token_is_another_one_when_its_rights_change() -> None:
+    watchers = Watchers(tokens=Tokens([(Owner("alice", frozenset(["one"])), TOKEN)]))
+
+    async def scenario(stub, gate, server) -> None:
+        other = Gate()
+        gate.open.set()
+        other.open.set()
+        await server.load(lambda device: {"one": gated(gate)(device)["gate"], "two": gated(other)(device)["gate"]})
+        gate.calls.clear()
+        other.calls.clear()
+        await stub.Score(request(), metadata=Access(token=TOKEN).metadata)
+        watchers.tokens = Tokens([(Owner("alice", frozenset(["two"])), TOKEN)])
+        await stub.Score(request(), metadata=Access(token=TOKEN).metadata)
+        assert (gate.calls, other.calls) == ([1], [1])
+
+    serve(scenario, watchers)
+
+
+def test_an_answer_that_is_kept_needs_memory_for_everyone_it_is_sent_to() -> None:
+    async def scenario() -> None:
+        cache, memory = AnswerCache(1 << 24), Memory(3_000_000)
+        assert await asked(cache, "a", "x", b"x" * 500_000) == b"x" * 500_000
+        accounts = [memory.account("a") for _ in range(4)]
+        for account in accounts[:1]:
+            await asked(cache, "a", "x", b"", account)
+        assert 500_000 < memory.held <= 1_500_000
+        with pytest.raises(Refusal) as caught:
+            await asyncio.gather(*(asked(cache, "a", "x", b"", account) for account in accounts[1:]))
+        assert caught.value.reason == "MEMORY_FULL"
+        for account in accounts:
+            account.release()
+        assert memory.held == 0
+
+    asyncio.run(scenario())
+
+
+async def asked(cache: AnswerCache, client: str, target: str, answer: bytes, account: Account | None = None) -> bytes:
+    """What a client is answered, by ``answer`` where nothing is kept; on this account."""
 
     async def make() -> bytes:
         return answer
 
     def begin() -> asyncio.Task[bytes]:
         calls.begin(calls.Call("Score", "", "", client=client))
+        if account is not None:
+            calls.charge_to(account)
         return asyncio.create_task(cache.answer("m", request(target=target), make))
 
     return await contextvars.copy_context().run(begin)
