@@ -21,13 +21,15 @@ _SILENT_S = 1.0  # of waiting: who has the turn needs hardly ever longer
 
 
 @contextlib.contextmanager
-def in_turn(path: str) -> Iterator[None]:
-    """Hold the lock of ``path``; who asks for it meanwhile waits, and says so where it is long.
+def in_turn(*paths: str | None) -> Iterator[None]:
+    """Hold the lock of what is written together, that of the first of ``paths``; who asks for it meanwhile waits.
 
-    There is none for standard output, a device or a FIFO, nor where no lock file can be made.
+    Whoever waits for long says so. Standard output, devices and FIFOs have no lock, and there is none where no lock
+    file can be made.
     """
     with contextlib.ExitStack() as stack:
-        if path != "-" and not is_written_through(path):
+        path = next((path for path in paths if path and path != "-" and not is_written_through(path)), None)
+        if path is not None:
             folder, name = os.path.split(os.path.realpath(path))
             stack.enter_context(_held(os.path.join(folder, f"{temporary_beginning(name)}turn{ENDING}"), shown=path))
         yield

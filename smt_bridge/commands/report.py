@@ -57,17 +57,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make one of the two pages, and the same as JSON."""
-    from nmt_core.files import open_output
-    from smt_bridge.commands.rerank_judgement import write_json
+    from nmt_core.files import in_turn, open_output
+    from smt_bridge.commands.rerank_judgement import report_bytes
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
         raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
     page, content = _about_table(args) if args.table else _about_reranking(args)
-    with open_output(args.output) as stream:
-        stream.write(page.encode("utf-8", "replace"))
-    if args.json is not None:
-        write_json(args.json, content)
+    with in_turn(args.output, args.json):
+        with open_output(args.output) as stream:
+            stream.write(page.encode("utf-8", "replace"))
+        if args.json is not None:
+            with open_output(args.json) as stream:
+                stream.write(report_bytes(content))
     say(f"{NAME}: {args.output} has {len(page) >> 10} KiB")
     return 0
 

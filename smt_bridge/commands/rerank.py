@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Sequence
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING
 
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.errors import ConfigError
@@ -17,7 +17,7 @@ from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
-    from smt_bridge.commands.rerank_judgement import Setting
+    from smt_bridge.commands.rerank_judgement import Judgement, Setting
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import SampledPair
     from smt_bridge.formats.nbest_order import OrderedLists
@@ -125,9 +125,9 @@ def run(args: argparse.Namespace) -> int:
         source, lines = _read_source(args, ordered)
         setting = _setting(args, source, lines) if args.reference else None
         lists = _watched(args, fill_gaps(ordered.lists, lines), source)
-        choices = _write(args, lists, reranker, setting)
-    if setting is not None:
-        _judge(args, choices, setting, weights)
+        choices = _write(args, lists, reranker, setting, weights)
+    if setting is not None and not args.report:
+        _judge(args, choices, setting)
     return 0
 
 
@@ -239,28 +239,64 @@ def _watched(
 
 
 def _write(
-    args: argparse.Namespace, lists: Iterator[NbestList], reranker: Reranker, setting: Setting | None
+    args: argparse.Namespace,
+    lists: Iterator[NbestList],
+    reranker: Reranker,
+    setting: Setting | None,
+    weights: Mapping[str, Sequence[float]],
 ) -> Choices:
-    from nmt_core.files import open_output
+    """All outputs, which belong together and get their names together; the choices are judged for the report."""
+    from nmt_core.files import in_turn, open_output
+
+    with contextlib.ExitStack() as turn, contextlib.ExitStack() as stack:
+        report = stack.enter_context(open_output(args.report)) if args.report else None
+        listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
+        output = stack.enter_context(open_output(args.output))
+        choices = _write_best(args, lists, reranker, setting, output, listing)
+        if report is not None and setting is not None:
+            _report(args, choices, setting, weights, report)
+        turn.enter_context(in_turn(args.output, args.nbest_output, args.report))
+    return choices
+
+
+def _report(
+    args: argparse.Namespace,
+    choices: Choices,
+    setting: Setting,
+    weights: Mapping[str, Sequence[float]],
+    stream: IO[bytes],
+) -> None:
+    from smt_bridge.commands.rerank_judgement import document, report_bytes
+
+    judgement = _judge(args, choices, setting)
+    stream.write(report_bytes(document(args, choices, judgement, setting, weights)))
+
+
+def _write_best(
+    args: argparse.Namespace,
+    lists: Iterator[NbestList],
+    reranker: Reranker,
+    setting: Setting | None,
+    output: IO[bytes],
+    listing: IO[bytes] | None,
+) -> Choices:
+    """The best of every list, and the lists in order; the choices where they are to be judged."""
     from smt_bridge.metrics.detokenize import detokenizer
     from smt_bridge.reranking import Choices, choice_of
 
     plain = detokenizer(args.detokenize) if args.detokenize else None
     choices = Choices()
     count = _counter(setting, plain) if setting is not None and not args.no_oracle else None
-    with contextlib.ExitStack() as stack:
-        listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
-        output = stack.enter_context(open_output(args.output))
-        for group in lists:
-            best = _choose(group, reranker, listing)
-            if best is None:
-                output.write(b"\n")
-            else:
-                output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
-            if setting is not None:
-                choices.sentences.append(choice_of(group, best, reranker, plain, most_words=args.max_words))
-            if count is not None:
-                choices.statistics.append(count(group))
+    for group in lists:
+        best = _choose(group, reranker, listing)
+        if best is None:
+            output.write(b"\n")
+        else:
+            output.write((plain(best.text).encode() if plain else best.hypothesis) + b"\n")
+        if setting is not None:
+            choices.sentences.append(choice_of(group, best, reranker, plain, most_words=args.max_words))
+        if count is not None:
+            choices.statistics.append(count(group))
     return choices
 
 
@@ -290,7 +326,8 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
     return ranked[0][1]
 
 
-def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights: Any) -> None:
+def _judge(args: argparse.Namespace, choices: Choices, setting: Setting) -> Judgement:
+    """Judge the choices, and say what is found."""
     from smt_bridge.commands import rerank_judgement as judging
 
     known = (
@@ -301,8 +338,7 @@ def _judge(args: argparse.Namespace, choices: Choices, setting: Setting, weights
     judgement = judging.judge(choices, setting, known, judging.compared(choices, setting))
     for line in judging.lines_of(judgement, by_source=setting.source is not None):
         _say(line)
-    if args.report:
-        judging.write_json(args.report, judging.document(args, choices, judgement, setting, weights))
+    return judgement
 
 
 def _say(text: str) -> None:

@@ -227,11 +227,8 @@ def document(
     return report_of(choices, judgement, setting, weights, made_by=f"hybridmt {VERSION}", files=files, **more)
 
 
-def write_json(path: str, content: Mapping[str, Any]) -> None:
-    """Write a report; bytes that are not UTF-8 become question marks."""
+def report_bytes(content: Mapping[str, Any]) -> bytes:
+    """A report as it is written; bytes that are not UTF-8 become question marks."""
     import json
 
-    from nmt_core.files import open_output
-
-    with open_output(path) as stream:
-        stream.write(json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n")
+    return json.dumps(content, ensure_ascii=False, indent=1).encode("utf-8", "replace") + b"\n"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from statistics import fmean
 from typing import TYPE_CHECKING
@@ -46,9 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
-    from nmt_core.files import in_turn, open_output
-    from smt_bridge.decoder.recipe import write_recipe
-    from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.formats.weights import read_weights
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
@@ -76,17 +75,48 @@ def run(args: argparse.Namespace) -> int:
     _say_report(report, args.metric)
     if compared is not None:
         _say_comparison(compared, args.metric)
-    with in_turn(args.output):
-        with open_output(args.output) as stream:
-            stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
-        if recipe is not None:
-            write_recipe(args.recipe, replace(recipe, weights=report.weights))
+    recipe = replace(recipe, weights=report.weights) if recipe is not None else None
+    with _turn(args):
+        _write_weights(args, report, recipe, paths=(args.output, args.recipe))
     searched = not report.note
     validation = _cross_validate(args, pool, start, options) if args.cross_validate and searched else None
     ablation = _ablate(args, pool, start, options, indicators, report) if args.ablate and searched else None
     if args.report:
-        _write_report(args, report, validation, ablation, compared, selection)
+        with _turn(args):
+            _write_weights(
+                args, report, recipe, paths=_replaced(args)
+            )  # another run may have written its own meanwhile
+            _write_report(args, report, validation, ablation, compared, selection)
     return 0
+
+
+def _turn(args: argparse.Namespace) -> AbstractContextManager[None]:
+    """In it all files are written that belong together."""
+    from nmt_core.files import in_turn
+
+    return in_turn(args.output, args.recipe, args.report)
+
+
+def _replaced(args: argparse.Namespace) -> list[str]:
+    """The outputs that are written as a whole: not standard output, which would get them again."""
+    from nmt_core.files import is_written_through
+
+    return [path for path in (args.output, args.recipe) if path and path != "-" and not is_written_through(path)]
+
+
+def _write_weights(
+    args: argparse.Namespace, report: TuningReport, recipe: Recipe | None, *, paths: Sequence[str | None]
+) -> None:
+    """The weights and the recipe, those of ``paths``."""
+    from nmt_core.files import open_output
+    from smt_bridge.decoder.recipe import write_recipe
+    from smt_bridge.formats.weights import format_weights
+
+    if args.output in paths:
+        with open_output(args.output) as stream:
+            stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
+    if recipe is not None and args.recipe in paths:
+        write_recipe(args.recipe, recipe)
 
 
 def _check_fits(args: argparse.Namespace, pool: NbestPool, start: Start | None, indicators: Sequence[str]) -> None:
@@ -223,7 +253,7 @@ def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> No
     from smt_bridge.tuning.tuner_output import init_opt
 
     beginning = [init_opt(pool, begin_with(pool, start))]
-    with in_turn(paths[0]):
+    with in_turn(*paths):
         for path, lines in zip(paths, (features_dat(pool), scores_dat(pool), beginning), strict=True):
             with open_output(path) as stream:
                 stream.writelines(lines)

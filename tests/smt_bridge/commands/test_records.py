@@ -1,4 +1,7 @@
-"""A record lies beside the output that it describes, also where two commands make one output at the same time."""
+"""Files that belong together are of one command, also where two commands make them at the same time.
+
+They are an output and the record that describes it, weights and the report about them, what ``rerank`` writes.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,8 @@ from typing import Any
 import pytest
 
 from smt_bridge.commands.main import main
+from smt_bridge.tuning import tune
+from smt_bridge.tuning.tune import CrossValidation
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
 OTHER = "0 ||| le chat ||| NMT0= -1 ||| -0.5\n"
@@ -27,13 +32,19 @@ COMMANDS = {
     "filter-table": "filter-table table --keep 1 --output out --quiet",
     "add-features": "add-features --nbest list --source source --feature wordcount --output out --quiet --jobs 1",
 }
+TOGETHER = {
+    "rerank": "rerank --nbest list --weights {0} --reference reference --report report --nbest-output listing"
+    " --output out",
+    "report": "report --nbest list --weights {0} --source source --reference reference --json report --output out",
+}
+WEIGHTS = {"reference": "le chat\noui\n", "one": "LM0= 1\n", "two": "LM0= -1\n"}
 LATER = ["merge", "--list", "b=other", "--output", "out"]
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    for name, content in {"list": LIST, "other": OTHER, "table": TABLE, "source": "the cat\nyes\n"}.items():
+    for name, content in {"list": LIST, "other": OTHER, "table": TABLE, "source": "the cat\nyes\n", **WEIGHTS}.items():
         Path(name).write_text(content)
     Path("table.json").write_text(json.dumps(RECORD))
     return tmp_path
@@ -41,6 +52,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def _made() -> tuple[bytes, bytes]:
     return Path("out").read_bytes(), Path("out.json").read_bytes()
+
+
+def _together() -> list[bytes]:
+    return [Path(name).read_bytes() for name in ("out", "report", "listing") if os.path.exists(name)]
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -52,33 +67,73 @@ def test_the_record_is_of_the_output_that_it_lies_beside(
     for command in (COMMANDS[name].split(), LATER):
         assert main(command) == 0
         alone.append(_made())
+    before = {path.name for path in folder.iterdir()}
+    _with_another_between(COMMANDS[name].split(), LATER, monkeypatch)
+    assert _made() in alone
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("name", TOGETHER)
+def test_what_a_command_writes_is_of_that_command(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = []
+    commands = [TOGETHER[name].format(weights).split() for weights in ("one", "two")]
+    for command in commands:
+        assert main(command) == 0
+        alone.append(_together())
+    assert alone[0][0] != alone[1][0] and alone[0][1] != alone[1][1]
+    _with_another_between(*commands, monkeypatch)
+    assert _together() in alone
+
+
+@pytest.mark.usefixtures("folder")
+def test_a_tuning_report_is_about_the_weights_that_it_lies_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weights are there early; another command ends while the report is still worked at."""
+    options = "--nbest list --reference reference --cross-validate 2 --report report --output out"
+    first, second = (f"tune {options} --start {start}".split() for start in ("one", "two"))
+    assert main(first) == 0
+    alone = _together()
+    validate = tune.cross_validate
+
+    def validated(*arguments: Any, **named: Any) -> CrossValidation:
+        monkeypatch.setattr(tune, "cross_validate", validate)
+        assert main(second) == 0
+        assert _together()[0] != alone[0]
+        return validate(*arguments, **named)
+
+    monkeypatch.setattr(tune, "cross_validate", validated)
+    assert main(first) == 0
+    assert _together() == alone
+
+
+def _with_another_between(command: list[str], later: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run the later command when the first output of the other one has its name, until it ends or waits."""
     done_or_waiting, codes = threading.Event(), []
     replace, lock = os.replace, fcntl.flock
 
     def do_later() -> None:
-        codes.append(main(LATER))
+        codes.append(main(later))
         done_or_waiting.set()
 
-    later = threading.Thread(target=do_later)
+    thread = threading.Thread(target=do_later)
 
     def replaced(source: str, target: str) -> None:
         replace(source, target)
-        if os.path.basename(target) == "out" and threading.current_thread() is not later:
-            later.start()
+        if thread.ident is None and threading.current_thread() is not thread:
+            thread.start()
             done_or_waiting.wait()
 
     def locked(file: Any, operation: int) -> None:
         try:
             lock(file, operation | fcntl.LOCK_NB)
         except BlockingIOError:
+            if operation & fcntl.LOCK_NB:
+                raise
             done_or_waiting.set()
             lock(file, operation)
 
     monkeypatch.setattr(os, "replace", replaced)
     monkeypatch.setattr(fcntl, "flock", locked)
-    assert main(COMMANDS[name].split()) == 0
-    later.join()
+    assert main(command) == 0
+    thread.join()
     assert codes == [0]
-    assert _made() in alone
-    left = ["list", "other", "out", "out.json", "source", "table", "table.json"]
-    assert sorted(path.name for path in folder.iterdir()) == left
