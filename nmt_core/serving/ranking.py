@@ -20,8 +20,12 @@ def check_columns(request: pb.RerankRequest, limits: Limits) -> None:
     """Every hypothesis has a value for every column, and all numbers can be reckoned with. Raises Refusal."""
     if len(request.columns) > limits.columns:
         raise invalid("columns", f"{len(request.columns)} columns; at most {limits.columns}", reason="TOO_MANY_ITEMS")
-    if not _usable([request.model_weight, *(one.weight for one in request.columns)]):
-        raise invalid("columns", f"weights must be finite numbers of at most {_LARGEST:g}")
+    for field, weights in (
+        ("model_weight", [request.model_weight]),
+        ("columns", [one.weight for one in request.columns]),
+    ):
+        if not _usable(weights):
+            raise invalid(field, f"{field}: weights must be finite numbers of at most {_LARGEST:g}")
     for number, one in enumerate(request.lists):
         for place, hypothesis in enumerate(one.hypotheses):
             field = f"lists[{number}].hypotheses[{place}].values"

@@ -309,8 +309,12 @@ def test_weights_and_values_have_bounds(stub, number: float, place: str) -> None
         model_weight=number if place == "model" else 1.0,
         lists=[pb.NbestList(source="un", hypotheses=hypotheses)],
     )
-    found = refusal_of(lambda: stub.Rerank(request, metadata=METADATA))
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.Rerank(request, metadata=METADATA)
+    found = caught.value.code(), from_trailers(caught.value.trailing_metadata())[0]
     assert found == (grpc.StatusCode.INVALID_ARGUMENT, "BAD_OPTION")
+    field = {"weight": "columns", "value": "lists[0].hypotheses[0].values", "model": "model_weight"}[place]
+    assert field.encode() in b"".join(value for key, value in caught.value.trailing_metadata() if key.endswith("-bin"))
 
 
 @pytest.mark.parametrize("attention", [False, True])
