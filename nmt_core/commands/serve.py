@@ -18,7 +18,12 @@ from nmt_core.commands.server_observation import (
     open_watchers,
     tell,
 )
-from nmt_core.commands.server_security import add_security_options, check_certificate, read_address
+from nmt_core.commands.server_security import (
+    add_security_options,
+    check_certificate,
+    read_address,
+    watch_certificate,
+)
 
 if TYPE_CHECKING:
     import asyncio
@@ -196,9 +201,10 @@ def _reloader(
             watchers.log.reopen()
 
     def check() -> None:
-        check_certificate(address, watchers.metrics)
+        check_certificate(address)
 
     check()
+    watch_certificate(address, watchers.metrics)
     sources = Sources(
         folders=lambda: served_folders(args, further),
         loader=lambda: model_loader(args, further),

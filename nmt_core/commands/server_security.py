@@ -54,7 +54,15 @@ def read_address(args: argparse.Namespace) -> Address:
     return Address(args.host, args.port, certificates, reflection=not args.no_reflection)
 
 
-def check_certificate(address: Address, metrics: Metrics | None) -> None:
+def watch_certificate(address: Address, metrics: Metrics | None) -> None:
+    """Let the metrics say when it ends. Raises InputError where it cannot be used."""
+    from nmt_core.serving.security import CertificateEnd
+
+    if address.certificates is not None and metrics is not None:
+        metrics.watch_certificate(CertificateEnd(address.certificates))
+
+
+def check_certificate(address: Address) -> None:
     """Warn of a certificate that clients will refuse. Raises InputError where it does not fit its key."""
     import logging
     from datetime import UTC, datetime
@@ -62,8 +70,6 @@ def check_certificate(address: Address, metrics: Metrics | None) -> None:
     if address.certificates is None:
         return
     validity = address.certificates.check()
-    if metrics is not None:
-        metrics.certificate.set(validity.end.timestamp())
     if problem := validity.problem(datetime.now(UTC)):
         logging.getLogger(__name__).warning(
             "the certificate %s %s: clients will refuse it; renew the file, the server follows it",

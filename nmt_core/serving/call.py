@@ -18,7 +18,8 @@ import grpc
 from nmt_core.serving.shares import Account
 
 SERVICE = "nmt_core.v1.NmtService"
-_LOGGED = ("method", "peer", "request_id", "user", "model", "items", "requests", "reused", "code", "reason")
+_CALLER = ("method", "peer", "request_id", "user", "certificate")
+_LOGGED = (*_CALLER, "model", "items", "requests", "reused", "code", "reason")
 
 
 @dataclass
@@ -26,7 +27,8 @@ class Call:
     """One call; the servicer fills in what it asked for.
 
     ``requests`` are those whose ``items`` were done, ``reused`` those whose answer was there already.
-    ``client`` is who it is counted for, ``models`` are those that the client may use (None: all).
+    ``client`` is who it is counted for, ``certificate`` the name in its certificate, ``models`` are those
+    that the client may use (None: all).
     """
 
     method: str
@@ -35,6 +37,7 @@ class Call:
     begin: float = field(default_factory=time.monotonic)
     client: str = ""
     user: str = ""
+    certificate: str = ""
     models: frozenset[str] | None = None
     model: str = ""
     items: int = 0

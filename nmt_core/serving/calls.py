@@ -20,7 +20,7 @@ import grpc
 from google.protobuf.message import DecodeError
 
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
-from nmt_core.serving.clients import Client, address_of, check_token, identify
+from nmt_core.serving.clients import Client, address_of, certified_name, check_token, identify
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
 from nmt_core.serving.refusal import Refusal, bare, internal, invalid, trailers
@@ -168,7 +168,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
                     yield self._question(handler, content)
 
             try:
-                client = self._identify(context, context.peer(), dict(context.invocation_metadata() or ())).key
+                metadata = dict(context.invocation_metadata() or ())
+                client = self._identify(context.peer(), self._certificate(context), metadata).key
                 with self._watches.one(client):
                     async for response in handler.stream_stream(requests(), context):
                         yield response
@@ -209,7 +210,8 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         answered = False
         with self.watchers.span(call, metadata):
             try:
-                call.client, call.user, call.models = self._identify(context, call.peer, metadata)
+                call.certificate = self._certificate(context)
+                call.client, call.user, call.models = self._identify(call.peer, call.certificate, metadata)
                 held.take(call.client)
                 response = await handle(call, held)
                 self._unread.start(task, functools.partial(self._give_up, held, task))
@@ -241,9 +243,12 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
         self.watchers.refused("ANSWER_UNREAD")
         task.cancel()
 
-    def _identify(self, context: Any, peer: str, metadata: Mapping[str, Any]) -> Client:
-        facts = (context.auth_context() or {}) if self._certified else {}
-        return identify(peer, facts, metadata, self.watchers.tokens)
+    def _certificate(self, context: Any) -> str:
+        """The name in the client's certificate. Raises Refusal."""
+        return certified_name(context.auth_context() or {}) if self._certified else ""
+
+    def _identify(self, peer: str, certificate: str, metadata: Mapping[str, Any]) -> Client:
+        return identify(peer, certificate, metadata, self.watchers.tokens)
 
     def _finished(self, held: _Held, task: asyncio.Task[Any]) -> None:
         """The status of a call was sent, or cannot be."""

@@ -25,19 +25,16 @@ class Client(NamedTuple):
     models: frozenset[str] | None = None
 
 
-def identify(
-    peer: str, facts: Mapping[str, Iterable[bytes]], metadata: Mapping[str, Any], tokens: Tokens | None
-) -> Client:
+def identify(peer: str, certificate: str, metadata: Mapping[str, Any], tokens: Tokens | None) -> Client:
     """The client of a call, from what came before its message. Raises Refusal: UNAUTHENTICATED.
 
-    ``facts`` are what the connection proves, ``metadata`` what the call says.
+    ``certificate`` is the name that the connection proves, if any, ``metadata`` what the call says.
     """
-    certified = _certified(facts)
     if tokens is not None:
         owner = check_token(metadata, tokens)
         return Client(f"token {owner.name}", owner.name, owner.models)
-    if certified:
-        return Client(f"certificate {certified}", certified)
+    if certificate:
+        return Client(f"certificate {certificate}", certificate)
     return Client(f"address {address_of(peer)}")
 
 
@@ -56,8 +53,11 @@ def address_of(peer: str) -> str:
     return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
-def _certified(facts: Mapping[str, Iterable[bytes]]) -> str:
-    """The name that a client's certificate proves: its first alternative name, or else its common name."""
+def certified_name(facts: Mapping[str, Iterable[bytes]]) -> str:
+    """The name that a client's certificate proves: its first alternative name, or else its common name.
+
+    ``facts`` are what the connection proves. Raises Refusal for a certificate of a server.
+    """
     for certificate in facts.get("x509_pem_cert", ()):
         if not is_for_clients(certificate):
             raise _unauthenticated("the certificate is one for servers, not for clients (extended key usage)")

@@ -50,7 +50,6 @@ class Metrics:
         self.reused = Counter("nmt_reused_answers_total", "Requests whose answer was there already", ["how"], **at)
         self.cache = Gauge("nmt_cache_bytes", "Answers that are kept", **at)
         self.log_dropped = Counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"], **at)
-        self.certificate = Gauge("nmt_certificate_expiry_timestamp_seconds", "When the server's certificate ends", **at)
         self.reloads = Counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"], **at)
         self.load_seconds = Gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"], **at)
 
@@ -104,6 +103,11 @@ class Metrics:
     def watch_memory(self, memory: Any) -> None:
         """Read what requests hold whenever somebody asks for the metrics."""
         self.held.set_function(lambda: memory.kept)
+
+    def watch_certificate(self, end: Callable[[], float]) -> None:
+        """Read when the server's certificate ends whenever somebody asks for the metrics."""
+        name = "nmt_certificate_expiry_timestamp_seconds"
+        Gauge(name, "When the server's certificate ends", registry=self.registry).set_function(end)
 
     def watch_cache(self, cache: Any) -> None:
         """Read how much is kept whenever somebody asks for the metrics."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import ipaddress
 import os
@@ -30,14 +31,14 @@ class Certificates:
     def credentials(self) -> grpc.ServerCredentials:
         """Credentials that follow the files: new connections use what the files hold then. Raises InputError."""
         first = self._configuration()
-        seen = self._times()
+        seen = self.times()
 
         def fetch() -> Any:
             nonlocal seen
             try:
-                if self._times() == seen:
+                if self.times() == seen:
                     return None
-                seen = self._times()
+                seen = self.times()
                 return self._configuration()
             except (OSError, InputError):  # half-way through a renewal: the old ones serve on
                 return None
@@ -62,13 +63,33 @@ class Certificates:
             raise InputError(self.certificate, f"cannot be used with {self.key} ({error.reason})") from error
         return found
 
-    def _times(self) -> list[int]:
+    def times(self) -> list[int]:
+        """When the files were changed. Raises OSError."""
         return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
 
     def _configuration(self) -> Any:
         pair = read_pem(self.key, "PRIVATE KEY", regular=True), read_pem(self.certificate, "CERTIFICATE", regular=True)
         clients = read_pem(self.clients, "CERTIFICATE", regular=True) if self.clients else None
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
+
+
+class CertificateEnd:
+    """When the certificate that new connections are shown ends, in seconds of ``time.time``. Raises InputError.
+
+    It is looked at again when the files have changed; what cannot be used is not shown to anybody either.
+    """
+
+    def __init__(self, certificates: Certificates) -> None:
+        self._certificates, self._seen = certificates, certificates.times()
+        self._end = certificates.check().end.timestamp()
+
+    def __call__(self) -> float:
+        """See the class."""
+        with contextlib.suppress(OSError, InputError):
+            if (times := self._certificates.times()) != self._seen:
+                self._end = self._certificates.check().end.timestamp()
+                self._seen = times
+        return self._end
 
 
 class Validity(NamedTuple):

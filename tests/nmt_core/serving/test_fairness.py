@@ -18,6 +18,7 @@ from nmt_core.serving.engine import Engine
 from nmt_core.serving.fair_queue import FairQueue
 from nmt_core.serving.intake import Intake
 from nmt_core.serving.lanes import Job, Lane, Line
+from nmt_core.serving.metrics import Metrics
 from nmt_core.serving.models import Decoding, Scoring, ServedModel
 from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.server import Address, NmtServer
@@ -217,11 +218,17 @@ def served(scores: Scores):
 
 
 def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypatch) -> None:
+    metrics = Metrics()
+
+    def up() -> float | None:
+        return metrics.registry.get_sample_value("nmt_device_up", {"device": "cpu"})
+
     async def scenario() -> None:
-        server = NmtServer(NmtServicer(), Address(port=0))
+        server = NmtServer(NmtServicer(metrics=metrics), Address(port=0))
         await server.start()
         await server.load(lambda device: served(Scores()))
         assert server.health.serving
+        assert up() == 1
         engine = server.servicer.devices.engines["cpu"]
         key = Scoring(server.servicer.devices.models["cpu"]["m"])
 
@@ -233,6 +240,7 @@ def test_a_device_that_fails_again_and_again_is_down_and_health_says_so(monkeypa
             with pytest.raises(Refusal):
                 await asyncio.wait_for(engine.submit(key, [1], tokens=[1]), 10)
         await until(lambda: engine.down)
+        assert up() == 0
         with pytest.raises(Refusal, match="has failed"):
             await engine.submit(key, [1], tokens=[1])
         await until(lambda: not server.health.serving)

@@ -17,6 +17,7 @@ from nmt_core.errors import ServiceError
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import Access
 from tests.nmt_core.serving.conftest import ROOT
+from tests.nmt_core.serving.test_streams import metrics_of
 
 TOKEN = "a-token-of-many-letters"
 
@@ -70,7 +71,7 @@ def test_sighup_exchanges_models_under_load(start, own: Path, other: Path) -> No
 
 
 def test_a_folder_that_changes_is_noticed_and_a_broken_one_is_not_taken(start, own: Path, other: Path) -> None:
-    server = start("--models", str(own.parent), "--watch-models", "0.1")
+    server = start("--models", str(own.parent), "--watch-models", "0.1", "--metrics-port", "0")
     version, score = facts(server)
     content = (own / "model.safetensors").read_bytes()
     (own / "model.safetensors").write_bytes(content[:100])
@@ -80,6 +81,9 @@ def test_a_folder_that_changes_is_noticed_and_a_broken_one_is_not_taken(start, o
     eventually(lambda: facts(server)[0] != version)
     shutil.copytree(own, own.parent / "second")
     eventually(lambda: len(NmtClient(server.address).models()) == 2)
+    counts = metrics_of(server)
+    assert counts['nmt_reloads_total{outcome="done"}'] >= 2
+    assert counts['nmt_reloads_total{outcome="failed"}'] >= 1
 
 
 def test_a_token_is_revoked_at_once_and_the_log_follows_its_name(start, folder: str, tmp_path: Path) -> None:

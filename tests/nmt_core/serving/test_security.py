@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import datetime
 import ipaddress
+import json
+import time
 from pathlib import Path
 
 import grpc
@@ -22,6 +24,7 @@ from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
 from nmt_core.serving.security import Owner, Tokens, check_exposure, is_loopback, read_tokens
+from tests.nmt_core.serving.test_streams import metrics_of
 
 TOKEN = "0123456789abcdef-secret"
 
@@ -152,6 +155,29 @@ def test_an_expired_certificate_of_the_server_is_refused_until_it_is_renewed(sta
     assert scored(server, Access(ca=authority.path)) < 0
 
 
+def test_the_metrics_say_when_the_certificate_that_is_shown_ends(start, folder: str, tmp_path) -> None:
+    authority = Authority(tmp_path)
+    certificate, key = authority.issue("server", days=(-1, 30))
+    tls = ["--tls-cert", certificate, "--tls-key", key]
+    server = start("--model", f"m={folder}", *tls, "--metrics-port", "0")
+
+    def days_left() -> float:
+        return (metrics_of(server)["nmt_certificate_expiry_timestamp_seconds"] - time.time()) / 86_400
+
+    assert 29 < days_left() < 31
+    authority.issue("server", days=(-1, 60))  # nobody tells the server
+    assert 59 < days_left() < 61
+    authority.issue("other", days=(-1, 90))
+    Path(certificate).write_bytes((tmp_path / "other.pem").read_bytes())  # of another key: the older one is shown
+    assert 59 < days_left() < 61
+    Path(certificate).unlink()
+    assert 59 < days_left() < 61
+
+
+def test_without_encryption_no_metric_speaks_of_a_certificate(server) -> None:
+    assert not [name for name in metrics_of(server) if "certificate" in name]
+
+
 def test_a_certificate_for_servers_is_none_for_clients(guarded, authority: Authority) -> None:
     mine = authority.issue("client", use=ExtendedKeyUsageOID.CLIENT_AUTH)
     assert scored(guarded, Access(True, authority.path, *mine, TOKEN)) < 0
@@ -168,6 +194,27 @@ def test_the_name_in_a_certificate_stands_in_the_log(start, folder: str, authori
     server.terminate()
     assert server.wait() == 0
     assert '"user": "localhost"' in (tmp_path / "log").read_text()  # its first alternative name
+
+
+def test_the_name_in_a_certificate_stands_in_the_log_beside_the_owner_of_a_token(
+    start, folder: str, authority: Authority, tmp_path
+) -> None:
+    certificate, key = authority.issue("server-of-both")
+    (tmp_path / "tokens").write_text(f"alice {TOKEN}\n")
+    tls = ["--tls-cert", certificate, "--tls-key", key, "--tls-client-ca", authority.path]
+    more = ["--token-file", str(tmp_path / "tokens"), "--access-log", str(tmp_path / "log")]
+    server = start("--model", f"m={folder}", *tls, *more)
+    mine = authority.issue("dave")
+    scored(server, Access(True, authority.path, *mine, TOKEN))
+    with pytest.raises(ServiceError, match="UNAUTHENTICATED"):
+        scored(server, Access(True, authority.path, *mine, f"{TOKEN}-of-nobody"))
+    server.terminate()
+    assert server.wait() == 0
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert [(line.get("user"), line["certificate"], line["code"]) for line in lines] == [
+        ("alice", "localhost", "OK"),
+        (None, "localhost", "UNAUTHENTICATED"),
+    ]
 
 
 def test_a_key_of_another_certificate_is_one_clear_line(folder: str, authority: Authority, capsys) -> None:
