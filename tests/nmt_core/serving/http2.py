@@ -12,7 +12,11 @@ _FRAME = 16_384
 
 
 class RudeClient:
-    """One connection, from the address ``source``. ``ended`` are the streams that the server has ended."""
+    """One connection, from the address ``source``.
+
+    ``ended`` are the streams that the server has ended, ``settings`` what it has said of the connection, by number;
+    ``going_away``: it has said that it takes no new calls here.
+    """
 
     def __init__(self, address: str, *, source: str = "") -> None:
         host, _, port = address.rpartition(":")
@@ -20,6 +24,8 @@ class RudeClient:
         self._send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         self._frame(_SETTINGS, 0, 0, b"")
         self.ended: set[int] = set()
+        self.settings: dict[int, int] = {}
+        self.going_away = False
         self._next, self._window, self._initial = 1, 65_535, 65_535
         self._windows: dict[int, int] = {}
 
@@ -77,6 +83,8 @@ class RudeClient:
             self._settings(content)
         elif kind == _PING and not flags & _ACK:
             self._frame(_PING, _ACK, 0, content)
+        elif kind == _GOAWAY:
+            self.going_away = True
         elif kind == _RESET or (kind in (_DATA, _HEADERS) and flags & _END_STREAM):
             self.ended.add(stream)
         return True
@@ -95,6 +103,7 @@ class RudeClient:
     def _settings(self, content: bytes) -> None:
         for place in range(0, len(content), 6):
             name, value = struct.unpack(">HI", content[place : place + 6])
+            self.settings[name] = value
             if name == 4:
                 for stream in self._windows:
                     self._windows[stream] += value - self._initial

@@ -71,10 +71,16 @@ def resident(server) -> float:
 
 
 def test_half_of_a_message_is_not_read_for_strangers(strict) -> None:
+    def refused(reason: str) -> float:
+        return metrics_of(strict).get(f'nmt_refused_total{{reason="{reason}"}}', 0)
+
+    reasons = ("UNAUTHENTICATED", "SLOW_MESSAGE", "TOO_MANY_SLOW_MESSAGES")
+    before = [refused(reason) for reason in reasons]
     client = RudeClient(strict.address)
     streams = [client.call(SCORE) for _ in range(30)]
     assert client.listen_until_ended(streams, 10)
     client.close()
+    assert [refused(reason) - one for reason, one in zip(reasons, before, strict=True)] == [30, 0, 0]
 
 
 def test_half_of_a_message_is_not_waited_for(start, folder: str, token_file: str) -> None:

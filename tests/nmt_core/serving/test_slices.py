@@ -20,6 +20,7 @@ from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.pauses import held_up_by, may_pause
 from nmt_core.serving.call import charge_to
+from nmt_core.serving.cost import Proportions
 from nmt_core.serving.dispatch import ask_for, do
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.limits import Limits
@@ -105,14 +106,16 @@ def test_a_large_item_that_fails_takes_no_other_with_it() -> None:
     assert isinstance(bad, ValueError)
 
 
-async def scored(pairs: Sequence[SentencePair], tokens: Sequence[int], submit: Callable[..., Any]) -> list[Any]:
-    """What ``do`` finds for pairs where an engine's ``submit`` does that."""
+async def scored(
+    pairs: Sequence[Any], tokens: Sequence[int], submit: Callable[..., Any], kind: Callable[[Any], Any] = Scoring
+) -> list[Any]:
+    """What ``do`` finds for pairs, or items of another kind of work, where an engine's ``submit`` does that."""
     model = ServedModel(None, decoder=None)  # type: ignore[arg-type]
     place: Any = SimpleNamespace(name="m", model=model, engine=SimpleNamespace(submit=submit))
     place.quota = Quota("m", ModelLimits())
     texts = TextProcessing(Limits())
     try:
-        return await do(texts, place, ask_for(Scoring(model), 0, len(pairs), None), pairs, tokens)
+        return await do(texts, place, ask_for(kind(model), 0, len(pairs), None), pairs, tokens)
     finally:
         texts.close()
 
@@ -128,6 +131,21 @@ def test_large_items_wait_in_the_lane_for_long_searches() -> None:
     found = asyncio.run(scored(pairs, [5, LARGE + 1, LARGE], submit))
     assert [score.log_prob for score in found] == [2.0, 4.0, 2.0]
     assert sorted(lanes) == [("interactive", ["aa", "cc"]), ("long", ["bbbb"])]
+
+
+@pytest.mark.parametrize(
+    ("kind", "most"), [(Decoding, Proportions().together // 16), (Sampling, LARGE), (Encoding, LARGE)]
+)
+def test_what_takes_long_waits_in_its_own_lane_for_every_kind_of_work(kind: Callable[[Any], Any], most: int) -> None:
+    lanes: dict[str, list[str]] = {}
+
+    async def submit(key, items, *, lane: str, **rest) -> list[str]:
+        lanes[lane] = items
+        return items
+
+    items = ["short", "longer", "long", "short, too"]
+    assert asyncio.run(scored(items, [1, most + 1, 20 * most, most], submit, kind)) == items
+    assert lanes == {"interactive": ["short", "short, too"], "long": ["longer", "long"]}
 
 
 @pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
