@@ -1,25 +1,30 @@
 """Binarised phrase tables, made by Moses' own programs.
 
-Which program, its options and the name of what it makes stand in ``formats/feature_kinds``. The program writes under a
-name of its own; what it has made gets its final name when the program has ended well.
+Which program, its options and the name of what it makes stand in ``formats/feature_kinds``. The program writes into a
+temporary folder beside the table; what it has made gets its final name when the program has ended well. It ends with
+the command, however that ends.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Iterator
 
 from nmt_core.errors import ConfigError, NmtError
-from nmt_core.files import is_written_through
+from nmt_core.files import in_turn, is_written_through, settle, temporary_folder
+from nmt_core.files.writing import settle_folder
+from nmt_core.processes import orderly_end
+from nmt_core.tied import tied
 from smt_bridge.formats.feature_kinds import FeatureKind, kind_of, missing_parts
 
 BINARISERS = {"compact": "PhraseDictionaryCompact", "probing": "ProbingPT", "ondisk": "PhraseDictionaryOnDisk"}
 _DIRECT = 2  # place of p(target | source) among the scores of Moses, from 0: by it targets are ranked
 _NOT_NEEDED = ("cache",)  # by the decoder, but written by CreateProbingPT
-_UNFINISHED = ".binarising"
 _LAST = 2000  # characters of what the program says
 
 
@@ -91,49 +96,69 @@ def _obstacle(path: str, kind: FeatureKind) -> str:
 def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) -> str:
     """Make the binarised table; its path.
 
-    Raises ConfigError as ``check_replaced``, and NmtError, with what the program said last, where it fails.
+    Raises ConfigError as ``check_replaced``, and NmtError, with what the program said last, where it fails, and where
+    ``table`` was replaced meanwhile.
     """
     check_replaced(name, table)
     kind, path = BINARISERS[name], binarised(name, table)
-    stem = stem_of(table) + _UNFINISHED
-    unfinished = stem + path.removeprefix(stem_of(table))
-    _remove(unfinished)
-    command = binarising_command(kind, table, scores=scores, factors=factors, stem=stem)
+    by_hand = binarising_command(kind, table, scores=scores, factors=factors)
     try:
-        with tempfile.TemporaryFile() as output:
-            code = subprocess.run(
-                shlex.split(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
-            ).returncode
-            output.seek(max(0, output.tell() - _LAST))
-            words = " ".join(output.read().decode("utf-8", "replace").split())
-        if code or not os.path.exists(unfinished):
-            by_hand = binarising_command(kind, table, scores=scores, factors=factors)
-            raise NmtError(
-                f"{table}: is complete, but {command.split()[0]} failed (exit code {code}:"
-                f" {words[-300:] or 'it said nothing'}); by hand: {by_hand}"
-            )
-        _put(unfinished, path)
+        with orderly_end(), temporary_folder(path) as folder:
+            stem, made = (os.path.join(folder, os.path.basename(part)) for part in (stem_of(table), path))
+            before = _state_of(table)
+            problem = _run(binarising_command(kind, table, scores=scores, factors=factors, stem=stem))
+            if problem or not os.path.exists(made):
+                said = problem or "it made nothing"
+                raise NmtError(f"{table}: is complete, but {by_hand.split()[0]} failed ({said}); by hand: {by_hand}")
+            settle(_files_of(made))
+            with in_turn(path):
+                if _state_of(table) != before:
+                    raise NmtError(f"{table}: was replaced while {path} was made of it; by hand: {by_hand}")
+                check_replaced(name, table)
+                _put(made, path, older=os.path.join(folder, "older"))
     except OSError as error:
         raise NmtError(f"{path}: cannot be made ({error.strerror}); {table} is complete") from error
-    finally:
-        _remove(unfinished)
     return path
 
 
-def _put(new: str, path: str) -> None:
+def _run(command: str) -> str:
+    """Run one of Moses' programs, which ends with this one; what is to be said where it fails, or nothing.
+
+    Raises OSError where it cannot be started.
+    """
+    program, *arguments = shlex.split(command)
+    found = shutil.which(program)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    with tempfile.TemporaryFile() as output:
+        code = subprocess.run(
+            tied([found, *arguments]), stdin=subprocess.DEVNULL, stdout=output, stderr=output, check=False
+        ).returncode
+        output.seek(max(0, output.tell() - _LAST))
+        words = " ".join(output.read().decode("utf-8", "replace").split())
+    return f"exit code {code}: {words[-300:] or 'it said nothing'}" if code else ""
+
+
+def _state_of(path: str) -> tuple[int, ...]:
+    """What changes when the file is replaced."""
+    found = os.stat(path)
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _files_of(path: str) -> Iterator[str]:
+    """The file, or those of the folder."""
+    if not os.path.isdir(path):
+        yield path
+        return
+    for folder, _, names in os.walk(path):
+        yield from (os.path.join(folder, name) for name in names)
+
+
+def _put(new: str, path: str, *, older: str) -> None:
     """Give what was made its name, in place of an older one; a folder with something in it is not replaced at once."""
     if os.path.isdir(path):
-        older = path + _UNFINISHED
-        _remove(older)
         os.rename(path, older)
         os.rename(new, path)
-        _remove(older)
     else:
         os.replace(new, path)
-
-
-def _remove(path: str) -> None:
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+    settle_folder(os.path.dirname(os.path.abspath(path)))

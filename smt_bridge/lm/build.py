@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from nmt_core.errors import InputError
 from nmt_core.processes import orderly_end
+from nmt_core.tied import tied
 from smt_bridge.errors import ToolError
 from smt_bridge.lm.arpa import write_arpa
 from smt_bridge.lm.estimate import SPECIAL, estimate, read_text
@@ -55,7 +56,8 @@ def build_with_lmplz(
     if fallback is not None:
         command += ["--discount_fallback", *(f"{value:g}" for value in fallback)]
     with orderly_end(), tempfile.TemporaryFile() as arpa, tempfile.TemporaryFile() as messages:
-        code = _exit_code(subprocess.Popen(command, stdin=subprocess.PIPE, stdout=arpa, stderr=messages), lines)
+        process = subprocess.Popen(tied(command), stdin=subprocess.PIPE, stdout=arpa, stderr=messages)
+        code = _exit_code(process, lines)
         if code != 0:
             messages.seek(0)
             words = messages.read().decode("utf-8", "replace").strip().split("\n")

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +17,7 @@ from nmt_core.errors import NmtError
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.binariser import binarise, binarised, binarising_command, check_replaced
 from smt_bridge.formats.feature_kinds import binarised_kind
+from tests.child_programs import wait_until_ended, wait_until_started
 from tests.fakes import LengthPairScorer
 
 TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
@@ -45,6 +50,15 @@ def rescore(*more: str) -> int:
     return main(["rescore-table", "table", "--scorer", "0.5", "--jobs", "1", "--output", "new table.gz", *more])
 
 
+def asked_for() -> list[str]:
+    """What the programs were called with; the temporary folder that they write into is FOLDER."""
+    return re.sub(r"\S*/\.new table\S*\.hybridmt\.tmp", "FOLDER", Path("asked").read_text()).splitlines()
+
+
+def _made(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if "new" in path.name)
+
+
 @pytest.mark.parametrize(
     ("name", "made", "kind", "asked"),
     [
@@ -52,19 +66,19 @@ def rescore(*more: str) -> int:
             "compact",
             "new table.minphr",
             "PhraseDictionaryCompact",
-            "processPhraseTableMin -in new table.gz -out new table.binarising -nscores 3",
+            "processPhraseTableMin -in new table.gz -out FOLDER/new table -nscores 3",
         ),
         (
             "probing",
             "new table.probing",
             "ProbingPT",
-            "CreateProbingPT --input-pt new table.gz --output-dir new table.binarising.probing --num-scores 3",
+            "CreateProbingPT --input-pt new table.gz --output-dir FOLDER/new table.probing --num-scores 3",
         ),
         (
             "ondisk",
             "new table.ondisk",
             "PhraseDictionaryOnDisk",
-            "CreateOnDiskPt 1 1 3 20 2 new table.gz new table.binarising.ondisk",
+            "CreateOnDiskPt 1 1 3 20 2 new table.gz FOLDER/new table.ondisk",
         ),
     ],
 )
@@ -75,22 +89,22 @@ def test_the_table_is_made_with_the_right_number_of_scores(
         assert rescore("--binarise", name) == 0
         assert "made of new table.gz, with 3 scores" in capsys.readouterr().err
         assert binarised_kind(made) == kind
-    assert Path("asked").read_text().splitlines() == [asked, asked]
-    assert sorted(path.name for path in folder.glob("new*")) == sorted(["new table.gz", "new table.gz.json", made])
+    assert asked_for() == [asked, asked]
+    assert _made(folder) == sorted(["new table.gz", "new table.gz.json", made])
 
 
 @pytest.mark.parametrize(
     ("name", "asked"),
     [
-        ("compact", "processPhraseTableMin -in new table.gz -out new table.binarising -nscores 2 -rankscore 1"),
-        ("ondisk", "CreateOnDiskPt 1 1 2 20 1 new table.gz new table.binarising.ondisk"),
+        ("compact", "processPhraseTableMin -in new table.gz -out FOLDER/new table -nscores 2 -rankscore 1"),
+        ("ondisk", "CreateOnDiskPt 1 1 2 20 1 new table.gz FOLDER/new table.ondisk"),
     ],
 )
 def test_a_table_of_two_scores_is_ranked_by_one_that_it_has(folder: Path, name: str, asked: str) -> None:
     """Where the third score is missing, Moses' programs read behind the scores or stop."""
     Path("table").write_bytes(TABLE.replace(b"1 2", b"1"))
     assert rescore("--binarise", name, "--quiet") == 0
-    assert Path("asked").read_text() == f"{asked}\n"
+    assert asked_for() == [asked]
 
 
 def test_factors_are_counted(folder: Path) -> None:
@@ -205,7 +219,37 @@ def test_a_failure_leaves_the_older_table_and_the_text(
         "by hand: CreateProbingPT --input-pt 'new table.gz' --output-dir 'new table'.probing --num-scores 3" in errors
     )
     assert Path("new table.probing/config").read_text() == "older"
-    assert not list(folder.glob("*.binarising*")) and Path("new table.gz").exists()
+    assert _made(folder) == ["new table.gz", "new table.gz.json", "new table.probing"]
+
+
+@pytest.fixture
+def endless(folder: Path) -> str:
+    """A program that writes a part of its table and goes on for ever; the call that starts it."""
+    script = f'#!/bin/sh\nmkdir "$4"; touch "$4/config"; echo $$ > {folder}/process; exec sleep 1000\n'
+    Path("bin/CreateProbingPT").write_text(script)
+    Path("new.gz").write_bytes(b"")
+    return "from smt_bridge.decoder.binariser import binarise; binarise('probing', 'new.gz', scores=3, factors=(1, 1))"
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
+def test_the_program_ends_with_the_command(folder: Path, endless: str, ending: signal.Signals) -> None:
+    with subprocess.Popen([sys.executable, "-c", endless], stderr=subprocess.DEVNULL) as process:
+        program = wait_until_started(folder / "process")
+        process.send_signal(ending)
+    wait_until_ended(program)
+    assert ending == signal.SIGKILL or _made(folder) == ["new.gz"]
+    Path("bin/CreateProbingPT").write_text(f"#!/bin/sh\n{PROGRAMS['CreateProbingPT']}\n")
+    assert binarise("probing", "new.gz", scores=3, factors=(1, 1)) == "new.probing"
+    assert _made(folder) == ["new.gz", "new.probing"]
+
+
+def test_a_table_that_is_replaced_meanwhile_does_not_get_the_binary_one_of_the_older(folder: Path) -> None:
+    Path("new.gz").write_bytes(b"older")
+    with open("bin/CreateProbingPT", "a") as program:
+        program.write(f"echo newer > {folder}/newer; mv {folder}/newer {folder}/new.gz\n")
+    with pytest.raises(NmtError, match=r"new\.gz: was replaced while new\.probing was made of it; by hand: Create"):
+        binarise("probing", "new.gz", scores=3, factors=(1, 1))
+    assert _made(folder) == ["new.gz"]
 
 
 def test_the_command_is_one_that_a_shell_takes() -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from smt_bridge.commands.main import main
+from tests.child_programs import is_running, wait_until_ended, wait_until_started
 
 
 @pytest.fixture
@@ -24,14 +28,6 @@ def stand_in(script: str) -> None:
     Path("lmplz").chmod(0o755)
 
 
-def is_running(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
 def test_text_that_cannot_be_read_to_its_end_is_not_made_a_model_of(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -42,6 +38,17 @@ def test_text_that_cannot_be_read_to_its_end_is_not_made_a_model_of(
     assert main(["build-lm", "--order", "2", "--input", "text.gz", "--output", "lm"]) == 2
     assert "the compressed data ends too early" in capsys.readouterr().err
     assert not is_running(int(Path("process").read_text()))
+    assert not Path("lm").exists()
+
+
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_lmplz_ends_with_the_command(folder: Path, ending: signal.Signals) -> None:
+    stand_in("echo $$ > process; exec sleep 1000")
+    command = [sys.executable, "-m", "smt_bridge", "build-lm", "--order", "2", "--output", "lm"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+        program = wait_until_started(Path("process"))
+        process.send_signal(ending)
+    wait_until_ended(program)
     assert not Path("lm").exists()
 
 
