@@ -76,6 +76,8 @@ class LocalWorkers(Generic[Item, Answer]):
             self._pool = open_pool(jobs, _begin, open_worker, numbers)
 
     def __enter__(self) -> Self:
+        if self._pool is None:
+            self._signals.enter_context(orderly_end())
         return self
 
     def __exit__(self, *_: object) -> None:

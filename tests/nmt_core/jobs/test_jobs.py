@@ -732,6 +732,25 @@ def work_without_end() -> None:
         list(workers.map([(1, [b"a"]), (2, [b"b"])]))
 
 
+def job_without_end() -> None:
+    """A job of one process in the current folder, that never ends by itself."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    finish(job_in(Path()), kind=Endless)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_job_of_one_process_that_is_told_to_end_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "in").write_bytes(b"line\n")
+    command = [sys.executable, "-c", f"from {__name__} import job_without_end; job_without_end()"]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as program:
+        assert program.stdout is not None and program.stdout.readline() == b"working\n"
+        assert (tmp_path / "out.parts").exists()
+        program.send_signal(number)
+    assert program.returncode == 128 + number
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_program_that_is_told_to_end_leaves_nothing_and_says_nothing(number: signal.Signals) -> None:
     command = [sys.executable, "-c", f"from {__name__} import work_without_end; work_without_end()"]
