@@ -9,6 +9,7 @@ from typing import NamedTuple, TypeVar
 from isal.isal_zlib import crc32
 
 from nmt_core.files import read_lines
+from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.fields import phrase_of, split_tokens
 from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.phrase_table import read_windows, split_window
@@ -39,11 +40,16 @@ class Sources(NamedTuple):
     places: Sequence[int] = ()
 
 
-def sources_of_table(path: str) -> Iterator[Sources]:
-    """The source phrases of a table with their targets. Raises FormatError."""
+def sources_of_table(path: str, *, longest: int = MOST_WORDS) -> Iterator[Sources]:
+    """The source phrases of a table with their targets.
+
+    Raises FormatError, and InputError for a source of more than ``longest`` words.
+    """
     before = b""
     for window in read_windows(path):
         columns, lines = split_window(window), window.lines
+        for number, source in enumerate(columns.sources, start=window.first):
+            _check_words(source, longest, path=path, line=number)
         names = list(map(phrase_of, columns.sources))
         starts = source_starts(window, names, before=before).tolist()
         before = names[-1]
@@ -57,14 +63,16 @@ def sources_of_table(path: str) -> Iterator[Sources]:
 
 
 def sources_of_text(
-    path: str, *, most_words: int, missing_from: str | None, factored: bool = False
+    path: str, *, most_words: int, missing_from: str | None, factored: bool = False, longest: int = MOST_WORDS
 ) -> Iterator[Sources]:
     """The distinct n-grams of a tokenised text but for sources of the other table, in the order of a sorted table.
 
     Words with a bar, which Moses cannot read, are left out, unless it is between factors, which all words then have.
+    Raises InputError for a line of more than ``longest`` words.
     """
     found: set[bytes] = set()
-    for line in read_lines(path):
+    for number, line in enumerate(read_lines(path), start=1):
+        _check_words(line, longest, path=path, line=number)
         words = split_tokens(line.removesuffix(b"\r"))
         for length in range(1, most_words + 1):
             found |= {b" ".join(words[place : place + length]) for place in range(len(words) - length + 1)}
@@ -78,6 +86,11 @@ def sources_of_text(
     for part in _in_parts(sorted(readable, key=lambda phrase: phrase + b" |||")):
         yield Sources(first, len(part), crc32(b"\n".join(part)), [Source(phrase) for phrase in part], path)
         first += len(part)
+
+
+def _check_words(text: bytes, most: int, *, path: str, line: int) -> None:
+    if len(text) > 2 * most:  # more words and the blanks between them have more bytes
+        check_words(text.decode("utf-8", "replace"), most, path=path, line=line)
 
 
 def _in_parts(items: Iterable[_Item]) -> Iterator[list[_Item]]:

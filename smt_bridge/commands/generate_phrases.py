@@ -15,6 +15,7 @@ from nmt_core.files import InputFile
 from nmt_core.messages import counted
 from nmt_core.small_files import check_regular
 from nmt_core.whole_numbers import whole_number
+from nmt_core.word_limit import MOST_WORDS
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
@@ -197,12 +198,17 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
     from smt_bridge.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.scorers import source_factors
 
+    longest = max(MOST_WORDS, args.max_words)
     if args.table is not None:
-        blocks = sources_of_table(args.table)
+        blocks = sources_of_table(args.table, longest=longest)
     else:
-        most = args.max_phrase or 7
-        chosen = args.factor is not None
-        blocks = sources_of_text(args.sources, most_words=most, missing_from=args.missing_from, factored=chosen)
+        blocks = sources_of_text(
+            args.sources,
+            most_words=args.max_phrase or 7,
+            missing_from=args.missing_from,
+            factored=args.factor is not None,
+            longest=longest,
+        )
     for number, block in enumerate(blocks):
         looked_at = block.phrases[:LINES_FOR_FACTORS] if number == 0 else []
         if look_factored([target for source in looked_at for target in source.targets]):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import NmtError
+from nmt_core.errors import InputError, NmtError
 from nmt_core.interfaces import PairScore
 from smt_bridge.errors import WiringError
 from smt_bridge.phrase_generation import Counts, Generation, Limits, generate_chunk
@@ -152,6 +153,22 @@ def test_a_source_in_several_places_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"a ||| x ||| 1 |||\nb ||| y ||| 1 |||\na ||| z ||| 1 |||\n")
     with pytest.raises(NmtError, match=r"table:3: `a` stands in several places.*sort the table first"):
         list(sources_of_table(str(path)))
+
+
+def test_a_source_of_too_many_words_is_named(tmp_path: Path) -> None:
+    table, text = tmp_path / "table", tmp_path / "text"
+    table.write_bytes(b"a a a ||| x ||| 1 |||\nb b b b ||| y ||| 1 |||\n")
+    text.write_bytes(b"a a a\nb b b b\n")
+    with pytest.raises(InputError, match=r"table:2: has 4 words; up to 3 are taken: divide the line, or allow more"):
+        list(sources_of_table(str(table), longest=3))
+    with pytest.raises(InputError, match=r"text:2: has 4 words; up to 3 are taken: divide the line, or allow more"):
+        list(sources_of_text(str(text), most_words=2, missing_from=None, longest=3))
+    assert len(list(sources_of_table(str(table), longest=4))) == 1
+    text.write_bytes(b"a " * 5_000_000)
+    begin = time.process_time()
+    with pytest.raises(InputError, match=r"text:1: has 5,000,000 words; up to 1,000 are taken"):
+        list(sources_of_text(str(text), most_words=7, missing_from=None))
+    assert time.process_time() - begin < 5
 
 
 def test_sources_of_a_text_are_its_ngrams_that_a_table_lacks(tmp_path: Path) -> None:
