@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
+import socket
 import time
 from dataclasses import dataclass
 
@@ -73,9 +75,7 @@ class NmtServer:
             else:
                 port = self._server.add_secure_port(place, credentials)
         except RuntimeError as error:
-            raise NmtError(
-                f"cannot listen on {place}; is another server running there? choose another --port, or check --host"
-            ) from error
+            raise NmtError(f"cannot listen on {place}{_why_not(address)}") from error
         return port
 
     async def start(self) -> None:
@@ -125,6 +125,20 @@ class NmtServer:
                 if not works and self.servicer.devices.loaded:
                     _log.error("no device answers any more; health is NOT_SERVING")
                 self.health.set(works)
+
+
+def _why_not(address: Address) -> str:
+    """Why the library cannot listen on an address, which it does not say, and what to do."""
+    try:
+        for family, kind, _, _, place in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
+            with socket.socket(family, kind) as trial:
+                trial.bind(place)
+    except socket.gaierror:
+        return ": this machine knows no host of that name"
+    except OSError as error:
+        if error.errno != errno.EADDRINUSE:
+            return f" ({error.strerror}); check --host and --port"
+    return "; is another server running there? choose another --port, or check --host"
 
 
 def _freeze() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import errno
 import gc
+import os
 import socket
 import threading
 import time
@@ -33,6 +35,7 @@ from nmt_core.v1 import nmt_pb2_grpc
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
+NOT_HERE = os.strerror(errno.EADDRNOTAVAIL)
 
 
 class Gate:
@@ -298,6 +301,21 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None
     error = capsys.readouterr().err
     assert error.startswith(f"nmt-core serve: cannot listen on 127.0.0.1:{port}; is another server running there?")
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("host", "problem"),
+    [
+        (
+            "no-such-host.invalid",
+            "cannot listen on no-such-host.invalid:50551: this machine knows no host of that name",
+        ),
+        ("192.0.2.1", f"cannot listen on 192.0.2.1:50551 ({NOT_HERE}); check --host and --port"),
+    ],
+)
+def test_a_host_that_is_not_here_is_told_from_a_port_in_use(host: str, problem: str, tmp_path: Path, capsys) -> None:
+    assert main(["serve", "--device", "cpu", "--model", f"m={tmp_path}", "--host", host, "--insecure"]) == 2
+    assert capsys.readouterr().err == f"nmt-core serve: {problem}\n"
 
 
 @pytest.mark.parametrize(("memory", "message"), [("3", 1), ("16", 5), ("95", 31), ("96", 32), ("1000", 32)])
