@@ -1,0 +1,97 @@
+"""Options of ``serve`` reach what they limit: a server that is made of them refuses as they say."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import grpc
+import pytest
+from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+from nmt_core.commands import serve
+from nmt_core.commands.server_security import read_address
+from nmt_core.serving.server import NmtServer
+from nmt_core.serving.watchers import Watchers
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
+
+
+def with_server(options: str, scenario: Callable[[NmtServer, Gate, grpc.aio.Channel], Awaitable[None]]) -> None:
+    """Run a scenario with a server of these options, whose model is a gate that is open."""
+
+    async def run() -> None:
+        parser, gate = argparse.ArgumentParser(), Gate()
+        serve.add_arguments(parser)
+        args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
+        server = serve._server(args, read_address(args), ["cpu"], Watchers(), ["gate"])
+        gate.open.set()
+        await server.start()
+        await server.load(gated(gate))
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            await scenario(server, gate, channel)
+        gate.open.set()
+        await server.stop(1.0)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--max-calls 3", "3 calls are open already"),
+        ("--max-client-calls 3", "3 calls of this client are open already"),
+        ("--queue-tokens 9 --client-tokens 100", "the queue is full (8 tokens wait)"),
+        ("--client-tokens 9", "the queue is full (8 tokens of this client wait)"),
+        ("--queue-tokens 36", "the queue is full (8 tokens of this client wait)"),  # a quarter
+    ],
+)
+def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="a", target="b")])  # four tokens
+
+    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
+        stub = nmt_pb2_grpc.NmtServiceStub(channel)
+        gate.open.clear()
+        gate.entered.clear()
+        accepted = [stub.Score(request)]
+        assert await asyncio.to_thread(gate.entered.wait, 30)
+        accepted += [stub.Score(request) for _ in range(2)]
+        await until(lambda: server.servicer.devices.engines["cpu"].waiting_tokens == 8)
+        refused = stub.Score(request)
+        assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert problem in await refused.details()
+        gate.open.set()
+        assert [len((await call).scores) for call in accepted] == [1, 1, 1]
+
+    with_server(options, scenario)
+
+
+def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
+    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
+        gate.open.clear()
+        call = nmt_pb2_grpc.NmtServiceStub(channel).Score(pb.ScoreRequest(pairs=[pb.Pair()]))
+        await until(lambda: not server.health.serving)
+        gate.open.set()
+        assert (await call).scores
+        await until(lambda: server.health.serving)
+
+    with_server("--stuck-timeout 0.3", scenario)
+
+
+@pytest.mark.parametrize(("options", "codes"), [("", []), ("--no-reflection", [grpc.StatusCode.UNIMPLEMENTED])])
+def test_reflection_is_there_unless_it_is_not_wanted(options: str, codes: list[grpc.StatusCode]) -> None:
+    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
+        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
+        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
+        await call.done_writing()
+        found = []
+        try:
+            names = [one.name for one in (await call.read()).list_services_response.service]
+            assert "nmt_core.v1.NmtService" in names
+        except grpc.aio.AioRpcError as error:
+            found.append(error.code())
+        assert found == codes
+
+    with_server(options, scenario)
