@@ -201,7 +201,7 @@ def _reloader(
             watchers.log.reopen()
 
     def check() -> None:
-        check_certificate(address)
+        check_certificate(address, watchers)
 
     check()
     watch_certificate(address, watchers.metrics)

@@ -10,6 +10,7 @@ from nmt_core.files import Input
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics
     from nmt_core.serving.server import Address
+    from nmt_core.serving.watchers import Watchers
 
 
 def add_security_options(group: argparse._ArgumentGroup) -> None:
@@ -62,17 +63,7 @@ def watch_certificate(address: Address, metrics: Metrics | None) -> None:
         metrics.watch_certificate(CertificateEnd(address.certificates))
 
 
-def check_certificate(address: Address) -> None:
-    """Warn of a certificate that clients will refuse. Raises InputError where it does not fit its key."""
-    import logging
-    from datetime import UTC, datetime
-
-    if address.certificates is None:
-        return
-    validity = address.certificates.check()
-    if problem := validity.problem(datetime.now(UTC)):
-        logging.getLogger(__name__).warning(
-            "the certificate %s %s: clients will refuse it; renew the file, the server follows it",
-            address.certificates.certificate,
-            problem,
-        )
+def check_certificate(address: Address, watchers: Watchers) -> None:
+    """Tell what the files of certificates say. Raises InputError where certificate and key do not fit."""
+    if address.certificates is not None:
+        watchers.certificates_changed(address.certificates.certificate, address.certificates.check())

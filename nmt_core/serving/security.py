@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hmac
 import ipaddress
+import logging
 import os
 import ssl
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
 
 from nmt_core.errors import ConfigError, InputError
 from nmt_core.small_files import MOST_OF_A_KEY, read_pem, read_small
 
+if TYPE_CHECKING:
+    from cryptography.x509 import Certificate
+
 _SHORTEST_TOKEN = 16
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -28,32 +34,39 @@ class Certificates:
     key: str
     clients: str | None = None
 
-    def credentials(self) -> grpc.ServerCredentials:
-        """Credentials that follow the files: new connections use what the files hold then. Raises InputError."""
+    def credentials(self, renewed: Callable[[Checked], object] = lambda _: None) -> grpc.ServerCredentials:
+        """Credentials that follow the files: new connections use what the files hold then. Raises InputError.
+
+        ``renewed`` is told what they say when they have changed, by a thread of the library; what cannot be used is
+        logged once.
+        """
+        seen = self.state()
         first = self._configuration()
-        seen = self.times()
 
         def fetch() -> Any:
             nonlocal seen
-            try:
-                if self.times() == seen:
-                    return None
-                seen = self.times()
-                return self._configuration()
-            except (OSError, InputError):  # half-way through a renewal: the old ones serve on
+            state = self.state()
+            if state == seen:
                 return None
+            seen = state
+            try:
+                checked, configuration = self.check(), self._configuration()
+            except InputError as error:  # perhaps half-way through a renewal
+                _log.error("certificates: %s; new connections use what there was", error)
+                return None
+            renewed(checked)
+            return configuration
 
         return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
 
-    def check(self) -> Validity:
-        """What the certificate says of itself.
+    def check(self) -> Checked:
+        """What the files say.
 
         Raises InputError where a file cannot be used, or certificate and key do not belong together.
         """
         found = validity(self.certificate)
         check_key(self.key)
-        if self.clients:
-            validity(self.clients)
+        authorities = read_authorities(self.clients) if self.clients else None
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.certificate, self.key)
@@ -61,16 +74,24 @@ class Certificates:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise InputError(self.key, f"is not the private key of {self.certificate}") from error
             raise InputError(self.certificate, f"cannot be used with {self.key} ({error.reason})") from error
-        return found
+        return Checked(found, authorities)
 
-    def times(self) -> list[int]:
-        """When the files were changed. Raises OSError."""
-        return [os.stat(path).st_mtime_ns for path in (self.certificate, self.key, self.clients) if path]
+    def state(self) -> list[tuple[int, ...] | None]:
+        """Differs when a file was written or replaced, or who may read it has changed. None: a file is not there."""
+        return [_facts(path) for path in (self.certificate, self.key, self.clients) if path]
 
     def _configuration(self) -> Any:
         pair = read_pem(self.key, "PRIVATE KEY", regular=True), read_pem(self.certificate, "CERTIFICATE", regular=True)
         clients = read_pem(self.clients, "CERTIFICATE", regular=True) if self.clients else None
         return grpc.ssl_server_certificate_configuration([pair], root_certificates=clients)
+
+
+def _facts(path: str) -> tuple[int, ...] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 class CertificateEnd:
@@ -80,15 +101,15 @@ class CertificateEnd:
     """
 
     def __init__(self, certificates: Certificates) -> None:
-        self._certificates, self._seen = certificates, certificates.times()
-        self._end = certificates.check().end.timestamp()
+        self._certificates, self._seen = certificates, certificates.state()
+        self._end = certificates.check().validity.end.timestamp()
 
     def __call__(self) -> float:
         """See the class."""
-        with contextlib.suppress(OSError, InputError):
-            if (times := self._certificates.times()) != self._seen:
-                self._end = self._certificates.check().end.timestamp()
-                self._seen = times
+        if (state := self._certificates.state()) != self._seen:
+            self._seen = state
+            with contextlib.suppress(InputError):
+                self._end = self._certificates.check().validity.end.timestamp()
         return self._end
 
 
@@ -103,6 +124,63 @@ class Validity(NamedTuple):
         if now < self.begin:
             return f"is not valid before {self.begin:%Y-%m-%d %H:%M} UTC"
         return f"expired on {self.end:%Y-%m-%d %H:%M} UTC" if now > self.end else ""
+
+
+class Authorities:
+    """Who signs the certificates of clients.
+
+    A handshake asks more of a certificate, but only when a connection begins, and connections last. This tells whose
+    certificates are no longer trusted since.
+    """
+
+    def __init__(self, certificates: Sequence[Certificate]) -> None:
+        self._certificates = certificates
+        self.trust = functools.lru_cache(maxsize=1024)(self._trust)
+
+    def _trust(self, chain: bytes) -> bool:
+        """Whether one of the authorities signed a client's certificate; ``chain`` is PEM, the client's own first."""
+        from cryptography import x509
+
+        try:
+            current, *others = x509.load_pem_x509_certificates(chain)
+        except ValueError:  # what it says of its uses cannot be read either
+            return False
+        while not any(current == one or _has_signed(one, current) for one in self._certificates):
+            issuer = next((one for one in others if _has_signed(one, current)), None)
+            if issuer is None:
+                return False
+            others.remove(issuer)
+            current = issuer
+        return True
+
+
+class Checked(NamedTuple):
+    """What the files of certificates say."""
+
+    validity: Validity
+    authorities: Authorities | None = None
+
+
+def read_authorities(path: str) -> Authorities:
+    """All certificates in a PEM file. Raises InputError."""
+    from cryptography import x509
+
+    try:
+        return Authorities(x509.load_pem_x509_certificates(read_pem(path, "CERTIFICATE", regular=True)))
+    except ValueError as error:
+        raise InputError(path, "expected a PEM file with a CERTIFICATE, or several") from error
+
+
+def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+
+    try:
+        certificate.verify_directly_issued_by(issuer)
+    except UnsupportedAlgorithm:  # the names agree, and the handshake has verified the signature
+        return True
+    except (InvalidSignature, ValueError, TypeError):
+        return False
+    return True
 
 
 def validity(path: str) -> Validity:

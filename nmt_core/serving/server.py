@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import functools
 import gc
 import logging
 import socket
@@ -68,7 +69,7 @@ class NmtServer:
 
     def _listen(self, address: Address) -> int:
         place = f"[{address.host}]:{address.port}" if ":" in address.host else f"{address.host}:{address.port}"
-        credentials = None if address.certificates is None else address.certificates.credentials()
+        credentials = None if address.certificates is None else self._credentials(address.certificates)
         try:
             if credentials is None:
                 port: int = self._server.add_insecure_port(place)
@@ -77,6 +78,10 @@ class NmtServer:
         except RuntimeError as error:
             raise NmtError(f"cannot listen on {place}{_why_not(address)}") from error
         return port
+
+    def _credentials(self, certificates: Certificates) -> grpc.ServerCredentials:
+        renewed = functools.partial(self.calls.watchers.certificates_changed, certificates.certificate)
+        return certificates.credentials(renewed)
 
     async def start(self) -> None:
         """Begin to answer, health with NOT_SERVING."""

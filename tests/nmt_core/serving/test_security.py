@@ -6,6 +6,8 @@ import argparse
 import datetime
 import ipaddress
 import json
+import os
+import threading
 import time
 from pathlib import Path
 
@@ -23,7 +25,10 @@ from nmt_core.commands.server_security import add_security_options, read_address
 from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
-from nmt_core.serving.security import Owner, Tokens, check_exposure, is_loopback, read_tokens
+from nmt_core.serving.security import Owner, Tokens, check_exposure, is_loopback, read_authorities, read_tokens
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_streams import metrics_of
 
 TOKEN = "0123456789abcdef-secret"
@@ -32,11 +37,11 @@ TOKEN = "0123456789abcdef-secret"
 class Authority:
     """Signs certificates for 127.0.0.1 and localhost, and writes PEM files."""
 
-    def __init__(self, folder: Path, name: str = "ca") -> None:
+    def __init__(self, folder: Path, name: str = "ca", signer: Authority | None = None) -> None:
         self.folder, self.key = folder, ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.path = str(folder / f"{name}.pem")
-        certificate = self._signed(self.name, self.key, days=(-1, 30), authority=True)
+        certificate = (signer or self)._signed(self.name, self.key, days=(-1, 30), authority=True)
         Path(self.path).write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
     def issue(
@@ -301,3 +306,108 @@ def test_token_files_with_mistakes(tmp_path, content: str, problem: str) -> None
     path.write_text(content)
     with pytest.raises(InputError, match=problem):
         read_tokens(str(path))
+
+
+def replace(path: Path, content: bytes) -> None:
+    new = path.with_suffix(".new")
+    new.write_bytes(content)
+    os.replace(new, path)
+
+
+class Rotated:
+    """A server whose certificate, key and clients' authority are files that are exchanged."""
+
+    def __init__(self, start, folder: str, place: Path) -> None:
+        self.certificate, self.key, self.clients = (place / name for name in ("tls.crt", "tls.key", "ca.crt"))
+        (place / "one").mkdir()
+        (place / "two").mkdir()
+        self.one, self.two = Authority(place / "one", "one"), Authority(place / "two", "two")
+        self.put(self.one.issue("server"), self.one)
+        tls = ["--tls-cert", str(self.certificate), "--tls-key", str(self.key), "--tls-client-ca", str(self.clients)]
+        self.server = start("--model", f"m={folder}", *tls, "--metrics-port", "0")
+
+    def put(self, pair: tuple[str, str], clients: Authority) -> None:
+        replace(self.certificate, Path(pair[0]).read_bytes())
+        replace(self.key, Path(pair[1]).read_bytes())
+        replace(self.clients, Path(clients.path).read_bytes())
+
+    def expires(self) -> float:
+        return metrics_of(self.server)["nmt_certificate_expiry_timestamp_seconds"]
+
+    def access(self, clients: Authority, server: Authority) -> Access:
+        return Access(True, server.path, *clients.issue("client"))
+
+
+@pytest.fixture
+def rotated(start, folder: str, tmp_path: Path) -> Rotated:
+    return Rotated(start, folder, tmp_path)
+
+
+def test_a_certificate_that_is_renewed_in_all_files_is_the_one_whose_end_is_told(rotated: Rotated) -> None:
+    before = rotated.expires()
+    rotated.put(rotated.two.issue("server", days=(-1, 300)), rotated.one)
+    assert scored(rotated.server, rotated.access(rotated.one, rotated.two)) < 0
+    assert rotated.expires() > before + 200 * 86_400
+
+
+def test_a_pair_that_does_not_fit_is_told_once_and_not_used(rotated: Rotated) -> None:
+    replace(rotated.key, Path(rotated.one.issue("other")[1]).read_bytes())
+    for _ in range(3):
+        assert scored(rotated.server, rotated.access(rotated.one, rotated.one)) < 0
+    problem = f"{rotated.key}: is not the private key of {rotated.certificate}"
+    eventually(lambda: any(problem in line for line in rotated.server.lines))
+    rotated.key.unlink()
+    assert scored(rotated.server, rotated.access(rotated.one, rotated.one)) < 0
+    rotated.put(rotated.two.issue("server"), rotated.one)
+    assert scored(rotated.server, rotated.access(rotated.one, rotated.two)) < 0
+    assert sum(problem in line for line in rotated.server.lines) == 1
+
+
+def test_files_of_the_same_age_are_other_files(rotated: Rotated) -> None:
+    """As where all files of an image, or of a backup, have one time."""
+    places = rotated.certificate, rotated.key
+    times = [place.stat().st_mtime_ns for place in places]
+    rotated.put(rotated.two.issue("server"), rotated.one)
+    for place, before in zip(places, times, strict=True):
+        os.utime(place, ns=(before, before))
+    assert scored(rotated.server, rotated.access(rotated.one, rotated.two)) < 0
+
+
+def test_an_authority_that_is_not_trusted_any_more_ends_the_calls_of_open_connections_and_streams(
+    rotated: Rotated,
+) -> None:
+    mine, others = (rotated.access(authority, rotated.one) for authority in (rotated.one, rotated.two))
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="un", target="one")])
+    with grpc.secure_channel(rotated.server.address, mine.credentials()) as channel:
+        stub, exchanged = nmt_pb2_grpc.NmtServiceStub(channel), threading.Event()
+
+        def requests():
+            yield pb.ScoreStreamRequest(request=request)
+            assert exchanged.wait(60)
+            yield pb.ScoreStreamRequest(request=request)
+
+        stream = stub.ScoreStream(requests())
+        assert next(stream).response.scores
+        rotated.put(rotated.one.issue("server"), rotated.two)
+        assert scored(rotated.server, others) < 0
+        exchanged.set()
+        for call in (lambda: next(stream), lambda: stub.Score(request)):
+            with pytest.raises(grpc.RpcError) as caught:
+                call()
+            assert caught.value.code() == grpc.StatusCode.UNAUTHENTICATED
+        rotated.put(rotated.one.issue("server"), rotated.one)
+        assert scored(rotated.server, mine) < 0
+        assert stub.Score(request).scores
+
+
+def test_certificates_by_way_of_an_authority_between_are_those_of_the_first(tmp_path: Path) -> None:
+    root, stranger = Authority(tmp_path, "root"), Authority(tmp_path, "stranger")
+    between = Authority(tmp_path, "between", signer=root)
+    certificate = Path(between.issue("client")[0]).read_bytes()
+    chain = certificate + Path(between.path).read_bytes()
+    assert read_authorities(root.path).trust(chain)
+    assert read_authorities(between.path).trust(certificate)
+    assert not read_authorities(root.path).trust(certificate)
+    assert not read_authorities(stranger.path).trust(chain)
+    replace(tmp_path / "both.pem", Path(stranger.path).read_bytes() + Path(root.path).read_bytes())
+    assert read_authorities(str(tmp_path / "both.pem")).trust(chain)
