@@ -7,12 +7,19 @@ import os
 import sys
 import threading
 
+import grpc
 import pytest
 
+from nmt_core.serving import server as servers
 from nmt_core.serving.call import Call
+from nmt_core.serving.calls import Calls
 from nmt_core.serving.engine import Engine
+from nmt_core.serving.limits import Limits
 from nmt_core.serving.work import BatchWork
 from nmt_core.serving.worker_thread import WorkerThread
+from nmt_core.v1 import nmt_pb2 as pb
+from nmt_core.v1 import nmt_pb2_grpc
+from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
 
 
 def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
@@ -95,3 +102,49 @@ def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop
     asyncio.run(scenario())
     assert len(woken) == 1
     assert len(chosen) < 10  # and not after each of the jobs
+
+
+@pytest.mark.parametrize(("size", "beside"), [(100, False), (1 << 20, True)])
+@pytest.mark.parametrize("streams", [False, True])
+def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
+    size: int, beside: bool, streams: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+    parse = Calls._parse
+
+    def watched(self: Calls, *arguments: object) -> object:
+        threads.append(threading.current_thread() is not threading.main_thread())
+        return parse(self, *arguments)
+
+    monkeypatch.setattr(Calls, "_parse", watched)
+    request = pb.ScoreRequest(pairs=[pb.Pair(source="a" * size, target="b")])
+
+    async def scenario() -> None:
+        gate, server = Gate(), server_of()
+        gate.open.set()
+        await server.start()
+        await server.load(gated(gate))
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+            stub = nmt_pb2_grpc.NmtServiceStub(channel)
+            if streams:
+                call = stub.ScoreStream(iter([pb.ScoreStreamRequest(request=request)]))
+                assert len((await call.read()).response.scores) == 1
+            else:
+                assert len((await stub.Score(request)).scores) == 1
+        await server.stop(1.0)
+
+    asyncio.run(scenario())
+    assert threads == [beside]
+
+
+def test_a_server_keeps_the_memory_of_messages_as_large_as_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[int] = []
+    monkeypatch.setattr(servers, "keep_memory_of_messages", kept.append)
+
+    async def scenario() -> None:
+        server = server_of(limits=Limits(message_bytes=5 << 20))
+        await server.start()
+        await server.stop(1.0)
+
+    asyncio.run(scenario())
+    assert kept == [5 << 20]
