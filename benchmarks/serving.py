@@ -42,6 +42,7 @@ import grpc
 from common import SHARED, machine, nbest_pairs, table, table_pairs
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from health_probe import HealthProbe, bare_server
+from server_attacks import Requests, hostile_requests, interactive_requests
 
 from nmt_core.errors import ServiceError
 from nmt_core.serving.async_client import AsyncNmtClient
@@ -353,50 +354,23 @@ def attack(args: argparse.Namespace) -> list[dict[str, Any]]:
 
 def _attacked(args: argparse.Namespace, server: Server, probe: HealthProbe) -> list[dict[str, Any]]:
     texts = sentences(200)
-    requests = _hostile_requests(texts)
+    hostile = hostile_requests(texts)
+    together = list(itertools.chain(*hostile.values()))
+    requests = {"none": [], **hostile, "all at once": together, **interactive_requests(texts)}
     seconds = args.seconds / 4
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         pool.submit(os.getpid).result()  # the process is there
         rows = [
             {"attack": name, **asyncio.run(_beside(kinds, texts, server, probe, pool, seconds))}
-            for name, kinds in {**requests, "all at once": list(itertools.chain(*requests.values()))}.items()
+            for name, kinds in requests.items()
             if not args.attacks or name in args.attacks.split(";")
         ]
     rows.append(asyncio.run(_end_with_watchers(server)))
     return rows
 
 
-def _hostile_requests(texts: Sequence[str]) -> dict[str, list[tuple[str, Any]]]:
-    """By their names, methods and requests that ask for much; one has none, to compare with."""
-    long = " ".join(["a"] * 1000)
-    longer = f"{long} {long}"
-    blank = pb.SourceGroup(source=" " * 20_000, targets=[" " * 380 + "a"] * 20_000)
-    large = pb.SourceGroup(source=long, targets=[long] * 120)
-    score = {
-        "4 M empty pairs": pb.ScoreRequest(pairs=[pb.Pair()] * 4_000_000),
-        "a blank source, 20,000 targets": pb.ScoreRequest(groups=[blank]),
-        "attention of 120 x 1,000 x 1,000": pb.ScoreRequest(groups=[large], with_attention=True),
-        "a pair of 2,000 x 2,000 words": pb.ScoreRequest(pairs=[pb.Pair(source=longer, target=longer)]),
-    }
-    translate = {
-        "2,000 words, 200-best, attention": pb.TranslateRequest(
-            texts=[longer], beam=200, nbest=200, with_attention=True
-        ),
-        "1,000 words, beam 200": pb.TranslateRequest(texts=[long], beam=200),
-        "200 samples of 240 words": pb.TranslateRequest(texts=[" ".join(["a"] * 240)], samples=200, temperature=10.0),
-        "8 MiB that cost too much": pb.TranslateRequest(texts=[long[:1750]] * 4_700),
-        "25 MiB": pb.TranslateRequest(texts=[long[:1750]] * 15_000),
-        "400 queued sentences": pb.TranslateRequest(texts=[*texts, *texts], priority=INTERACTIVE),
-    }
-    return {
-        "none": [],
-        **{name: [("Score", request)] for name, request in score.items()},
-        **{name: [("Translate", request)] for name, request in translate.items()},
-    }
-
-
 async def _beside(
-    kinds: Sequence[tuple[str, Any]],
+    kinds: Requests,
     texts: Sequence[str],
     server: Server,
     probe: HealthProbe,

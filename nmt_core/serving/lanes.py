@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from nmt_core.serving.fair_queue import FairQueue
+from nmt_core.serving.time_share import TimeShare
 from nmt_core.serving.work import Entry, Work
 
 SHARES = {"interactive": 8.0, "long": 2.0, "bulk": 1.0}
@@ -89,10 +90,11 @@ def _arrive(jobs: Iterable[Job]) -> None:
             job.future.set_result(job.answers)
 
 
-class Line(Generic[Key]):
+class Line(TimeShare, Generic[Key]):
     """The jobs of one key in one lane, and the work they are admitted to."""
 
     def __init__(self, key: Key) -> None:
+        super().__init__()
         self.key = key
         self.work: Work | None = None
         self.waiting: FairQueue[Job] = FairQueue()
@@ -101,9 +103,10 @@ class Line(Generic[Key]):
         self.shared = -RECENTLY  # when several clients had something here
 
     @property
-    def clients(self) -> int:
-        """Of how many clients something waits or is done."""
-        return len({entry.owner.client for entry in self.running.values()}.union(self.waiting.clients))
+    def clients(self) -> set[str]:
+        """Of whom something waits or is done."""
+        begun = itertools.chain(self.running.values(), self.suspects)
+        return {entry.owner.client for entry in begun}.union(self.waiting.clients)
 
     @property
     def newcomers(self) -> list[str]:
@@ -122,11 +125,11 @@ class Line(Generic[Key]):
         yield from (entry.owner for entry in (*self.running.values(), *self.suspects))
 
 
-class Lane(Generic[Key]):
-    """The lines of one priority, in the order of their turns, and the device time they have used."""
+class Lane(TimeShare, Generic[Key]):
+    """The lines of one priority, the one whose latest turn was longest ago first."""
 
     def __init__(self, share: float) -> None:
-        self.share, self.used, self.last = share, 0.0, -RECENTLY
+        super().__init__(share)
         self.waiting_tokens = 0
         self.of_client: collections.Counter[str] = collections.Counter()  # tokens that wait
         self.lines: collections.OrderedDict[Key, Line[Key]] = collections.OrderedDict()
@@ -142,3 +145,11 @@ class Lane(Generic[Key]):
         self.of_client[client] += tokens
         if self.of_client[client] <= 0:
             del self.of_client[client]
+
+    def share_of(self, line: Line[Key]) -> float:
+        """What a line has of the lane's time: lines of one client alone have together as much as another line."""
+        busy = [one for one in self.lines.values() if not one.idle]
+        if len(busy) == 1:
+            return 1.0
+        lines_of = collections.Counter(client for one in busy for client in one.clients)
+        return min(1.0, sum(1.0 / lines_of[client] for client in line.clients))

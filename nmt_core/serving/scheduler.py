@@ -2,9 +2,9 @@
 
 Lanes share the device by time: when all have work, interactive jobs get eight parts of it, long
 searches two and bulk jobs one, and when some are idle the others get all. So none starves, and an
-interactive job waits for at most one short turn of another lane. A lane has no credit for time in which it
-had nothing for the device (start-time fair queueing, Goyal, Vin and Cheng 1996). Keys of a lane take turns, and so
-do clients of a key: nobody waits until another client's jobs are done.
+interactive job waits for at most one short turn of another lane. Within a lane, keys share its time, so that the keys
+that one client alone uses have together no more than that of another; and clients of a key take turns: nobody waits
+until another client's jobs are done. ``time_share`` says what becomes of the time of those who have nothing to do.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import Any, Generic
 
 from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Key, Lane, Line
 from nmt_core.serving.refusal import busy
+from nmt_core.serving.time_share import in_turn, passed_by
 from nmt_core.serving.work import Work
 
 SHORT_TURN = 0.02
-"""Seconds of a turn while another lane has work, or had some recently."""
+"""Seconds of a turn while other work waits for the device, or did recently."""
 
 _LONG_TURN = 0.5
-_SHARED_STEP, _SHORT_SHARED_STEP = 0.02, 0.01  # of a search that clients share, alone and beside another lane
+_SHARED_STEP, _SHORT_SHARED_STEP = 0.02, 0.01  # of a search that clients share, alone and beside other work
 _KEPT = 32  # lines of a lane, as far as they are idle
 
 
@@ -59,10 +60,12 @@ class Scheduler(Generic[Key]):
         lane = self.lanes[lane_name]
         self._check_capacity(lane, job.client, job.waiting_tokens)
         if lane.idle:
-            lane.used = max(lane.used, self._used_by_now)
+            lane.join(self.lanes.values())
         line = lane.lines.get(key)
         if line is None:
             line = lane.lines[key] = Line(key)
+        if line.idle:
+            line.join(lane.lines.values())
         line.waiting.put(job.client, job)
         lane.count(job.client, job.waiting_tokens)
         return line is not self._filling or self._pause(lane, line) <= 0
@@ -112,16 +115,17 @@ class Scheduler(Generic[Key]):
         pauses = []
         self._filling, paused = None, None
         passed: list[Lane[Key]] = []
-        for lane in sorted(self._busy_lanes(), key=lambda lane: lane.used):
-            for line in lane.lines.values():
-                if line.idle:
-                    continue
+        for lane in in_turn(self.lanes.values()):
+            waiting: list[Line[Key]] = []
+            for line in in_turn(lane.lines.values()):
                 pause = self._pause(lane, line)
                 if pause <= 0:
-                    for one in passed:  # they had nothing to do but to wait
-                        one.used = lane.used
+                    passed_by(passed, lane)
+                    passed_by(waiting, line)
+                    line.share = lane.share_of(line)
                     return (lane, line), None
                 pauses.append(pause)
+                waiting.append(line)
                 paused = line
             passed.append(lane)
         if len(pauses) == 1:
@@ -129,13 +133,13 @@ class Scheduler(Generic[Key]):
         return None, min(pauses, default=None)
 
     def turn_seconds(self, lane: Lane[Key], line: Line[Key], now: float) -> float:
-        """How long a turn of a line should take: not long where other lanes have work, or had some recently.
+        """How long a turn of a line should take: not long where others have work, or had some recently.
 
         Nor where clients share a search, since a sentence takes many turns of it.
         """
-        others = (other for other in self.lanes.values() if other is not lane)
-        beside = any(now - other.last < RECENTLY or not other.idle for other in others)
-        if line.clients > 1:
+        others = (one for one in (*self.lanes.values(), *lane.lines.values()) if one not in (lane, line))
+        beside = any(now - one.last < RECENTLY or not one.idle for one in others)
+        if len(line.clients) > 1:
             line.shared = now
         if line.work is not None and not line.work.patient and now - line.shared < RECENTLY:
             return _SHORT_SHARED_STEP if beside else _SHARED_STEP
@@ -145,22 +149,12 @@ class Scheduler(Generic[Key]):
         """A turn of a line that began then took so long, and answered so many tokens."""
         self._done = 0.95 * self._done + tokens
         self._spent = 0.95 * self._spent + seconds
-        lane.used, lane.last = lane.used + seconds / lane.share, begin + seconds
+        for one in (lane, line):
+            one.use(seconds, begin=begin)
         if lane.lines.get(line.key) is line:
             lane.lines.move_to_end(line.key)  # behind those that came meanwhile
             self._let_go(lane, line)
             _keep_latest(lane)
-
-    @property
-    def _used_by_now(self) -> float:
-        """What a lane that was idle has used at least: as much as the others that have work, or all if none has."""
-        busy_lanes = self._busy_lanes()
-        if busy_lanes:
-            return min(lane.used for lane in busy_lanes)
-        return max(lane.used for lane in self.lanes.values())
-
-    def _busy_lanes(self) -> list[Lane[Key]]:
-        return [lane for lane in self.lanes.values() if not lane.idle]
 
     def _pause(self, lane: Lane[Key], line: Line[Key]) -> float:
         """For how long the next batch of a line may wait for more, or its work for what is done elsewhere."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
+import time
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from nmt_core.errors import ConfigError
@@ -16,7 +16,7 @@ from nmt_core.serving.models import ServedModel
 from nmt_core.serving.refusal import Refusal, not_supported
 from nmt_core.serving.worker_thread import WorkerThread
 
-_TEXTS_AT_A_TIME = 50
+_PIECE = 0.005  # seconds in the thread, after which another request may have it
 _SMALL = 1 << 16  # bytes of a request and its answer that the event loop may work through itself
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -39,11 +39,9 @@ class TextProcessing:
         """All of them; of a large request, and where items are not ``small`` work, beside the event loop."""
         if small and messages_size() <= _SMALL:
             return list(items)
-        found, rest, more = list[_Item](), iter(items), True
-        while more:
-            part = await self._thread.run(list, itertools.islice(rest, _TEXTS_AT_A_TIME))
-            found += part
-            more = len(part) == _TEXTS_AT_A_TIME
+        found, rest = list[_Item](), iter(items)
+        while await self._thread.run(_take_some, rest, found):
+            pass
         return found
 
     async def tokenized(self, place: Place, texts: Sequence[str], *, raw: bool) -> list[str | Refusal]:
@@ -83,3 +81,13 @@ class TextProcessing:
     def close(self) -> None:
         """Take nothing more."""
         self._thread.close()
+
+
+def _take_some(items: Iterator[_Item], into: list[_Item]) -> bool:
+    """As many as there is time for in one piece; whether there may be more."""
+    end = time.perf_counter() + _PIECE
+    for item in items:
+        into.append(item)
+        if time.perf_counter() >= end:
+            return True
+    return False

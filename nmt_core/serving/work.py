@@ -5,6 +5,7 @@ Free of gRPC and of torch. Amounts are in tokens, whatever the work calls so.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
@@ -77,7 +78,8 @@ class BatchWork:
 
     Where tokens do not tell how long items take, ``choose(items)`` gives the places of those that a turn is for: one
     at least. The others are done in the turns after it, and what has been cancelled by then is not done at all.
-    A call for a ``LARGE`` item takes several turns, a slice of it each; it ends when all its items are cancelled.
+    A call for a ``LARGE`` item, or one that takes more than two turns' time, is done in slices, each a turn; it ends
+    when all its items are cancelled.
     When a call fails it is tried in halves, so that an item that cannot be done (or a batch that does
     not fit in memory) takes no other with it; after ``_PATIENCE`` failures the rest is given up.
     """
@@ -102,6 +104,7 @@ class BatchWork:
         self._begun: list[Entry] = []
         self._sliced: Sliced[list[Answer]] | None = None
         self._spent = 0.0  # seconds, on what is begun
+        self._turn = math.inf  # seconds that one may take, when it is known
         self._failures = 0
 
     @property
@@ -111,6 +114,7 @@ class BatchWork:
 
     def room(self, seconds: float) -> int:
         """As much as goes in that time, or in twice the least; nothing when a batch is ready, or begun."""
+        self._turn = seconds
         return 0 if self._entries or self._begun else max(1, min(self._most, self._speed.tokens_in(seconds)))
 
     def admit(self, entries: Sequence[Entry]) -> None:
@@ -157,13 +161,18 @@ class BatchWork:
         """The answers to what is begun; none, with ``_sliced`` set, as long as it goes on."""
         if self._sliced is None:
             begun = list(self._begun)
-            if all(entry.tokens <= LARGE for entry in begun):
+            if not self._take_long(begun):
                 return self._answers(begun)
             self._sliced = Sliced(lambda: self._answers(begun))
         if not self._sliced.advance(SLICE):
             return []
         sliced, self._sliced = self._sliced, None
         return sliced.result()
+
+    def _take_long(self, entries: Sequence[Entry]) -> bool:
+        """Whether others would wait long for these. Even the least that a batch does can take many turns' time."""
+        seconds = self._speed.seconds_for(sum(entry.tokens for entry in entries))
+        return seconds > 2 * self._turn or any(entry.tokens > LARGE for entry in entries)
 
     def _answers(self, entries: Sequence[Entry]) -> list[Answer]:
         if not entries:

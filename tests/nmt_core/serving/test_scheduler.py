@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.serving.lanes import SHARES, Job, Line
-from nmt_core.serving.scheduler import Scheduler
+from nmt_core.serving.scheduler import SHORT_TURN, Scheduler
 
 
 class Device:
@@ -146,6 +146,80 @@ def test_steps_of_a_search_that_clients_share_are_short_and_batches_are_not() ->
     device.scheduler.remove("key", other, "interactive")
     assert seconds(10.1, patient=False) == shared  # the next one is expected soon
     assert seconds(60.0, patient=False) == alone
+
+
+def turns_of_keys(jobs: list[tuple[str, str]], seconds: dict[str, float], total: float) -> dict[str, float]:
+    """The seconds that each key of a lane has of so many, with turns that long; jobs are clients and keys."""
+    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+    for client, key in jobs:
+        scheduler.put(key, Job(client, [None], [1], None, _FUTURE), "interactive")
+    used = dict.fromkeys(seconds, 0.0)
+    while sum(used.values()) < total:
+        chosen, _ = scheduler.choose()
+        assert chosen is not None
+        lane, line = chosen
+        scheduler.turned(lane, line, tokens=1, begin=0.0, seconds=seconds[line.key])
+        used[line.key] += seconds[line.key]
+    return used
+
+
+def test_a_client_with_many_keys_has_no_more_than_one_with_one() -> None:
+    """Options of requests choose keys: with eight kinds of requests one client had eight ninths of the device."""
+    many = [f"key {number}" for number in range(8)]
+    used = turns_of_keys(
+        [*(("greedy", key) for key in many), ("other", "mine")], dict.fromkeys(many, 0.02) | {"mine": 0.005}, 100.0
+    )
+    assert used["mine"] == pytest.approx(50.0, abs=0.1)
+    assert [used[key] for key in many] == [pytest.approx(50.0 / 8, abs=0.1)] * 8
+
+
+def test_long_turns_of_one_key_are_made_up_for_by_those_of_another() -> None:
+    """As many turns for each, one of half a second before every step of a sentence, made it wait for 5 s."""
+    used = turns_of_keys([("a", "batches"), ("b", "steps")], {"batches": 0.5, "steps": 0.005}, 100.0)
+    assert used["steps"] == pytest.approx(50.0, abs=0.6)
+
+
+def test_many_clients_of_a_key_leave_another_its_share() -> None:
+    """They share a batch, and so each of its steps: what one needs does not grow with their number."""
+    jobs = [*((f"client {number}", "shared") for number in range(64)), ("other", "mine")]
+    used = turns_of_keys(jobs, {"shared": 0.02, "mine": 0.005}, 10.0)
+    assert used["mine"] == pytest.approx(5.0, abs=0.1)
+
+
+def test_a_key_has_no_credit_for_time_in_which_nobody_used_it() -> None:
+    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+
+    def put(client: str, key: str) -> Job:
+        job = Job(client, [None], [1], None, _FUTURE)
+        scheduler.put(key, job, "interactive")
+        return job
+
+    def turn() -> str:
+        chosen, _ = scheduler.choose()
+        assert chosen is not None
+        scheduler.turned(*chosen, tokens=1, begin=0.0, seconds=0.1)
+        return chosen[1].key
+
+    scheduler.remove("new", put("b", "new"), "interactive")
+    put("a", "busy")
+    assert [turn() for _ in range(100)] == ["busy"] * 100
+    put("b", "new")
+    assert [turn() for _ in range(10)].count("busy") in (4, 5, 6)
+
+
+def test_turns_are_short_beside_another_key_of_the_lane() -> None:
+    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+    scheduler.put("scores", Job("a", [None], [1], None, _FUTURE), "interactive")
+    lane = scheduler.lanes["interactive"]
+    assert scheduler.turn_seconds(lane, lane.lines["scores"], 10.0) == 0.5
+    other = Job("b", [None], [1], None, _FUTURE)
+    scheduler.put("sentences", other, "interactive")
+    assert scheduler.turn_seconds(lane, lane.lines["scores"], 10.0) == SHORT_TURN
+    chosen = lane, lane.lines["sentences"]
+    scheduler.remove("sentences", other, "interactive")
+    scheduler.turned(*chosen, tokens=1, begin=10.0, seconds=0.1)
+    assert scheduler.turn_seconds(lane, lane.lines["scores"], 11.0) == SHORT_TURN  # the next one is expected soon
+    assert scheduler.turn_seconds(lane, lane.lines["scores"], 60.0) == 0.5
 
 
 def test_of_many_keys_the_latest_are_kept() -> None:

@@ -27,11 +27,12 @@ from nmt_core.serving.limits import Limits
 from nmt_core.serving.models import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.quota import ModelLimits, Quota
 from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.scheduler import SHORT_TURN
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.slices import Sliced
 from nmt_core.serving.step_work import StepWork
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.work import LARGE, BatchWork
+from nmt_core.serving.work import LARGE, Answer, BatchWork, Entry
 from tests.nmt_core.serving.test_engine import batches, until
 
 
@@ -61,6 +62,38 @@ def test_others_have_their_turns_while_a_large_item_is_done() -> None:
         return *small, found
 
     assert asyncio.run(scenario()) == ([False], [False], [False], [True])
+
+
+def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() -> None:
+    """As samples do: a text takes as many steps as it has words. Nothing is known of the first batch."""
+    seconds = 0.001
+
+    def run(items: Sequence[str]) -> Sequence[str]:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            may_pause()
+        return items
+
+    def turns() -> int:
+        item = Entry(None, 0, "item", 10)
+        assert work.room(SHORT_TURN) >= 1
+        work.admit([item])
+        count = 1
+        while not (answers := work.turn()):
+            count += 1
+        assert answers == [Answer(item, "item")]
+        return count
+
+    work = BatchWork("test", run)
+    assert turns() == 1
+    seconds = 0.3
+    assert turns() == 1  # which was not expected
+    assert turns() >= 5
+    seconds = 0.001
+    assert [turns() for _ in range(30)][-1] == 1  # as it is again, when enough were short
+    work = BatchWork("test", run)
+    seconds = 0.3
+    assert turns() >= 5
 
 
 def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:
