@@ -12,6 +12,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
 from nmt_core.commands.server_security import read_address
+from nmt_core.serving.connection import Access
+from nmt_core.serving.refusal import from_trailers
+from nmt_core.serving.security import Owner, Tokens
 from nmt_core.serving.server import NmtServer
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2 as pb
@@ -19,14 +22,16 @@ from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, until
 
 
-def with_server(options: str, scenario: Callable[[NmtServer, Gate, grpc.aio.Channel], Awaitable[None]]) -> None:
-    """Run a scenario with a server of these options, whose model is a gate that is open."""
+def with_server(
+    options: str, scenario: Callable[[NmtServer, Gate, grpc.aio.Channel], Awaitable[None]], tokens: Tokens | None = None
+) -> None:
+    """Run a scenario with a server of these options and tokens, whose model is a gate that is open."""
 
     async def run() -> None:
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = serve._server(args, read_address(args), ["cpu"], Watchers(), ["gate"])
+        server = serve._server(args, read_address(args), ["cpu"], Watchers(tokens=tokens), ["gate"])
         gate.open.set()
         await server.start()
         await server.load(gated(gate))
@@ -66,6 +71,48 @@ def test_what_is_above_a_limit_is_refused(options: str, problem: str) -> None:
         assert [len((await call).scores) for call in accepted] == [1, 1, 1]
 
     with_server(options, scenario)
+
+
+ALICE, BOB = (Access(token=f"token-of-{name}-0123").metadata for name in ("alice", "bob"))
+TOKENS = Tokens((Owner(name), f"token-of-{name}-0123") for name in ("alice", "bob"))
+
+
+@pytest.mark.parametrize(
+    ("options", "reason", "size"),
+    [
+        ("--max-client-calls 2", "TOO_MANY_CALLS", 1),
+        ("--client-tokens 7", "QUEUE_FULL", 1),
+        (
+            "--max-memory-mib 4",
+            "MEMORY_FULL",
+            300_000,
+        ),  # of which one client has half, and a request is held three times
+    ],
+)
+def test_what_one_client_has_leaves_room_for_another(options: str, reason: str, size: int) -> None:
+    """Clients are told apart by their tokens, on one connection."""
+    text = "a" * min(size, 20_000)
+    request = pb.ScoreRequest(pairs=[pb.Pair(source=text, target="b")] * (size // len(text)))
+
+    async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
+        stub, memory = nmt_pb2_grpc.NmtServiceStub(channel), server.servicer.memory
+        gate.open.clear()
+        gate.entered.clear()
+        accepted = [stub.Score(request, metadata=ALICE)]
+        assert await asyncio.to_thread(gate.entered.wait, 30)
+        each = memory.held
+        accepted.append(stub.Score(request, metadata=ALICE))
+        await until(lambda: memory.held == 2 * each)
+        await asyncio.sleep(0.1)  # it waits in the queue
+        refused = stub.Score(request, metadata=ALICE)
+        assert await refused.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
+        assert from_trailers(await refused.trailing_metadata())[0] == reason
+        accepted.append(stub.Score(request, metadata=BOB))
+        await until(lambda: memory.held == 3 * each)
+        gate.open.set()
+        assert [len((await call).scores) for call in accepted] == 3 * [len(request.pairs)]
+
+    with_server(options, scenario, TOKENS)
 
 
 def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
