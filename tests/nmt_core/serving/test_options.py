@@ -130,13 +130,12 @@ def test_a_batch_takes_no_longer_than_is_allowed_and_health_says_so() -> None:
 @pytest.mark.parametrize(("options", "codes"), [("", []), ("--no-reflection", [grpc.StatusCode.UNIMPLEMENTED])])
 def test_reflection_is_there_unless_it_is_not_wanted(options: str, codes: list[grpc.StatusCode]) -> None:
     async def scenario(server: NmtServer, gate: Gate, channel: grpc.aio.Channel) -> None:
-        call = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo()
-        await call.write(reflection_pb2.ServerReflectionRequest(list_services=""))
-        await call.done_writing()
+        ask = reflection_pb2_grpc.ServerReflectionStub(channel).ServerReflectionInfo
         found = []
         try:
-            names = [one.name for one in (await call.read()).list_services_response.service]
-            assert "nmt_core.v1.NmtService" in names
+            async for answer in ask(iter([reflection_pb2.ServerReflectionRequest(list_services="")])):
+                names = [one.name for one in answer.list_services_response.service]
+                assert "nmt_core.v1.NmtService" in names
         except grpc.aio.AioRpcError as error:
             found.append(error.code())
         assert found == codes
