@@ -1,4 +1,4 @@
-# nmt.proto sha256 2aae81f0ac6ed99b16403e0885f18c10c161f9e37918ac756b29a69d507bd3b1
+# nmt.proto sha256 272b5f6948f96a11feb66f1229caecc1e2a6a4aee5bc5b0ac9e417d1bf582711
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
