@@ -146,10 +146,11 @@ class Lane(TimeShare, Generic[Key]):
         if self.of_client[client] <= 0:
             del self.of_client[client]
 
-    def share_of(self, line: Line[Key]) -> float:
-        """What a line has of the lane's time: lines of one client alone have together as much as another line."""
-        busy = [one for one in self.lines.values() if not one.idle]
-        if len(busy) == 1:
-            return 1.0
-        lines_of = collections.Counter(client for one in busy for client in one.clients)
-        return min(1.0, sum(1.0 / lines_of[client] for client in line.clients))
+    def share_out(self) -> None:
+        """Say what each line has of the lane's time: those of one client alone have together as much as another."""
+        clients = {line: line.clients for line in self.lines.values() if not line.idle}
+        lines_of = collections.Counter(itertools.chain(*clients.values()))
+        least = min((line.used for line in clients), default=0.0)
+        for line, some in clients.items():
+            share = sum(1.0 / lines_of[client] for client in some)
+            line.change(min(1.0, share), least=least)

@@ -117,12 +117,12 @@ class Scheduler(Generic[Key]):
         passed: list[Lane[Key]] = []
         for lane in in_turn(self.lanes.values()):
             waiting: list[Line[Key]] = []
+            lane.share_out()
             for line in in_turn(lane.lines.values()):
                 pause = self._pause(lane, line)
                 if pause <= 0:
                     passed_by(passed, lane)
                     passed_by(waiting, line)
-                    line.share = lane.share_of(line)
                     return (lane, line), None
                 pauses.append(pause)
                 waiting.append(line)

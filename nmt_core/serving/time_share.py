@@ -18,6 +18,7 @@ class TimeShare:
 
     def __init__(self, share: float = 1.0) -> None:
         self.share, self.used, self.last = share, 0.0, -math.inf
+        self._before, self._latest = 0.0, 0.0  # used before the latest turn; its seconds
 
     @property
     def idle(self) -> bool:
@@ -26,6 +27,7 @@ class TimeShare:
 
     def use(self, seconds: float, *, begin: float) -> None:
         """It had the device from ``begin`` on."""
+        self._before, self._latest = self.used, seconds
         self.used += seconds / self.share
         self.last = begin + seconds
 
@@ -34,6 +36,15 @@ class TimeShare:
         known = list(others)
         busy = [one.used for one in known if not one.idle]
         self.used = max(self.used, min(busy) if busy else max((one.used for one in known), default=0.0))
+
+    def change(self, share: float, *, least: float) -> None:
+        """Its share of now: where that is larger, the latest turn counts by it, and ``used`` is ``least`` at least.
+
+        Else whoever comes to it would wait as long as those for whom it was small.
+        """
+        if share > self.share:
+            self.used = min(self.used, max(least, self._before + self._latest / share))
+        self.share = share
 
 
 _Share = TypeVar("_Share", bound=TimeShare)

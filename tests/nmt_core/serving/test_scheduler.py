@@ -207,6 +207,31 @@ def test_a_key_has_no_credit_for_time_in_which_nobody_used_it() -> None:
     assert [turn() for _ in range(10)].count("busy") in (4, 5, 6)
 
 
+@pytest.mark.parametrize("idle", [False, True])
+def test_who_comes_to_a_key_of_a_client_with_many_does_not_wait_for_the_others(idle: bool) -> None:
+    """A turn counts eightfold for one of eight keys: after one of 0.3 s all others had as much before the next."""
+    scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
+    jobs = {f"key {number}": Job("greedy", [None], [1], None, _FUTURE) for number in range(8)}
+    for key, job in jobs.items():
+        scheduler.put(key, job, "interactive")
+
+    def turn(seconds: float) -> str:
+        chosen, _ = scheduler.choose()
+        assert chosen is not None
+        scheduler.turned(*chosen, tokens=1, begin=0.0, seconds=seconds)
+        return chosen[1].key
+
+    first = turn(0.3)
+    if idle:
+        scheduler.remove(first, jobs[first], "interactive")
+    scheduler.put(first, Job("other", [None], [1], None, _FUTURE), "interactive")
+    waited = 0.0
+    while turn(0.02) != first:
+        waited += 0.02
+    assert waited <= 0.5
+    assert [turn(0.02) for _ in range(100)].count(first) == pytest.approx(50, abs=10)
+
+
 def test_turns_are_short_beside_another_key_of_the_lane() -> None:
     scheduler: Scheduler[str] = Scheduler(capacity=1000, client_capacity=None, delay=0.0)
     scheduler.put("scores", Job("a", [None], [1], None, _FUTURE), "interactive")
