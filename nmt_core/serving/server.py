@@ -138,7 +138,7 @@ def _why_not(address: Address) -> str:
         for family, kind, _, _, place in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
             with socket.socket(family, kind) as trial:
                 trial.bind(place)
-    except socket.gaierror:
+    except (socket.gaierror, UnicodeError):  # a name with an empty part, or one that is too long
         return ": this machine knows no host of that name"
     except OSError as error:
         if error.errno != errno.EADDRINUSE:

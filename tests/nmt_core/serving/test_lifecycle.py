@@ -310,6 +310,7 @@ def test_a_port_in_use_is_one_clear_line(server, tmp_path: Path, capsys) -> None
             "no-such-host.invalid",
             "cannot listen on no-such-host.invalid:50551: this machine knows no host of that name",
         ),
+        ("a..invalid", "cannot listen on a..invalid:50551: this machine knows no host of that name"),
         ("192.0.2.1", f"cannot listen on 192.0.2.1:50551 ({NOT_HERE}); check --host and --port"),
     ],
 )
