@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.errors import ConfigError, InputError, unreadable
 from nmt_core.small_files import MOST_OF_A_KEY, read_pem, read_small
 
 if TYPE_CHECKING:
@@ -74,6 +74,8 @@ class Certificates:
             if error.reason == "KEY_VALUES_MISMATCH":
                 raise InputError(self.key, f"is not the private key of {self.certificate}") from error
             raise InputError(self.certificate, f"cannot be used with {self.key} ({error.reason})") from error
+        except OSError as error:  # they were there a moment ago
+            raise unreadable(self.certificate, error) from error
         return Checked(found, authorities)
 
     def state(self) -> list[tuple[int, ...] | None]:
@@ -172,15 +174,34 @@ def read_authorities(path: str) -> Authorities:
 
 
 def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
+    """By the signature: a handshake takes names for equal that differ in case and in the kind of their strings."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
     try:
-        certificate.verify_directly_issued_by(issuer)
-    except UnsupportedAlgorithm:  # the names agree, and the handshake has verified the signature
-        return True
-    except (InvalidSignature, ValueError, TypeError):
+        _verify(issuer, certificate)
+    except UnsupportedAlgorithm:  # the handshake has verified the signature
+        return certificate.issuer == issuer.subject
+    except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _verify(issuer: Certificate, certificate: Certificate) -> None:
+    """Raises InvalidSignature for one that is not of the issuer's key, and UnsupportedAlgorithm."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+    from cryptography.hazmat.primitives.hashes import HashAlgorithm
+
+    signature, content = certificate.signature, certificate.tbs_certificate_bytes
+    match issuer.public_key(), certificate.signature_algorithm_parameters, certificate.signature_hash_algorithm:
+        case rsa.RSAPublicKey() as key, (padding.PKCS1v15() | padding.PSS()) as padded, HashAlgorithm() as digest:
+            key.verify(signature, content, padded, digest)
+        case ec.EllipticCurvePublicKey() as key, ec.ECDSA() as algorithm, _:
+            key.verify(signature, content, algorithm)
+        case (ed25519.Ed25519PublicKey() | ed448.Ed448PublicKey()) as key, None, _:
+            key.verify(signature, content)
+        case _:
+            raise InvalidSignature
 
 
 def validity(path: str) -> Validity:

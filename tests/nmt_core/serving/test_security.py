@@ -10,12 +10,14 @@ import os
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
+from cryptography.x509.name import _ASN1Type
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -25,7 +27,16 @@ from nmt_core.commands.server_security import add_security_options, read_address
 from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
-from nmt_core.serving.security import Owner, Tokens, check_exposure, is_loopback, read_authorities, read_tokens
+from nmt_core.serving.security import (
+    Authorities,
+    Certificates,
+    Owner,
+    Tokens,
+    check_exposure,
+    is_loopback,
+    read_authorities,
+    read_tokens,
+)
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_reload import eventually
@@ -363,6 +374,16 @@ def test_a_pair_that_does_not_fit_is_told_once_and_not_used(rotated: Rotated) ->
     assert sum(problem in line for line in rotated.server.lines) == 1
 
 
+def test_a_file_that_goes_while_it_is_looked_at_is_named(authority: Authority, monkeypatch, tmp_path: Path) -> None:
+    """As in the middle of a renewal."""
+    for place, content in zip(("tls.crt", "tls.key"), authority.issue("short"), strict=True):
+        replace(tmp_path / place, Path(content).read_bytes())
+    certificate, key = str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
+    monkeypatch.setattr("nmt_core.serving.security.check_key", os.unlink)
+    with pytest.raises(InputError, match="cannot be read"):
+        Certificates(certificate, key).check()
+
+
 def test_files_of_the_same_age_are_other_files(rotated: Rotated) -> None:
     """As where all files of an image, or of a backup, have one time."""
     places = rotated.certificate, rotated.key
@@ -411,3 +432,40 @@ def test_certificates_by_way_of_an_authority_between_are_those_of_the_first(tmp_
     assert not read_authorities(stranger.path).trust(chain)
     replace(tmp_path / "both.pem", Path(stranger.path).read_bytes() + Path(root.path).read_bytes())
     assert read_authorities(str(tmp_path / "both.pem")).trust(chain)
+
+
+def test_an_authority_may_spell_its_name_otherwise_in_what_it_signs(rotated: Rotated) -> None:
+    """The handshake compares names without their letters' case and the kind of string."""
+    rotated.one.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ONE", _ASN1Type.PrintableString)])
+    assert scored(rotated.server, rotated.access(rotated.one, rotated.one)) < 0
+    stranger = Authority(rotated.two.folder / "..", "stranger")
+    stranger.name = rotated.one.name
+    assert not read_authorities(rotated.one.path).trust(Path(stranger.issue("client")[0]).read_bytes())
+
+
+@pytest.mark.parametrize("kind", ["rsa", "pss", "ec", "ed25519", "ed448"])
+def test_signatures_of_every_kind_tell_who_has_signed(kind: str) -> None:
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "ca")])
+    now = datetime.datetime.now(datetime.UTC)
+    padded = padding.PSS(padding.MGF1(hashes.SHA256()), 32) if kind == "pss" else None
+    digest = None if kind.startswith("ed") else hashes.SHA256()
+
+    def made() -> Any:
+        match kind:
+            case "ec":
+                return ec.generate_private_key(ec.SECP256R1())
+            case "ed25519":
+                return ed25519.Ed25519PrivateKey.generate()
+            case "ed448":
+                return ed448.Ed448PrivateKey.generate()
+        return rsa.generate_private_key(65537, 2048)
+
+    def signed(key: Any, by: Any) -> x509.Certificate:
+        builder = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        builder = builder.serial_number(1).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
+        return builder.sign(by, digest, rsa_padding=padded)
+
+    one, two, mine = made(), made(), made()
+    chain = signed(mine, by=one).public_bytes(serialization.Encoding.PEM)
+    assert Authorities([signed(two, by=two), signed(one, by=one)]).trust(chain)
+    assert not Authorities([signed(two, by=two)]).trust(chain)
