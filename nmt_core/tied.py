@@ -29,6 +29,8 @@ def main() -> int:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != starter:  # it ended before the call
         return _NOT_STARTED
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores, and a program that it becomes would, too
+        signal.signal(number, signal.SIG_DFL)
     try:
         os.execvp(command[0], command)
     except OSError as error:
