@@ -14,13 +14,13 @@ from nmt_core.files.writing import ENDING, remove_leftovers, temporary_beginning
 
 @contextlib.contextmanager
 def temporary_folder(path: str) -> Iterator[str]:
-    """A folder for what is needed while ``path`` is made; it goes with the block.
+    """A folder for what is needed while ``path``, or what that leads to, is made; it goes with the block.
 
     It is locked as long as its program lives: what a program that was killed has left goes when ``path`` is made
     again, by the same user. Raises OSError where there can be none.
     """
     remove_leftovers(path)
-    folder, name = os.path.split(os.path.abspath(path))
+    folder, name = os.path.split(os.path.realpath(path))
     with contextlib.ExitStack() as stack:
         yield _locked_folder(folder, temporary_beginning(name), stack)
 

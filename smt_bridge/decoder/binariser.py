@@ -115,7 +115,7 @@ def binarise(name: str, table: str, *, scores: int, factors: tuple[int, int]) ->
                 if _state_of(table) != before:
                     raise NmtError(f"{table}: was replaced while {path} was made of it; by hand: {by_hand}")
                 check_replaced(name, table)
-                _put(made, path, older=os.path.join(folder, "older"))
+                _put(made, os.path.realpath(path), older=os.path.join(folder, "older"))
     except OSError as error:
         raise NmtError(f"{path}: cannot be made ({error.strerror}); {table} is complete") from error
     return path
@@ -161,4 +161,4 @@ def _put(new: str, path: str, *, older: str) -> None:
         os.rename(new, path)
     else:
         os.replace(new, path)
-    settle_folder(os.path.dirname(os.path.abspath(path)))
+    settle_folder(os.path.dirname(path))

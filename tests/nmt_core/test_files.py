@@ -508,6 +508,18 @@ def test_a_temporary_folder_goes_with_its_program_or_when_the_next_one_begins(tm
     assert sorted(tmp_path.iterdir()) == [foreign, path]
 
 
+def test_what_a_killed_program_has_left_goes_also_where_the_output_is_a_link(tmp_path: Path) -> None:
+    (tmp_path / "place").mkdir()
+    (tmp_path / "link").symlink_to("place/f")
+    making = "import os, sys; from nmt_core.files import temporary_folder as make\n"
+    making += "with make(sys.argv[1]): os.kill(os.getpid(), 9)"
+    subprocess.run([sys.executable, "-c", making, str(tmp_path / "link")], check=False)
+    assert len([*tmp_path.iterdir(), *(tmp_path / "place").iterdir()]) == 3
+    with temporary_folder(str(tmp_path / "link")) as folder:
+        assert list((tmp_path / "place").iterdir()) == [Path(folder)]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "place"]
+
+
 def test_a_folder_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As a file."""
     lock, removed = fcntl.flock, list[Path]()

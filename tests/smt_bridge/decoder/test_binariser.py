@@ -243,6 +243,21 @@ def test_the_program_ends_with_the_command(folder: Path, endless: str, ending: s
     assert _made(folder) == ["new.gz", "new.probing"]
 
 
+@pytest.mark.parametrize("name", ["compact", "probing"])
+def test_a_link_stays_and_the_table_lies_where_it_leads_to(folder: Path, name: str) -> None:
+    """As where binary tables are on a larger disk."""
+    Path("new.gz").write_bytes(b"")
+    Path("large").mkdir()
+    link, place = Path(binarised(name, "new.gz")), Path("large/other")
+    binarise(name, "new.gz", scores=3, factors=(1, 1))
+    link.rename(place)
+    link.symlink_to(place)
+    before = place.stat().st_ino
+    assert binarise(name, "new.gz", scores=3, factors=(1, 1)) == str(link)
+    assert link.is_symlink() and place.stat().st_ino != before
+    assert [path.name for path in place.parent.iterdir()] == ["other"]
+
+
 def test_a_table_that_is_replaced_meanwhile_does_not_get_the_binary_one_of_the_older(folder: Path) -> None:
     Path("new.gz").write_bytes(b"older")
     with open("bin/CreateProbingPT", "a") as program:
