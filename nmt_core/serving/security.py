@@ -20,7 +20,7 @@ from nmt_core.errors import ConfigError, InputError, unreadable
 from nmt_core.small_files import MOST_OF_A_KEY, read_pem, read_small
 
 if TYPE_CHECKING:
-    from cryptography.x509 import Certificate
+    from cryptography.x509 import Certificate, Name
 
 _SHORTEST_TOKEN = 16
 _log = logging.getLogger(__name__)
@@ -174,16 +174,22 @@ def read_authorities(path: str) -> Authorities:
 
 
 def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
-    """By the signature: a handshake takes names for equal that differ in case and in the kind of their strings."""
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 
+    if _compared(issuer.subject) != _compared(certificate.issuer):  # of many authorities few need to be tried
+        return False
     try:
         _verify(issuer, certificate)
     except UnsupportedAlgorithm:  # the handshake has verified the signature
-        return certificate.issuer == issuer.subject
+        return True
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def _compared(name: Name) -> list[tuple[str, str]]:
+    """What a handshake compares of a name: neither case nor the number of blanks nor the kind of its strings."""
+    return [(part.oid.dotted_string, " ".join(str(part.value).casefold().split())) for part in name]
 
 
 def _verify(issuer: Certificate, certificate: Certificate) -> None:
