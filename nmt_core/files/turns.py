@@ -14,7 +14,7 @@ import shlex
 import threading
 from collections.abc import Iterator
 
-from nmt_core.files.writing import ENDING, is_written_through, refusal_reported, temporary_beginning
+from nmt_core.files.writing import ENDING, is_written_through, made_folder_of, refusal_reported, temporary_beginning
 from nmt_core.messages import say
 
 _SILENT_S = 1.0  # of waiting: who has the turn needs hardly ever longer
@@ -25,12 +25,13 @@ def in_turn(*paths: str | None) -> Iterator[None]:
     """Hold the lock of what is written together, that of the first of ``paths``; who asks for it meanwhile waits.
 
     Whoever waits for long says so. Standard output, devices and FIFOs have no lock, and there is none where no lock
-    file can be made.
+    file can be made. Raises NmtError where the folder is not there and cannot be made.
     """
     with contextlib.ExitStack() as stack:
         path = next((path for path in paths if path and path != "-" and not is_written_through(path)), None)
         if path is not None:
             folder, name = os.path.split(os.path.realpath(path))
+            stack.enter_context(made_folder_of(path))
             stack.enter_context(_held(os.path.join(folder, f"{temporary_beginning(name)}turn{ENDING}"), shown=path))
         yield
 

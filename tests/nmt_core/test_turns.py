@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -41,12 +42,23 @@ def test_who_waits_for_another_says_for_what(
     with turn(tmp_path):
         second.start()
         while "fuser" not in said:
+            time.sleep(0.2)  # capsys loses what is written while it is read
             said += capsys.readouterr().err
         order.append("first")
     second.join()
     assert order == ["first", "second"]
     assert said.startswith(str(tmp_path)) and "another program is writing it; this one waits for its end" in said
     assert os.listdir(tmp_path) == []
+
+
+def test_a_folder_that_is_not_there_yet_is_made_for_the_turn(tmp_path: Path) -> None:
+    """Two commands of which each made it after its turn had begun had their turns at the same time."""
+    with in_turn(str(tmp_path / "new" / "er" / "out")):
+        assert [name.endswith("turn.hybridmt.tmp") for name in os.listdir(tmp_path / "new" / "er")] == [True]
+    assert os.listdir(tmp_path) == []
+    with in_turn(str(tmp_path / "new" / "out")):
+        (tmp_path / "new" / "out").touch()
+    assert os.listdir(tmp_path / "new") == ["out"]
 
 
 def test_a_short_turn_of_another_is_not_mentioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,4 +103,4 @@ def test_where_no_lock_can_be_made_there_is_none(tmp_path: Path, monkeypatch: py
 
     monkeypatch.setattr(fcntl, "flock", unsupported)
     with folder_in_turn(str(tmp_path)), in_turn(str(tmp_path / "missing" / "out")):
-        assert os.listdir(tmp_path) == []
+        assert list(tmp_path.rglob("*")) == [tmp_path / "missing"]
