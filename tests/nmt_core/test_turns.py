@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import fcntl
 import os
+import queue
 import shutil
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -29,9 +29,10 @@ def silent_briefly(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("turn", [lambda folder: in_turn(f"{folder}/out"), lambda folder: folder_in_turn(str(folder))])
 @pytest.mark.usefixtures("silent_briefly")
 def test_who_waits_for_another_says_for_what(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], turn: Callable[[Path], AbstractContextManager[None]]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: Callable[[Path], AbstractContextManager[None]]
 ) -> None:
-    said = ""
+    said: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(turns_module, "say", said.put)
 
     def wait() -> None:
         with turn(tmp_path):
@@ -41,13 +42,12 @@ def test_who_waits_for_another_says_for_what(
     second = threading.Thread(target=wait)
     with turn(tmp_path):
         second.start()
-        while "fuser" not in said:
-            time.sleep(0.2)  # capsys loses what is written while it is read
-            said += capsys.readouterr().err
+        remark = said.get(timeout=60)
         order.append("first")
     second.join()
     assert order == ["first", "second"]
-    assert said.startswith(str(tmp_path)) and "another program is writing it; this one waits for its end" in said
+    assert remark.startswith(str(tmp_path)) and "another program is writing it; this one waits for its end" in remark
+    assert "fuser" in remark
     assert os.listdir(tmp_path) == []
 
 
