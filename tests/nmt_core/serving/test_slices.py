@@ -65,7 +65,7 @@ def test_others_have_their_turns_while_a_large_item_is_done() -> None:
 
 
 def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() -> None:
-    """As samples do: a text takes as many steps as it has words. Nothing is known of the first batch."""
+    """As samples do: a text takes as many steps as it has words. Little is known of the first batch."""
     seconds = 0.001
 
     def run(items: Sequence[str]) -> Sequence[str]:
@@ -74,8 +74,8 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() ->
             may_pause()
         return items
 
-    def turns() -> int:
-        item = Entry(None, 0, "item", 10)
+    def turns(tokens: int = 10) -> int:
+        item = Entry(None, 0, "item", tokens)
         assert work.room(SHORT_TURN) >= 1
         work.admit([item])
         count = 1
@@ -93,7 +93,7 @@ def test_a_batch_is_done_in_slices_where_even_the_smallest_takes_many_turns() ->
     assert [turns() for _ in range(30)][-1] == 1  # as it is again, when enough were short
     work = BatchWork("test", run)
     seconds = 0.3
-    assert turns() >= 5
+    assert turns(tokens=LARGE) >= 5
 
 
 def test_a_large_item_that_nobody_waits_for_any_more_is_given_up() -> None:

@@ -228,7 +228,9 @@ def endless(folder: Path) -> str:
     script = f'#!/bin/sh\nmkdir "$4"; touch "$4/config"; echo $$ > {folder}/process; exec sleep 1000\n'
     Path("bin/CreateProbingPT").write_text(script)
     Path("new.gz").write_bytes(b"")
-    return "from smt_bridge.decoder.binariser import binarise; binarise('probing', 'new.gz', scores=3, factors=(1, 1))"
+    interrupted = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
+    call = "from smt_bridge.decoder.binariser import binarise; binarise('probing', 'new.gz', scores=3, factors=(1, 1))"
+    return f"{interrupted}; {call}"
 
 
 @pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL])
