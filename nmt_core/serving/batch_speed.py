@@ -4,7 +4,7 @@ from __future__ import annotations
 
 _NEW = 0.2  # the weight of the newest batch among the last ones
 _VARIED = 0.1  # standard deviation over mean of the sizes: with less, they do not tell the two parts apart
-_UNKNOWN = 20  # times as long as by the given rate
+_UNKNOWN = 20  # times the seconds by the given rate that a first batch may take
 _MOST_START = 0.75  # of a batch's time: so that one wrong estimate does not make the next batch very large
 
 
@@ -40,5 +40,5 @@ class BatchSpeed:
         return int(max(seconds - self._start, self._start) / self._each)
 
     def seconds_for(self, tokens: int) -> float:
-        """How long a batch takes; the first one perhaps much longer than is believed."""
+        """How long a batch takes; of the first one, whose speed was not measured, how long it may take."""
         return self._start + self._each * tokens * (1 if self._tokens else _UNKNOWN)

@@ -16,7 +16,7 @@ from typing import Any, Generic
 
 from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Key, Lane, Line
 from nmt_core.serving.refusal import busy
-from nmt_core.serving.time_share import in_turn, passed_by
+from nmt_core.serving.time_share import least_used_first, passed_by
 from nmt_core.serving.work import Work
 
 SHORT_TURN = 0.02
@@ -115,10 +115,10 @@ class Scheduler(Generic[Key]):
         pauses = []
         self._filling, paused = None, None
         passed: list[Lane[Key]] = []
-        for lane in in_turn(self.lanes.values()):
+        for lane in least_used_first(self.lanes.values()):
             waiting: list[Line[Key]] = []
             lane.share_out()
-            for line in in_turn(lane.lines.values()):
+            for line in least_used_first(lane.lines.values()):
                 pause = self._pause(lane, line)
                 if pause <= 0:
                     passed_by(passed, lane)

@@ -50,8 +50,8 @@ class TimeShare:
 _Share = TypeVar("_Share", bound=TimeShare)
 
 
-def in_turn(shares: Iterable[_Share]) -> list[_Share]:
-    """Those that have work, the next first."""
+def least_used_first(shares: Iterable[_Share]) -> list[_Share]:
+    """Those that have work, in the order of their turns."""
     return sorted((one for one in shares if not one.idle), key=lambda one: one.used)
 
 

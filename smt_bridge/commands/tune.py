@@ -82,10 +82,8 @@ def run(args: argparse.Namespace) -> int:
     validation = _cross_validate(args, pool, start, options) if args.cross_validate and searched else None
     ablation = _ablate(args, pool, start, options, indicators, report) if args.ablate and searched else None
     if args.report:
-        with _turn(args):
-            _write_weights(
-                args, report, recipe, paths=_replaced(args)
-            )  # another run may have written its own meanwhile
+        with _turn(args):  # the weights again: another run may have written its own meanwhile
+            _write_weights(args, report, recipe, paths=_replaced(args))
             _write_report(args, report, validation, ablation, compared, selection)
     return 0
 
