@@ -1,9 +1,13 @@
-# Everything a newcomer needs: `make demo` and `make test`. Both make .venv by themselves.
+# Everything a newcomer needs: `make demo` and `make test`. Both make .venv by themselves, `make test-gpu` does not.
 
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHON ?= $(firstword $(wildcard $(BIN)/python) python3)
+DEVICE ?= cuda
+OUTPUT ?= runs/test-gpu
+PYTHON_VERSION ?= 3.12
 
-.PHONY: demo test test-ray check setup clean
+.PHONY: demo test test-all test-ray test-gpu gpu-site check setup clean
 
 demo: setup ## the main job, end to end, on the example system
 	scripts/demo
@@ -11,9 +15,18 @@ demo: setup ## the main job, end to end, on the example system
 test: check ## all checks and tests
 	scripts/test
 
+test-all: test test-ray ## and what takes minutes; MOSES=/path/of/moses adds a real decoder
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m long tests
+
 test-ray: setup ## the tests that need Ray, which it installs
 	$(BIN)/python -m pip install --quiet 'ray>=2.52'
 	$(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
+
+test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|cpu] [SITE=DIR] [OUTPUT=DIR]
+	PYTHONPATH=$(CURDIR)$(if $(SITE),:$(abspath $(SITE))) $(PYTHON) -m benchmarks.gpu --device $(DEVICE) --output $(OUTPUT)
+
+gpu-site: ## what test-gpu needs beside PyTorch, from the package index: SITE=DIR [PYTHON_VERSION=3.12]
+	scripts/gpu_site $(PYTHON) $(SITE) $(PYTHON_VERSION)
 
 check: setup ## lint, types, import contracts
 	$(BIN)/ruff check .

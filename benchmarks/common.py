@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from nmt_core.interfaces import SentencePair
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
@@ -97,31 +97,33 @@ class Products(TorchDispatchMode):
     def __init__(self) -> None:
         super().__init__()
         self.shapes: Counter[tuple[int, int, int, int]] = Counter()
-        self._compiled = TiledWords.log_sum_exp, TiledMatrix.__call__
+        self._compiled = TiledWords.sums, TiledMatrix.__call__
 
     def __enter__(self) -> Products:
         """Compiled products, which PyTorch does not know of, are counted as those that would be made without them."""
-        log_sum_exp, product = self._compiled
+        sums, product = self._compiled
 
-        def counted_words(words: TiledWords, inputs_ND: torch.Tensor) -> torch.Tensor:
+        def counted_words(
+            words: TiledWords, inputs_ND: torch.Tensor, rows_M: torch.Tensor, words_M: torch.Tensor
+        ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
             rows, columns = inputs_ND.shape
             blocks, rest = divmod(words.words, _BLOCK)
             self.shapes[1, rows, columns, _BLOCK] += blocks
             if rest:
                 self.shapes[1, rows, columns, rest] += 1
-            return log_sum_exp(words, inputs_ND)
+            return sums(words, inputs_ND, rows_M, words_M)
 
         def counted(matrix: TiledMatrix, inputs: torch.Tensor, bias_O: torch.Tensor | None = None) -> torch.Tensor:
             self.shapes[1, inputs.numel() // matrix.inputs, matrix.inputs, matrix.outputs] += 1
             return product(matrix, inputs, bias_O)
 
-        TiledWords.log_sum_exp, TiledMatrix.__call__ = counted_words, counted  # type: ignore[method-assign]  # to count
+        TiledWords.sums, TiledMatrix.__call__ = counted_words, counted  # type: ignore[method-assign]  # to count
         super().__enter__()  # type: ignore[no-untyped-call]  # torch has no types here
         return self
 
     def __exit__(self, *error: Any) -> None:
         """No more."""
-        TiledWords.log_sum_exp, TiledMatrix.__call__ = self._compiled  # type: ignore[method-assign]  # as they were
+        TiledWords.sums, TiledMatrix.__call__ = self._compiled  # type: ignore[method-assign]  # as they were
         super().__exit__(*error)  # type: ignore[no-untyped-call]  # torch has no types here
 
     def __torch_dispatch__(
@@ -170,9 +172,9 @@ class Products(TorchDispatchMode):
 @functools.cache
 def ceilings(dtype: torch.dtype, device: str) -> tuple[float, float]:
     """Operations a second of a large product, and bytes a second of a large copy (read and written)."""
-    side = 8192 if device.startswith("cuda") else 2048
+    side, size = (8192, 1 << 30) if device.startswith("cuda") else (1024, 1 << 26)
     left, right = (torch.randn(side, side).to(device, dtype) for _ in range(2))
-    many = torch.zeros(1 << 28, dtype=torch.uint8, device=device)
+    many = torch.zeros(size, dtype=torch.uint8, device=device)
     other = torch.empty_like(many)
     product = quickest(lambda: torch.mm(left, right), times=5)
     copy = quickest(lambda: other.copy_(many), times=5)

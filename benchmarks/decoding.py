@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import torch
 from common import CPU_TIME_HELP, Products, machine, parallel_text, peak_memory, peer, random_model, table
 
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.words import split_words
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.device import choose_dtype
 from nmt_core.files import read_text_lines
@@ -31,10 +33,8 @@ from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Finished, Request
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.text.vocabulary import split_words
 
 COLUMNS = ("search", "beam", "sentences/s", "words/s", "words", "rows", "fill", "GFLOP/s", "of the limit", "peak GiB")
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from common import machine, peak_memory, table
 
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.data.batching import pad
 from nmt_core.data.corpus import BatchPlan, ParallelCorpus, Sentences, make_batch
 from nmt_core.data.partitions import Partition, cut_into_partitions
@@ -26,7 +27,6 @@ from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.models.build import new_model, preset
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -25,11 +25,11 @@ import numpy as np
 import torch
 from common import CPU_TIME_HELP, Products, machine, nbest_pairs, peak_memory, peer, random_model, table, table_pairs
 
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.data.batching import pad_pairs
 from nmt_core.device import choose_dtype
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
-from nmt_core.interfaces import SentencePair
-from nmt_core.memory import keep_memory_of_tensors
 from nmt_core.models.build import preset
 
 Scores = list[float]

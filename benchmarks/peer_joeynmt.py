@@ -59,7 +59,7 @@ def model_of(source: Vocabulary, target: Vocabulary, options):
     return model
 
 
-def batch_of(pairs, indices, source, target, *, with_target=True):
+def batch_of(pairs, indices, source, target, device, *, with_target=True):
     def pad(rows):
         longest = max(map(len, rows))
         return torch.tensor([row + [1] * (longest - len(row)) for row in rows])
@@ -69,7 +69,7 @@ def batch_of(pairs, indices, source, target, *, with_target=True):
     return Batch(
         src=pad(sources), src_length=torch.tensor([len(row) for row in sources]), src_prompt_mask=None,
         trg=pad(targets) if with_target else None, trg_prompt_mask=None, indices=torch.tensor(list(indices)),
-        device=torch.device("cpu"), pad_index=1, eos_index=3, is_train=with_target,
+        device=device, pad_index=1, eos_index=3, is_train=with_target,
     )  # fmt: skip
 
 
@@ -78,12 +78,13 @@ def main() -> None:
     task, options = sys.argv[1], json.loads(sys.argv[2])
     pairs = [tuple(side.split() for side in line.rstrip("\n").split("\t")) for line in sys.stdin]
     source, target = vocabulary([pair[0] for pair in pairs]), vocabulary([pair[1] for pair in pairs])
-    model = model_of(source, target, options)
-    autocast = {"device_type": "cpu", "enabled": options.get("dtype") == "bfloat16", "dtype": torch.bfloat16}
+    device = torch.device(options.get("device", "cpu"))
+    model = model_of(source, target, options).to(device)
+    autocast = {"device_type": device.type, "enabled": options.get("dtype") == "bfloat16", "dtype": torch.bfloat16}
     order = sorted(range(len(pairs)), key=lambda index: (len(pairs[index][0]), len(pairs[index][1])))
     size = options.get("batch", 128)
     groups = [order[first : first + size][::-1] for first in range(0, len(order), size)]
-    batches = [batch_of(pairs, group, source, target, with_target=task != "decode") for group in groups]
+    batches = [batch_of(pairs, group, source, target, device, with_target=task != "decode") for group in groups]
     answer = {"score": score, "decode": decode, "train": train}[task](model, batches, autocast, options)
     answer["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     print(json.dumps(answer))
@@ -143,6 +144,8 @@ def _clocks() -> tuple[float, float]:
 
 def _since(begin: tuple[float, float]) -> dict[str, float]:
     """Seconds by the clock, and of processor time."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()
     clock, processor = _clocks()
     return {"seconds": clock - begin[0], "processor_seconds": processor - begin[1]}
 

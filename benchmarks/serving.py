@@ -44,7 +44,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from health_probe import HealthProbe, bare_server
 from server_attacks import Requests, hostile_requests, interactive_requests
 
-from nmt_core.errors import ServiceError
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.client import NmtClient, RemotePairScorer

@@ -19,12 +19,11 @@ from typing import Any
 from common import SHARED, machine, peak_memory, table
 from isal import igzip
 
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.files import ShareRead, pack, read_line_blocks, suffix_of
-from nmt_core.jobs.manifest import Input, Shard, shard_of
-from nmt_core.jobs.parts import Piece, Task
 from nmt_core.jobs.run import Job, run_job
-from nmt_core.jobs.workers import LocalWorkers, Worker
-from nmt_core.memory import keep_memory_of_tensors
+from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
 
 
@@ -44,15 +43,14 @@ class NoScores:
         """Split, append, join, and pack."""
         columns = split_window(window)
         content = append_scores(columns, [b"0.5"] * len(columns.sources))
-        return Piece(pack(content, self.suffix), {"lines": len(columns.sources)})
+        return Piece((pack(content, self.suffix),), {"lines": len(columns.sources)})
 
 
 def job_of(source: str, output: str) -> Job[Window]:
-    """The table to ``output`` in parts."""
+    """The table to ``output``, with a journal."""
     share = ShareRead()
-    work = Input(source, functools.partial(read_windows, source, share), shard_of_window, share)
-    record, files = output + ".json", {source: source}
-    return Job(output, {"input": source}, work, progress=no_progress, record=record, files=files)
+    work = Source(source, functools.partial(read_windows, source, share), shard_of_window, share)
+    return Job((output,), {"input": source}, work, files={source: source})
 
 
 def shard_of_window(window: Window) -> Shard:
@@ -60,18 +58,9 @@ def shard_of_window(window: Window) -> Shard:
     return shard_of(window.first, window.content)
 
 
-def no_progress(what: str, lines: int) -> None:
-    """No progress bar."""
-
-
-def part_maker(source: str, output: str, number: int) -> Worker[Task[Window], int]:
-    """What a process does."""
-    return job_of(source, output).part_maker(NoScores(suffix_of(output), number))
-
-
 def through(source: str, output: str, jobs: int) -> float:
     """Seconds from the table to the new table."""
-    with LocalWorkers(functools.partial(part_maker, source, output), jobs=jobs) as workers:
+    with LocalWorkers(functools.partial(NoScores, suffix_of(output)), jobs=jobs) as workers:
 
         def work() -> None:
             run_job(job_of(source, output), workers)
@@ -80,14 +69,13 @@ def through(source: str, output: str, jobs: int) -> float:
 
 
 def stream_through(source: str, output: str, jobs: int) -> float:
-    """Seconds as a filter, without parts and manifest."""
-    factory: functools.partial[Worker[Window, Piece]] = functools.partial(NoScores, suffix_of(output))
-    with LocalWorkers(factory, jobs=jobs) as workers:
+    """Seconds as a filter, without a journal."""
+    with LocalWorkers(functools.partial(NoScores, suffix_of(output)), jobs=jobs) as workers:
 
         def work() -> None:
             with open(output, "wb") as stream:
                 for piece in workers.map(read_windows(source)):
-                    stream.write(piece.content)
+                    stream.write(piece.contents[0])
 
         return second_time(work)
 
@@ -120,7 +108,7 @@ def main() -> None:
             for jobs in dict.fromkeys((1, args.jobs)):
                 name = f"{jobs} jobs, to {'gzip' if suffix else 'plain text'}"
                 output = os.path.join(folder, "out" + suffix)
-                row(f"in parts, {name}", through(args.table, output, jobs))
+                row(f"with a journal, {name}", through(args.table, output, jobs))
                 row(f"as a filter, {name}", stream_through(args.table, output, jobs))
     for name, work in (
         ("limit: unpacking alone, one core", lambda: igzip.decompress(packed)),

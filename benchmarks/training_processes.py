@@ -24,7 +24,7 @@ import torch
 from common import SHARED, machine, table
 from numpy.typing import NDArray
 
-from nmt_core.memory import keep_memory_of_tensors
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.training.config import RunConfig
 from nmt_core.training.launch import started
 from nmt_core.training.prepare import prepare

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmt_core.lazy import lazily
+from nmt_core.base.lazy import lazily
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt_core.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
+    from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
+    from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.inference.alignment import AlignedPair
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translation import Translation
-    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.model import Model, load_model
     from nmt_core.serving.async_client import AsyncNmtClient
     from nmt_core.serving.client import NmtClient, RemotePairScorer
@@ -28,18 +28,18 @@ else:
             "Access": "nmt_core.serving.connection",
             "AlignedPair": "nmt_core.inference.alignment",
             "AsyncNmtClient": "nmt_core.serving.async_client",
-            "ConfigError": "nmt_core.errors",
+            "ConfigError": "nmt_core.base.errors",
             "DecodingConfig": "nmt_core.inference.search_config",
-            "InputError": "nmt_core.errors",
+            "InputError": "nmt_core.base.errors",
             "Model": "nmt_core.model",
-            "ModelError": "nmt_core.errors",
+            "ModelError": "nmt_core.base.errors",
             "NmtClient": "nmt_core.serving.client",
-            "NmtError": "nmt_core.errors",
-            "PairScore": "nmt_core.interfaces",
-            "PairScorer": "nmt_core.interfaces",
+            "NmtError": "nmt_core.base.errors",
+            "PairScore": "nmt_core.base.interfaces",
+            "PairScorer": "nmt_core.base.interfaces",
             "RemotePairScorer": "nmt_core.serving.client",
-            "SentencePair": "nmt_core.interfaces",
-            "ServiceError": "nmt_core.errors",
+            "SentencePair": "nmt_core.base.interfaces",
+            "ServiceError": "nmt_core.base.errors",
             "Translation": "nmt_core.inference.translation",
             "load_model": "nmt_core.model",
         },

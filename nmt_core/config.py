@@ -9,16 +9,17 @@ are truth values (a setting that is one still takes ``yes``, ``no``, ``on`` and 
 from __future__ import annotations
 
 import difflib
+import re
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import UnionType
-from typing import Any, Self, TypeGuard, Union, get_args, get_origin
+from typing import Annotated, Any, Self, TypeGuard, Union, get_args, get_origin
 
+import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from nmt_core.errors import ConfigError, InputError
-from nmt_core.safe_yaml import MOST_BYTES, YamlProblem, parse_yaml
-from nmt_core.small_files import read_small
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.files.small import read_small
 
 _LONGEST = 400  # of what a library says of a value, which it repeats
 _SHORT = reprlib.Repr()
@@ -32,10 +33,14 @@ class Config(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _truth_values_are_no_numbers(cls, values: Any) -> Any:
+    def _numbers_are_numbers(cls, values: Any) -> Any:
         for key, value in values.items() if isinstance(values, dict) else ():
-            if isinstance(value, bool) and key in cls.model_fields and _is_number(cls.model_fields[key].annotation):
-                raise ValueError(f"{key} is a number, not {str(value).lower()}")
+            kinds = set(_kinds(cls.model_fields[key].annotation)) if key in cls.model_fields else set()
+            for single in _singles(value) if {int, float} & kinds else ():
+                if isinstance(single, bool) and bool not in kinds:
+                    raise ValueError(f"{key} is a number, not {str(single).lower()}")
+                if isinstance(single, str) and str not in kinds and is_plain_number(single):
+                    raise ValueError(f"{key} is a number, not the text '{single}': leave out the quotes")
         return values
 
     @classmethod
@@ -150,11 +155,142 @@ def _locate(cls: type[BaseModel], parts: Sequence[str]) -> tuple[list[str], list
     return path or list(parts), known
 
 
-def _is_number(kind: Any) -> bool:
-    """Whether a setting is one, or may be."""
-    kinds = get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-    return bool not in kinds and (int in kinds or float in kinds)
+def _kinds(annotation: Any) -> Iterator[Any]:
+    """The types that a setting may have; of lists and mappings those of their values."""
+    arguments = get_args(annotation)
+    if get_origin(annotation) in (Union, UnionType, tuple, list):
+        for argument in arguments:
+            yield from _kinds(argument)
+    elif get_origin(annotation) in (dict, Mapping):
+        yield from _kinds(arguments[1])
+    elif get_origin(annotation) is Annotated:
+        yield from _kinds(arguments[0])
+    else:
+        yield annotation
+
+
+def _singles(value: Any) -> Iterator[Any]:
+    """The values in lists and mappings, however deep."""
+    if isinstance(value, (list, tuple, Mapping)):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _singles(one)
+    else:
+        yield value
 
 
 def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
+
+
+MOST_BYTES = 1 << 18
+_MOST_VALUES = 100_000  # with every alias written out
+_DEEPEST = 40
+_LARGEST = 1 << 63
+
+
+class _Loader(yaml.SafeLoader):
+    """``yaml.SafeLoader`` with bounds; plain scalars are null, true, false, numbers, and else strings."""
+
+    def __init__(self, stream: str | bytes) -> None:
+        super().__init__(stream)
+        self._depth = self._values = 0
+        self._sizes: dict[str, int] = {}
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the library
+        if isinstance(event, yaml.AliasEvent):
+            if event.anchor in self.anchors and event.anchor not in self._sizes:
+                raise _mistake("a value that holds itself", event)
+            self._values += self._sizes.get(str(event.anchor), 0)
+        before, anchor = self._values, getattr(event, "anchor", None)
+        self._values += 1
+        self._depth += 1
+        if self._depth > _DEEPEST or self._values > _MOST_VALUES:
+            problem = "nested too deeply" if self._depth > _DEEPEST else f"more than {_MOST_VALUES:,} values"
+            raise _mistake(problem, event)
+        node = super().compose_node(parent, index)
+        self._depth -= 1
+        if anchor is not None and not isinstance(event, yaml.AliasEvent):
+            self._sizes[anchor] = self._values - before
+        return node
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        try:
+            value = super().construct_object(node, deep)
+        except (ValueError, OverflowError) as error:  # a date that is none, a number of thousands of digits
+            problem = f"not a value ({str(error)[:80]})"
+            raise _mistake(problem, node) from error
+        if isinstance(value, int) and not -_LARGEST <= value < _LARGEST:
+            raise _mistake("a number beyond 64 bits", node)
+        return value
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
+            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+                if (key_node.tag, key_node.value) in seen:
+                    raise _mistake(f"the key '{key_node.value[:80]}' is given twice", key_node)
+                seen.add((key_node.tag, key_node.value))
+        return dict(super().construct_mapping(node, deep))
+
+
+_KEPT_TAGS = ("null", "merge")
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _KEPT_TAGS]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_WHOLE = r"[-+]?(0|[1-9][0-9]*)"
+_DECIMAL = r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?|[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("int", _WHOLE, "-+0123456789"),
+    ("float", _DECIMAL, "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"(?:{_pattern})$"), list(_first))
+
+
+def _mistake(problem: str, place: Any) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=problem, problem_mark=place.start_mark)
+
+
+def is_plain_number(text: str) -> bool:
+    """Whether ``text`` would be a number had it stood without quotes (``1e-4`` would not, and is one for settings)."""
+    return re.fullmatch(f"{_WHOLE}|{_DECIMAL}", text) is not None
+
+
+class YamlProblem(ValueError):
+    """What is wrong with a text, and in which of its lines (from 1)."""
+
+    def __init__(self, problem: str, line: int | None) -> None:
+        super().__init__(problem)
+        self.line = line
+
+
+def parse_yaml(content: str | bytes) -> Any:
+    """The value that is written in ``content``. Raises YamlProblem."""
+    try:
+        loader = _Loader(content)
+        try:
+            return loader.get_single_data()
+        finally:
+            loader.dispose()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise YamlProblem(error.problem or str(error.context), mark.line + 1 if mark else None) from error
+    except yaml.reader.ReaderError as error:
+        raise YamlProblem(_of_reader(error), _line_of(content, error)) from error
+    except (yaml.YAMLError, RecursionError, UnicodeDecodeError) as error:
+        raise YamlProblem(str(error).partition("\n")[0], None) from error
+
+
+def _of_reader(error: yaml.reader.ReaderError) -> str:
+    if error.encoding == "unicode":
+        return f"the character U+{error.character:04X} may not stand in it"
+    return f"not UTF-8 ({error.reason})"
+
+
+def _line_of(content: str | bytes, error: yaml.reader.ReaderError) -> int | None:
+    if isinstance(content, bytes) and error.encoding == "unicode":
+        content = content.decode("utf-8", "replace")
+    newline = "\n" if isinstance(content, str) else b"\n"
+    return content[: error.position].count(newline) + 1  # type: ignore[arg-type]  # text or bytes, as newline is

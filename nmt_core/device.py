@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import functools
 import multiprocessing
+import re
+import zlib
+from collections.abc import Iterator
 
 import torch
+from torch import Tensor
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import say
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
+from nmt_core.native.kernels import name_kernels
 
 DTYPES = {
     "float32": torch.float32,
@@ -17,18 +22,33 @@ DTYPES = {
     "tf32": torch.float32,
 }
 
+_TOKENS_ON_CPU = 1000
+_MEMORY_OF_TOKEN = 4 << 20  # bytes: of a beam of 12 and 500,000 words; with 30,000 words it takes a tenth
+
 
 def choose_device(name: str) -> torch.device:
     """``auto`` is the first GPU if there is one. Raises ConfigError for a device that is not there."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"--device {name}: expected auto, cpu, cuda or cuda:N") from error
-    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+    found = re.fullmatch(r"cpu|cuda(?::(\d{1,3}))?", name, re.ASCII)
+    if found is None:
+        raise ConfigError(f"--device {name}: expected auto, cpu, cuda or cuda:N")
+    if name != "cpu" and int(found[1] or 0) >= torch.cuda.device_count():
         raise ConfigError(f"--device {name}: this machine has {torch.cuda.device_count()} GPUs that torch can use")
-    return device
+    return torch.device(name)
+
+
+def usual_batch_tokens(device: torch.device) -> int:
+    """How many source words are searched together: as many as the GPU has memory for, or the smallest of all GPUs.
+
+    Last digits depend on it. So it follows from the whole memory, which is the same at every start, not from what is
+    free: all processes of a job, and a job that goes on, have the same number.
+    """
+    if device.type == "cpu":
+        return _TOKENS_ON_CPU
+    numbers = range(torch.cuda.device_count()) if device.index is None else [device.index]
+    memory = min(int(torch.cuda.get_device_properties(number).total_memory) for number in numbers)
+    return max(_TOKENS_ON_CPU, memory // _MEMORY_OF_TOKEN)
 
 
 def choose_dtype(name: str, device: torch.device) -> torch.dtype:
@@ -69,3 +89,54 @@ def allow_tf32(device: torch.device) -> None:
     if device.type != "cuda":
         raise ConfigError("tf32 is for GPUs; on a CPU take float32, or bfloat16 for speed")
     torch.backends.cuda.matmul.fp32_precision = "tf32"
+
+
+_SIZE, _WORDS = 1024, 100  # of a product: sums of so many terms, in more than one block
+_ROWS = (1, 3, 16, 50)  # routines differ by rows
+
+
+def name_arithmetic(parameter: Tensor) -> str:
+    """Device, instructions, some sums and version of torch of a model with such parameters.
+
+    Where there are compiled kernels for them, these are named, too.
+    """
+    if parameter.is_cuda:
+        kind = torch.cuda.get_device_name(parameter.device).replace(" ", "_")
+        return f"device:cuda|gpu:{kind}|torch:{torch.__version__}"
+    capability = torch.backends.cpu.get_cpu_capability()
+    instructions = f"cpu:{capability}|sums:{_sums(parameter.dtype)}{name_kernels(parameter)}"
+    return f"device:{parameter.device.type}|{instructions}|torch:{torch.__version__}"
+
+
+def name_precision(parameter: Tensor) -> str:
+    """How precisely a model with such parameters computes: float32, float64, bfloat16 or tf32."""
+    if parameter.is_cuda and parameter.dtype == torch.float32 and torch.backends.cuda.matmul.fp32_precision == "tf32":
+        return "tf32"
+    return str(parameter.dtype).removeprefix("torch.")
+
+
+@functools.cache
+def _sums(dtype: torch.dtype) -> str:
+    """CRC-32 of the bits of products and functions of fixed numbers, by one thread."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # as processes of jobs have; whether a job has one or several is no difference
+    try:
+        with torch.inference_mode():
+            crc = 0
+            for result in _results(dtype):
+                crc = zlib.crc32(result.double().contiguous().numpy().tobytes(), crc)
+    finally:
+        torch.set_num_threads(threads)
+    return f"{crc:08x}"
+
+
+def _results(dtype: torch.dtype) -> Iterator[Tensor]:
+    angles = torch.arange(max(_ROWS) * _SIZE, dtype=torch.int64) * 7919 % 10007  # exact everywhere
+    inputs = (angles.double() / 5003.5 - 1.0).to(dtype).reshape(-1, _SIZE)
+    weight = torch.cat([inputs.flip(1), inputs.flip(0)])[:_WORDS]
+    for rows in _ROWS:
+        yield torch.nn.functional.linear(inputs[:rows], weight)
+    for function in (torch.exp, torch.tanh, torch.sigmoid):
+        yield function(inputs)
+    yield torch.logsumexp(inputs, 1)
+    yield torch.softmax(inputs[:, :_WORDS], 1)

@@ -16,7 +16,7 @@ import statistics
 import sys
 from collections.abc import Sequence
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
 from smt_bridge.metrics.significance import compare
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from nmt_core.lazy import lazily
+from nmt_core.base.lazy import lazily
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:

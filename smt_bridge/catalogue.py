@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError, NmtError
-from nmt_core.interfaces import PairScorer
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.base.interfaces import PairScorer
 from smt_bridge.features.attention_shape import ATTENTION_SHAPE
 from smt_bridge.features.coverage import COVERAGE
 from smt_bridge.features.interface import Feature
@@ -188,6 +188,12 @@ BUILT_IN: Mapping[str, BuiltIn] = {
     "mbrbleu": BuiltIn(_WEIGHTS, "MBRBLEU", "expected BLEU against the list", _expected_bleu),
     "mbrchrf": BuiltIn(_WEIGHTS, "MBRCHRF", "expected chrF against the list", _expected_chrf),
 }
+
+
+def compares_hypotheses(spec: str) -> bool:
+    """Whether the numbers of ``NAME[:ARGUMENT]`` may depend on other hypotheses of the sentence."""
+    known = BUILT_IN.get(spec.partition(":")[0])
+    return known is None or known.argument == _WEIGHTS
 
 
 def open_feature(spec: str, scorers: SharedScorers, *, others: Iterable[metadata.EntryPoint] | None = None) -> Feature:

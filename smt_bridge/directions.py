@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from nmt_core.factors import factors_read
-from nmt_core.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair, unknown_words_serve
+from nmt_core.base.interfaces import LANGUAGE_MODELS, PairScore, PairScorer, SentencePair, unknown_words_serve
+from nmt_core.base.words import factors_read
 from smt_bridge.errors import WiringError
 
 _FEWEST = 50  # words, before the share counts

@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
-from nmt_core.errors import ConfigError, ServiceError
+from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.inference.neighbours import Vectors
 from smt_bridge.scorers import REMOTE, ScorerOptions, model_folders, server_address
 from smt_bridge.translators import load_models, surface_words
@@ -55,8 +55,10 @@ class LocalEncoder:
 
     @property
     def signature(self) -> str:
-        """Architecture and fingerprint."""
-        return f"nmt:{self._loaded.config.model.type}|model:{self._loaded.fingerprint}"
+        """Architecture, fingerprint and arithmetic."""
+        from nmt_core.models.identity import signature_of
+
+        return signature_of([self._loaded])
 
     def phrases(self, texts: Sequence[str]) -> Vectors:
         """As the protocol has it."""
@@ -106,7 +108,8 @@ def open_encoder(spec: str) -> PhraseEncoder:
         from nmt_core.serving.client import NmtClient, RemotePairScorer
 
         address, model = server_address(spec)
-        return RemoteEncoder(NmtClient(address, model=model or RemotePairScorer(address).model))
+        scorer = RemotePairScorer(address, model=model or None)
+        return RemoteEncoder(NmtClient(address, model=scorer.model, one_model=scorer.one_model))
     if len(model_folders(spec)) > 1:
         raise ConfigError(f"{spec}: members of an ensemble have vectors of their own; give one model")
     [loaded] = load_models(spec, ScorerOptions())

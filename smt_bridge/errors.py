@@ -1,4 +1,4 @@
-"""What can go wrong in the bridge, as one tree below ``nmt_core.errors.NmtError``.
+"""What can go wrong in the bridge, as one tree below ``nmt_core.base.errors.NmtError``.
 
 BridgeError(NmtError)     one clear line for the user; commands print it and exit with 2
 ├── FormatError           a line of a Moses file is malformed (path, line, what was expected)
@@ -8,7 +8,7 @@ BridgeError(NmtError)     one clear line for the user; commands print it and exi
 
 from __future__ import annotations
 
-from nmt_core.errors import InputError, NmtError
+from nmt_core.base.errors import InputError, NmtError
 
 
 class BridgeError(NmtError):

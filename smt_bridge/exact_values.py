@@ -5,9 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
-from nmt_core.errors import ConfigError
-from nmt_core.ngram import NgramModel
+from nmt_core.base.errors import ConfigError
+from nmt_core.kenlm import NgramModel
 from smt_bridge.merging import Columns, ExactValue
+from smt_bridge.metadata import known_columns
+from smt_bridge.signature import Signature, file_fingerprint
+
+_SIGNATURE = "exact"  # the feature that signatures of recomputed columns name
 
 _WORD_PENALTY = "WordPenalty"
 _OF_A_DERIVATION = ("UnknownWordPenalty", "PhrasePenalty", "Distortion")  # not of its words alone
@@ -27,6 +31,18 @@ def exact_values(options: Sequence[str], columns: Sequence[Columns]) -> dict[str
             raise ConfigError(f"--exact {name} {problem}")
         values[name] = _by_kenlm(path) if equals else _word_penalty
     return values
+
+
+def exact_signatures(options: Sequence[str]) -> dict[str, Signature]:
+    """What the columns that ``exact_values`` computes depend on, by name."""
+    named = [option.partition("=") for option in options]
+    models = {name: {"model": file_fingerprint(path)} if path else {} for name, _, path in named}
+    return {name: Signature.of(_SIGNATURE, **model) for name, model in models.items()}
+
+
+def recomputed_columns(nbest: str) -> tuple[str, ...]:
+    """The columns of a merged list that ``exact_values`` computed, by its usable metadata."""
+    return tuple(name for name, signature in known_columns(nbest).items() if signature.feature == _SIGNATURE)
 
 
 def _problem(name: str, path: str | None) -> str | None:

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Literal
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.messages import counted
 from nmt_core.files import open_output
-from nmt_core.interfaces import PairScorer
-from nmt_core.messages import counted
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.pair_score import PairFeature
 from smt_bridge.formats.nbest import (
@@ -36,9 +36,10 @@ from smt_bridge.metrics.metric import METRICS
 from smt_bridge.metrics.references import statistics_against
 from smt_bridge.reranking import Reranker
 from smt_bridge.scorers import one_thread, opened
+from smt_bridge.tuning.defaults import plan_for_list
+from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.pool import pool_from_lists
 from smt_bridge.tuning.tune import TUNERS, TuningOptions, TuningReport
-from smt_bridge.tuning.tune import tune as tune_pool
 
 _NAME = "the list"  # in errors
 
@@ -131,7 +132,7 @@ def tune(
     detokenize: str | None = None,
     tokenize: str | None = None,
 ) -> TuningReport:
-    """Weights of the lists' features that make a metric best, as ``smt-bridge tune``.
+    """Weights of the lists' features that make a metric best, as ``smt-bridge tune`` for a list without metadata.
 
     Args:
         lists: Lists of a development set.
@@ -158,7 +159,7 @@ def tune(
     _check_references(references, joined)
     statistics = statistics_against(references, tokenize=tokenize, language=detokenize, metric=METRICS[metric])
     pool = pool_from_lists(joined, statistics, path=_NAME, metric=METRICS[metric])
-    return tune_pool(pool, start, options or TuningOptions(), tuner=tuner)
+    return tune_by_plan(pool, plan_for_list(pool, start, options or TuningOptions(), tuner=tuner)).report
 
 
 def rerank(

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import fsum
 from typing import Literal, NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import (
     SEPARATOR,

@@ -21,16 +21,16 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
-from nmt_core.escapes import escape, unescape
-from nmt_core.factors import factors_problem, factors_read
-from nmt_core.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, PairScorer, PhraseGenerator, SentencePair
+from nmt_core.base.words import escape, factors_problem, factors_read, unescape
 from smt_bridge.directions import check_exchanged, check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import SEPARATOR, text_of
 from smt_bridge.formats.factors import pick_factor
 from smt_bridge.phrase_scoring import DIRECT, REVERSE, format_probability
 from smt_bridge.phrase_sources import Source, Sources, is_writable
+from smt_bridge.score_checks import score_problem
 
 
 class Limits(NamedTuple):
@@ -118,7 +118,7 @@ class _Pair(NamedTuple):
 def generate_chunk(sources: Sources, generation: Generation) -> Generated:
     """The table's lines for these sources.
 
-    Raises BridgeError when a scorer's answer is not a finite number, FormatError for words without the factors wanted.
+    Raises BridgeError when a scorer's answer cannot be a probability, FormatError for words without the factors wanted.
     """
     plain = [_words(sources, place, generation) for place in range(len(sources.phrases))]
     texts = [_read(sources, place, words, generation) for place, words in enumerate(plain)]
@@ -224,9 +224,9 @@ def _scored(lists: Sequence[Sequence[SentencePair]], generation: Generation) -> 
 def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
     scores = scorer.score(pairs) if pairs else []
     for pair, score in zip(pairs, scores, strict=True):
-        if not math.isfinite(score.log_prob):
-            problem = f"the scorer gave log-probability {score.log_prob:g} for `{pair.source} ||| {pair.target}`"
-            raise BridgeError(f"{problem}; the model is damaged or its training diverged")
+        problem = score_problem(pair, score, signature=scorer.signature)
+        if problem is not None:
+            raise BridgeError(problem)
     return scores
 
 

@@ -14,8 +14,11 @@ Moses takes the natural logarithm of every table number, so the features of the 
 log-probabilities and the plain number of unknown words (their penalty, as in section 4.1.2 there).
 
 A table number is printed with six digits, is at most 1 and at least ``FLOOR``, which Moses' own floor
-of -100 for logarithms does not reach (ln 1e-43 = -99.01). A phrase without source words, which Moses
-skips, gets 1 everywhere; one without target words is a deletion and scored like any other.
+of -100 for logarithms does not reach (ln 1e-43 = -99.01). A probability above 1 is an error, but for rounding; only
+the scores of ``--softmax none``, which are not normalised, may be above 1, and are written as 1.
+
+A phrase without source words, which Moses skips, gets 1 everywhere; one without target words is a deletion and scored
+like any other.
 
 Hierarchical and syntax rules are scored by their words: labels, non-terminals, ``<s>`` and ``</s>`` are left out, and
 the words on both sides of a gap stand side by side, each language in its own order. The order of the non-terminals has
@@ -29,16 +32,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
-from nmt_core.escapes import unescape
-from nmt_core.factors import factors_problem, factors_read
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.word_limit import MOST_WORDS, check_words
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.words import MOST_WORDS, check_words, factors_problem, factors_read, unescape
 from smt_bridge.directions import check_exchanged, check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
 from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
 from smt_bridge.formats.phrase_table import FLOOR, Window, append_scores, phrases_of, split_window
+from smt_bridge.score_checks import score_problem
 
 DIRECT = "p(target|source)"
 REVERSE = "p(source|target)"
@@ -130,7 +132,7 @@ def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
     """Add the columns of ``scorers`` to the lines of ``window``; the same call gives the same bytes.
 
     Each distinct pair is scored once. Raises FormatError for a malformed line, and BridgeError,
-    naming the line, when a scorer's answer is not a finite number.
+    naming the line, when a scorer's answer is not a finite number or that of a probability above 1.
     """
     columns = split_window(window)
     phrases = list(zip(*phrases_of(window, columns), strict=True))
@@ -165,10 +167,11 @@ def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Windo
                 check_reverse(turned, answers[-1], signature=scorer.signature)
             if window.first == 1:  # later, after hours, it may be the fault of a part of the table
                 check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
+            for (key, pair), score in zip(asked, answers[-1], strict=True):
+                problem = score_problem(pair, score, signature=scorer.signature)
+                if problem is not None:
+                    raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
     scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
-    for key, answer in scored.items():
-        if not all(math.isfinite(score.log_prob) for score in answer.scores):
-            raise _not_finite(window, phrases.index(key), answer)
     return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
 
 
@@ -207,14 +210,6 @@ def _texts(
 
 def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
     return scorer.score(pairs) if pairs else []
-
-
-def _not_finite(window: Window, index: int, answer: _Scored) -> BridgeError:
-    numbers = ", ".join(f"{score.log_prob:g}" for score in answer.scores)
-    return BridgeError(
-        f"{window.path}:{window.first + index}: the scorer gave log-probability {numbers} for "
-        f"`{answer.pair.source} ||| {answer.pair.target}`; the model is damaged or its training diverged"
-    )
 
 
 def _format_columns(scores: Sequence[PairScore], scorers: Scorers) -> bytes:

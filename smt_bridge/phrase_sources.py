@@ -8,8 +8,8 @@ from typing import NamedTuple, TypeVar
 
 from isal.isal_zlib import crc32
 
+from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.files import read_lines
-from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.fields import phrase_of, split_tokens
 from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.phrase_table import read_windows, split_window

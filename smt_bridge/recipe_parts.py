@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from nmt_core.interfaces import PairScorer
+from nmt_core.base.interfaces import PairScorer
 from smt_bridge import catalogue
 from smt_bridge.decoder.chooser import Chooser
 from smt_bridge.decoder.graph_lists import GraphLists, GraphReader
@@ -18,15 +18,21 @@ from smt_bridge.graphs.neural_search import Searcher
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:
-    """The features, with the scorers that are opened for their specs; beside models of source factors of words alone.
+    """The features that have weights, with their scorers; beside models of source factors those of words alone.
 
-    Raises ConfigError for one that the weights were not tuned with, and as ``catalogue.open_feature``.
+    Without weights, all of them. Raises ConfigError for one that the weights were not tuned with, and as
+    ``catalogue.open_feature``.
     """
     scorers = catalogue.SharedScorers(open_scorer)
     features = catalogue.numbered([catalogue.open_feature(spec, scorers) for spec in recipe.features])
     check_signatures(recipe, signatures_of(features))
+    features = [feature for feature in features if recipe.weights is None or _counts(feature, recipe.weights)]
     for_words, factors = for_factored_sources(features, 0)
     return for_words if factors else features
+
+
+def _counts(feature: Feature, weights: Mapping[str, Sequence[float]]) -> bool:
+    return any(any(weights.get(name, ())) for name in feature.names)
 
 
 def signatures_of(features: Sequence[Feature]) -> dict[str, str]:
@@ -60,12 +66,18 @@ def graph_lists_of(recipe: Recipe, open_searcher: Callable[[GraphSearch], Search
 
 
 def open_chooser(recipe: Recipe, features: Sequence[Feature]) -> Chooser:
-    """What merges, scores and chooses as the recipe says; raises as ``exact_values``."""
+    """What merges, scores and chooses as the recipe says; raises as ``exact_values``.
+
+    ``features`` are those of ``open_features``: columns of others, whose weights are all 0, are not in the lists.
+    """
+    there = {name for feature in features for name in feature.names}
+    absent = recipe.signatures.keys() - there
+    weights = None if recipe.weights is None else {n: w for n, w in recipe.weights.items() if n not in absent}
     return Chooser(
         features,
         columns=recipe.columns,
         systems=recipe.systems,
         fill=recipe.fill,
         exact=lambda columns: exact_values(recipe.exact, columns),
-        weights=recipe.weights,
+        weights=weights,
     )

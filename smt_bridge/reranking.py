@@ -9,8 +9,8 @@ from math import fsum
 from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
-from nmt_core.messages import counted
-from nmt_core.word_limit import MOST_WORDS, check_words
+from nmt_core.base.messages import counted
+from nmt_core.base.words import MOST_WORDS, check_words
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 

@@ -21,11 +21,11 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from nmt_core.errors import ConfigError
-from nmt_core.factors import factors_read
-from nmt_core.interfaces import PairScorer
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import factors_read
 from nmt_core.models.file_names import own_files
-from nmt_core.whole_numbers import whole_number
 
 REMOTE = "grpc:"
 

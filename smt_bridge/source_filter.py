@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
+from nmt_core.base.messages import counted
 from nmt_core.files import ShareRead, read_lines
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of, split_tokens
 from smt_bridge.formats.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors

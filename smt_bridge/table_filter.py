@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.phrase_table import Columns, Window, split_window

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.lexicon_lines import NULL
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
+from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.lexicon import Lexicon
 from smt_bridge.fields import phrase_of, split_tokens, text_of

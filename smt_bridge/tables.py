@@ -1,24 +1,26 @@
-"""Rescoring a phrase table in this process, and the record that lies beside a rescored table."""
+"""Rescoring a phrase table: the job, its worker, the Python function, and the metadata of a rescored table."""
 
 from __future__ import annotations
 
-import json
+import functools
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, BinaryIO
+from typing import Any
 
-from nmt_core.errors import ConfigError
-from nmt_core.files import open_output, overwritten, record_renewed
-from nmt_core.interfaces import PairScorer
-from nmt_core.word_limit import MOST_WORDS
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.words import MOST_WORDS
+from nmt_core.files import ShareRead, overwritten, pack, suffix_of
+from nmt_core.jobs.run import Job, run_job
+from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors
 from smt_bridge.formats.phrase_table import Window, phrases_of, read_windows, split_window
+from smt_bridge.metadata import new_metadata, write_metadata
 from smt_bridge.phrase_scoring import Counts, Scorers, column_names, rescore_chunk
 from smt_bridge.scorers import files_of, one_thread, opened, source_factors
-from smt_bridge.signature import new_sidecar, sidecar_path
 
 _RECORDED = (
     "input", "scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax",
@@ -57,7 +59,7 @@ def rescore_table(
         BridgeError: a score is not a finite number.
     """
     table, output = os.fspath(table), os.fspath(output)
-    record = new_sidecar(output)
+    record = new_metadata(output)
     _check_spared(table, output, record, (scorer, reverse_scorer))
     windows = read_windows(table, rules=True)
     first = next(windows)
@@ -82,13 +84,16 @@ def rescore_table(
         "dtype": exact,
         "softmax": exact and "full",
     }
-    with ExitStack() as finished:
-        with one_thread(), open_output(output) as stream:
-            total = _write_rescored(chain([first], windows), scorers, stream)
-            finished.enter_context(record_renewed(record))
+
+    def finish(pieces: list[dict[str, float]]) -> None:
         if record is not None:
-            write_record(output, options, first=first, signatures=scorers.signatures, counts=total)
-    return total
+            counts = sum_counts(pieces)
+            write_record(output, options, first=first, signatures=scorers.signatures, counts=counts)
+
+    job = table_job(table, output, options, chain([first], windows), journaled=False)
+    worker = RescoreWorker(scorers, suffix=suffix_of(output))
+    with one_thread(), LocalWorkers(lambda number: worker, 1) as workers:
+        return sum_counts(run_job(job, workers, finish=finish) or [])
 
 
 def _check_spared(table: str, output: str, record: str | None, scorers: Iterable[str | PairScorer | None]) -> None:
@@ -99,14 +104,46 @@ def _check_spared(table: str, output: str, record: str | None, scorers: Iterable
         raise ConfigError(f"{found.written} is also read and would be lost; give another name")
 
 
-def _write_rescored(windows: Iterable[Window], scorers: Scorers, stream: BinaryIO) -> Counts:
-    """Write the new table; what was met."""
+def sum_counts(pieces: Iterable[Mapping[str, float]]) -> Counts:
+    """What was met in all pieces of a table."""
     total = Counts()
-    for window in windows:
-        rescored = rescore_chunk(window, scorers)
-        stream.write(rescored.content)
-        total = total.plus(rescored.counts)
+    for piece in pieces:
+        total = total.plus(Counts(**piece))  # type: ignore[arg-type]  # whole numbers and sums
     return total
+
+
+class RescoreWorker:
+    """Scores windows of a table, compressed for an output that ends in ``suffix``."""
+
+    def __init__(self, scorers: Scorers, *, suffix: str) -> None:
+        self._scorers = scorers
+        self._suffix = suffix
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """The signatures of the models."""
+        return dict(self._scorers.signatures)
+
+    def __call__(self, window: Window) -> Piece:
+        """The lines of the window with their new columns."""
+        rescored = rescore_chunk(window, self._scorers)
+        return Piece((pack(rescored.content, self._suffix),), rescored.counts._asdict())
+
+
+def table_job(
+    table: str, output: str, options: Mapping[str, Any], windows: Iterator[Window] | None, *, journaled: bool = True
+) -> Job[Window]:
+    """The job of rescoring a table by these options; ``windows`` are those of what is read once."""
+    share = ShareRead()
+    source = Source(table, functools.partial(read_windows, table, share, rules=True), _shard_of, share)
+    if windows is not None:
+        source = Source(table, lambda: windows, _shard_of)
+    description = {"input": table, "options": dict(options)}
+    return Job((output,), description, source, files={table: table}, journaled=journaled)
+
+
+def _shard_of(window: Window) -> Shard:
+    return shard_of(window.first, window.content)
 
 
 def check_factors(
@@ -142,8 +179,7 @@ def write_record(
         "signatures": dict(signatures),
         "counts": counts._asdict(),
     }
-    with open_output(sidecar_path(output)) as stream:
-        stream.write(json.dumps(record, indent=2).encode() + b"\n")
+    write_metadata(output, record)
 
 
 def _name(scorer: str | PairScorer) -> str:

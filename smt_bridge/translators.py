@@ -10,12 +10,12 @@ import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from nmt_core.base.errors import ConfigError, ServiceError
+from nmt_core.base.interfaces import NgramAdvice, PairScorer
+from nmt_core.base.words import split_words
 from nmt_core.commands.decoded_lines import nbest_line
-from nmt_core.errors import ConfigError, ServiceError
-from nmt_core.interfaces import NgramAdvice, PairScorer
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare, usual_share
-from nmt_core.text.vocabulary import split_words
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address
 
 if TYPE_CHECKING:
@@ -207,10 +207,12 @@ def open_decoder(
 ) -> LocalDecoder | RemoteDecoder:
     """The decoder that ``spec`` names, which may ``warn``; ``load`` loads folders. Raises as ``open_scorer``."""
     if spec.startswith(REMOTE):
-        from nmt_core.serving.client import NmtClient
+        from nmt_core.serving.client import NmtClient, describe_model
+        from nmt_core.serving.one_model import OneModel
 
         address, model = server_address(spec)
-        return RemoteDecoder(NmtClient(address, model=model), search)
+        described = describe_model(address, model)
+        return RemoteDecoder(NmtClient(address, model=described.name, one_model=OneModel(described)), search)
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.inference.translator import Translator
 
@@ -240,7 +242,8 @@ def open_generator(
 
         address, model = server_address(spec)
         scorer = RemotePairScorer(address, model=model or None)
-        return RemoteGenerator(NmtClient(address, model=scorer.model), generation), scorer
+        client = NmtClient(address, model=scorer.model, one_model=scorer.one_model)
+        return RemoteGenerator(client, generation), scorer
     from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
     from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
     from nmt_core.inference.text_forms import scorer_of_form

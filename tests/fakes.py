@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 
 
 class TablePairScorer:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from nmt_core.base.messages import counted
 from nmt_core.files import InputFile
-from nmt_core.messages import counted
 
 if TYPE_CHECKING:
     from nmt_core.inference.source_line import SourceLine
@@ -51,10 +51,10 @@ def add_advice_options(group: argparse._ArgumentGroup) -> None:
 
 def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:
     """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
-    from nmt_core.errors import ConfigError, InputError
+    from nmt_core.base.errors import ConfigError, InputError
+    from nmt_core.base.interfaces import NgramAdvice
     from nmt_core.inference.advice import FACTORS
     from nmt_core.inference.source_line import SourceLine
-    from nmt_core.interfaces import NgramAdvice
 
     if args.advice is None:
         if args.advice_weight is not None or args.advice_factors is not None or args.advice_joined:
@@ -82,7 +82,7 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
 
 def read_posteriors(path: str) -> Iterator[Posteriors]:
     """The posteriors of one sentence after the other, in ascending order. Raises InputError for a bad line."""
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
 
     last = -1
     for sentence, rows in itertools.groupby(_rows(path), key=lambda row: row[0]):
@@ -95,10 +95,10 @@ def read_posteriors(path: str) -> Iterator[Posteriors]:
 
 
 def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
+    from nmt_core.base.numbers import whole_number
+    from nmt_core.base.words import split_words
     from nmt_core.files import read_text_lines
-    from nmt_core.text.vocabulary import split_words
-    from nmt_core.whole_numbers import whole_number
 
     for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
         fields = line.split("|||")
@@ -115,7 +115,7 @@ def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     for option in ("raw", "sample", "candidates"):
         if getattr(args, option):
@@ -123,7 +123,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _factors(text: str) -> tuple[float, ...]:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     parts = text.split(",")
     try:
@@ -136,7 +136,7 @@ def _factors(text: str) -> tuple[float, ...]:
 
 
 def _number(value: float, option: str) -> float:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     if not 0.0 <= value <= 1000.0:
         raise ConfigError(f"{option} must be from 0 to 1000")

@@ -6,9 +6,6 @@ import argparse
 
 from nmt_core.files import InputFile, writes_standard_output
 
-NAME = "aer"
-HELP = "alignment error rate beside links that people made"
-
 _EPILOG = """\
 examples:
   nmt-core score --model runs/en-de --alignments test.align test.tok.en test.tok.de > logprobs
@@ -29,7 +26,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count and print."""
-    from nmt_core.errors import ConfigError, InputError
+    from nmt_core.base.errors import ConfigError, InputError
     from nmt_core.files import read_parallel_lines
     from nmt_core.text.alignment_error import LinkCounts, compared, parse_gold
     from nmt_core.text.pharaoh import parse_pharaoh

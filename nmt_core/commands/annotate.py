@@ -9,16 +9,13 @@ import itertools
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.data.aligned_corpus import AlignedPair
     from nmt_core.text.copying import Copying, CopyScheme
     from nmt_core.text.vocabulary import Vocabulary
-
-NAME = "annotate"
-HELP = "make training text of which a model learns where unknown words come from"
 
 _AT_A_TIME = 1000  # pairs
 _SUFFIXES = (".gz", ".xz", ".zst")
@@ -114,8 +111,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _pairs(names: Sequence[_Named]) -> Iterator[AlignedPair]:
     """The pairs of source, target and alignment."""
+    from nmt_core.base.errors import InputError
     from nmt_core.data.aligned_corpus import read_aligned
-    from nmt_core.errors import InputError
 
     try:
         yield from read_aligned(*(one.path for one in names))

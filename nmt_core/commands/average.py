@@ -5,14 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import counted, say
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
-from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
-
-NAME = "average"
-HELP = "average the parameters of models"
 
 _EPILOG = """\
 examples:
@@ -33,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Average and write."""
-    from nmt_core.errors import ModelError
+    from nmt_core.base.errors import ModelError
     from nmt_core.models.checkpoint import load_model
     from nmt_core.models.folder_config import check_no_model
     from nmt_core.training.snapshots import average_into

@@ -8,15 +8,14 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.messages import say
 from nmt_core.commands.decoded_lines import check_feature_name, nbest_line
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.serving.client import NmtClient
 
 NAME = "client"
-HELP = "translate or score with a server, or ask whether it is ready"
 
 _EPILOG = """\
 examples:
@@ -93,7 +92,7 @@ def _add_connection(parser: argparse.ArgumentParser, timeout: float) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask and print."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.files import open_output, write_lines
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
@@ -131,7 +130,7 @@ def _health(args: argparse.Namespace) -> int:
 
 
 def _access(args: argparse.Namespace) -> Any:
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
     from nmt_core.files import read_text_lines
     from nmt_core.serving.connection import Access
 
@@ -183,7 +182,7 @@ def _form(args: argparse.Namespace) -> int:
 
 def _checked(answers: Iterable[Any], path: str) -> Iterator[Any]:
     """The answers; the first that is an error ends the command with its line."""
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
 
     for number, answer in enumerate(answers, start=1):
         if answer.HasField("error"):

@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Iterator
 from typing import Any
 
+COMPLETION = "--print-completion"
 SHELLS = ("bash", "zsh", "fish", "tcsh")
 _NO_FILES = (int, float)
 

@@ -3,42 +3,28 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import say
 from nmt_core.commands.advice import add_advice_options
-from nmt_core.commands.decoded_lines import distinct, encoded_lines, open_writers
-from nmt_core.commands.language_models import add_language_model_options, open_fused, open_reranker
-from nmt_core.commands.long_lines import LongLines, add_long_lines, check_long_lines
+from nmt_core.commands.language_models import add_language_model_options, open_fused
+from nmt_core.commands.long_lines import add_long_lines, check_long_lines
 from nmt_core.commands.model_options import add_device, add_models, add_precision
 from nmt_core.commands.parser import positive
-from nmt_core.commands.parts import add_part_arguments, engine_of
-from nmt_core.commands.progress import line_total
+from nmt_core.commands.parts import add_part_arguments
 from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
-from nmt_core.commands.source_lines import add_constraint_options, read_source_lines, with_factors_checked
-from nmt_core.commands.unknown_words import (
-    add_unknown_options,
-    open_lexicon,
-    open_unknowns,
-    with_counts_reported,
-)
+from nmt_core.commands.source_lines import add_constraint_options
+from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.inference.candidate_lists import CandidateLists
     from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-    from nmt_core.inference.source_line import SourceLine
-    from nmt_core.inference.translation import Translation
     from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import LoadedModel
-    from nmt_core.text.unknown_share import UnknownShare
 
 NAME = "decode"
-HELP = "translate lines with one model or an ensemble"
 
 _EPILOG = """\
 examples:
@@ -53,7 +39,8 @@ examples:
   nmt-core decode --model runs/en-fr --jobs 8 --input web.tok.en.gz --output web.tok.fr.gz
   nmt-core decode --model runs/en-fr --raw --max-words 200 --long-lines split < book.en > book.fr
 
-Every input line gives one output line, an empty line an empty one. N-best lists are in Moses' format:
+Every input line gives one output line, an empty line an empty one, which is not searched for: its log p is that of
+'nmt-core score', whatever search has. N-best lists are in Moses' format:
   line ||| words ||| NMT0= LOG-PROBABILITY ||| SCORE
 with the natural logarithm of p(target | source) and the score translations are ranked by.
 
@@ -98,7 +85,8 @@ def add_model_options(group: argparse._ArgumentGroup) -> None:
     add_device(group)
     add_precision(group)
     add = group.add_argument
-    add("--batch-tokens", type=positive, default=1000, metavar="N", help="source words of a batch (default: 1000)")
+    batch = "source words of a batch (default: 1000; on a GPU one for each 4 MiB of its memory)"
+    add("--batch-tokens", type=positive, metavar="N", help=batch)
     add("--window", type=positive, default=1000, metavar="N", help="lines read ahead and sorted (default: 1000)")
 
 
@@ -130,40 +118,20 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate."""
-    from nmt_core.files import open_output
+    from nmt_core.commands.decode_parts import decode
 
     check_long_lines(args)
-    if args.jobs != 1 or args.shards or args.restart or args.engine != "local":
-        from nmt_core.commands.decode_parts import decode_in_parts
-
-        return decode_in_parts(args)
-    engine_of(args)  # which refuses options of another engine
-    writers = open_writers(args)
-    reranker = open_reranker(args)
-    translator = open_translator(args)
-    if args.heatmaps:
-        _make_picture_folder(args.heatmaps)
-    with contextlib.ExitStack() as stack:
-        paths = [args.output, *([args.alignments] if args.alignments else [])]
-        streams = [stack.enter_context(open_output(path)) for path in paths]
-        lines = with_factors_checked(args, read_source_lines(args), factors=len(translator.models[0].factors))
-        long = LongLines(args)
-        lines = long.cut(_counted(lines, args.input, quiet=args.quiet))
-        stream = _with_unknowns_noticed(translator, translator.translate_stream(lines, raw=args.raw), raw=args.raw)
-        if reranker is not None:
-            keep = sys.maxsize if args.distinct else args.nbest
-            stream = reranker.rerank_stream(stream, keep=keep, warn=warn)
-        if args.distinct:
-            stream = (distinct(args, found) for found in stream)
-        stream = with_counts_reported(stream, asked=args.replace_unk is not None or translator.copying is not None)
-        for number, found in enumerate(long.joined(stream)):
-            for output, write in zip(streams, writers, strict=True):
-                output.write(encoded_lines(write(number, found)))
-            if args.output == "-":
-                streams[0].flush()  # whoever reads the pipe sees a translation as soon as it is there
-            if args.heatmaps and found[0].source_words:
-                _draw(args.heatmaps, number, found[0])
+    choose_batch(args)
+    decode(args)
     return 0
+
+
+def choose_batch(args: argparse.Namespace) -> None:
+    """Fill in ``--batch-tokens``, before a job notes its options. Raises ConfigError for an unknown device."""
+    from nmt_core.device import choose_device, usual_batch_tokens
+
+    if args.batch_tokens is None:
+        args.batch_tokens = usual_batch_tokens(choose_device(args.device))
 
 
 def open_translator(args: argparse.Namespace) -> Translator:
@@ -192,7 +160,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
 
 def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | SamplingConfig) -> None:
     """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.models.build import is_language_model
 
@@ -204,7 +172,7 @@ def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | 
 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.inference.candidate_lists import CandidateLists
 
     if args.candidates is None:
@@ -222,57 +190,6 @@ def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) ->
     )
 
 
-def _counted(lines: Iterable[str | SourceLine], path: str, *, quiet: bool) -> Iterator[str | SourceLine]:
-    """The lines of the file, counted on standard error where that is a terminal."""
-    from tqdm import tqdm
-
-    yield from tqdm(lines, desc="decode", unit=" lines", total=line_total(path, quiet=quiet), disable=quiet or None)
-
-
-def _with_unknowns_noticed(
-    translator: Translator, stream: Iterable[list[Translation]], *, raw: bool
-) -> Iterator[list[Translation]]:
-    """The translations; one warning where many source words are unknown to all models."""
-    from nmt_core.text.unknown_share import usual_share
-
-    serve = any(loaded.unknown_words_serve for loaded in translator.models)
-    usual = usual_share(loaded.source for loaded in translator.models)
-    share = _unknown_share([loaded.folder for loaded in translator.models], raw=raw, serve=serve, usual=usual)
-    for found in stream:
-        words = found[0].source_words if found else ()
-        share.add(words=len(words), unknown=sum(word not in translator.source for word in words))
-        yield found
-    share.finish()
-
-
-def report_words(args: argparse.Namespace, *, words: int, unknown: int, serve: bool, usual: float | None) -> None:
-    """The same warning for so many words of a text that has been translated."""
-    share = _unknown_share(args.model, raw=args.raw, serve=serve, usual=usual)
-    share.add(words=words, unknown=unknown)
-    share.finish()
-
-
-def _unknown_share(folders: Sequence[str], *, raw: bool, serve: bool, usual: float | None) -> UnknownShare:
-    from nmt_core.text.unknown_share import UnknownShare
-
-    hint = "" if raw else "Raw text needs --raw"
-    return UnknownShare(" + ".join(folders), warn, hint=hint, serve=serve, usual=usual)
-
-
 def warn(message: str) -> None:
     """A warning on standard error."""
     say(f"nmt-core decode: warning: {message}")
-
-
-def _make_picture_folder(folder: str) -> None:
-    """The folder of ``--heatmaps``, made before the work begins; an error where nothing could be drawn."""
-    from nmt_core.inference.heatmap import load_figure_class
-
-    load_figure_class()
-    os.makedirs(folder, exist_ok=True)
-
-
-def _draw(folder: str, number: int, translation: Translation) -> None:
-    from nmt_core.inference.heatmap import write_heatmap
-
-    write_heatmap(os.path.join(folder, f"{number + 1}.png"), translation)

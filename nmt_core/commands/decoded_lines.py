@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 
 if TYPE_CHECKING:
     from nmt_core.inference.translation import Translation
@@ -33,6 +34,23 @@ def open_writers(args: argparse.Namespace) -> list[Writer]:
         line_of = line_writer(args.alignments)
         writers.append(lambda _, found: map(line_of, found))
     return writers
+
+
+def make_heatmap_folder(folder: str) -> None:
+    """The folder of ``--heatmaps``, made before the work begins; an error where nothing could be drawn."""
+    from nmt_core.inference.heatmap import load_figure_class
+
+    load_figure_class()
+    os.makedirs(folder, exist_ok=True)
+
+
+def draw_heatmaps(folder: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
+    """A picture of the best translation of each line with words; the number of the first line counts from 0."""
+    from nmt_core.inference.heatmap import write_heatmap
+
+    for number, found in enumerate(translations, start=first + 1):
+        if found[0].source_words:
+            write_heatmap(os.path.join(folder, f"{number}.png"), found[0])
 
 
 def encoded_lines(lines: Iterable[str]) -> bytes:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from nmt_core.models.checkpoint import LoadedModel
 
 NAME = "embed"
-HELP = "vectors of words, phrases and sentences, and their nearest neighbours"
 
 _EPILOG = """\
 examples:
@@ -49,10 +48,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load the model and write what was asked for."""
+    from nmt_core.base.errors import ConfigError
+    from nmt_core.base.messages import counted
     from nmt_core.device import choose_device
-    from nmt_core.errors import ConfigError
     from nmt_core.files import open_output
-    from nmt_core.messages import counted
     from nmt_core.models.checkpoint import load_model
 
     of_lines = args.what == "lines"
@@ -85,10 +84,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _read(path: str, loaded: LoadedModel, most_words: int) -> list[str]:
-    from nmt_core.errors import InputError
-    from nmt_core.factors import check_factors
+    from nmt_core.base.errors import InputError
+    from nmt_core.base.words import check_factors, check_words
     from nmt_core.files import read_text_lines
-    from nmt_core.word_limit import check_words
 
     lines = list(read_text_lines(path))
     if not lines:
@@ -103,9 +101,10 @@ def _read(path: str, loaded: LoadedModel, most_words: int) -> list[str]:
 
 def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
     """Where many are: they all have one vector."""
-    from nmt_core.messages import say
+    from nmt_core.base.messages import say
+    from nmt_core.base.words import split_words
     from nmt_core.text.unknown_share import UnknownShare, usual_share
-    from nmt_core.text.vocabulary import UNKNOWN_ID, split_words
+    from nmt_core.text.vocabulary import UNKNOWN_ID
 
     def warn(message: str) -> None:
         say(f"nmt-core {NAME}: warning: {message}")

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.messages import say
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
-from nmt_core.messages import say
-
-NAME = "fuse"
-HELP = "make one model of a translation model and a language model"
 
 _EPILOG = """\
 example:
@@ -44,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     """Fuse and write."""
     import dataclasses
 
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.models.checkpoint import load_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
     from nmt_core.models.ensembles import check_same_order

@@ -5,15 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import say
 from nmt_core.commands.file_types import NewModelFolder
 from nmt_core.files import InputFile
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
     from nmt_core.foreign.imported import Files, Imported
-
-NAME = "import"
-HELP = "make a model folder of a checkpoint of another program"
 
 _EPILOG = """\
 examples:
@@ -65,7 +62,7 @@ def _read(kind: str, files: Files) -> Imported:
 
 def run(args: argparse.Namespace) -> int:
     """Read, check, write."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.foreign.imported import Files
     from nmt_core.models.checkpoint import save_model
     from nmt_core.models.folder_config import FolderConfig, check_no_model

@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from nmt_core.base.messages import counted, say
 from nmt_core.commands.file_types import NewModelFolder
 from nmt_core.files import InputFile
-from nmt_core.messages import counted, say
 
 NAME = "init"
-HELP = "make an untrained model"
 
 _EPILOG = """\
 examples:
@@ -60,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make the folder."""
+    from nmt_core.base.errors import ConfigError
     from nmt_core.config import with_overrides
-    from nmt_core.errors import ConfigError
     from nmt_core.models.build import new_model, preset, source_factors
     from nmt_core.models.checkpoint import save_model
     from nmt_core.models.folder_config import FolderConfig, check_no_model

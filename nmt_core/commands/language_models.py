@@ -48,7 +48,7 @@ def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     """That of ``--lm``. Raises ConfigError for options that do not go together, InputError for a bad file."""
     from nmt_core.commands.search_options import search_config
     from nmt_core.inference.lm_reranking import LanguageModelReranker
-    from nmt_core.ngram import NgramModel
+    from nmt_core.kenlm import NgramModel
 
     if not _given(args, "lm"):
         return None
@@ -68,7 +68,7 @@ def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
 
 
 def _given(args: argparse.Namespace, kind: str) -> bool:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     option = "lm" if kind == "lm" else "fusion_lm"
     model, its_weight = getattr(args, option), getattr(args, f"{kind}_weight")

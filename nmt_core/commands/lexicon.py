@@ -7,16 +7,15 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import counted, say
 from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import counted, say
 
 if TYPE_CHECKING:
     from nmt_core.data.aligned_corpus import AlignedPair
     from nmt_core.text.lexicon import Lexicon
 
 NAME = "lexicon"
-HELP = "make a lexicon for unknown words and candidate lists"
 
 _EPILOG = """\
 examples:
@@ -70,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     corpus = args.source, args.target
     if bool(args.moses) == any(corpus) or (any(corpus) and not all(corpus)):
@@ -88,8 +87,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _lexicon(args: argparse.Namespace) -> Lexicon:
+    from nmt_core.base.errors import InputError
     from nmt_core.data.word_counts import lexicon_of
-    from nmt_core.errors import InputError
     from nmt_core.text.lexicon import Keep, read_lexicon
 
     keep = Keep(top=args.top, minimum=args.minimum_probability, null=args.null)
@@ -102,10 +101,10 @@ def _lexicon(args: argparse.Namespace) -> Lexicon:
 
 
 def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
+    from nmt_core.base.words import split_words
     from nmt_core.data.aligned_corpus import read_aligned
     from nmt_core.data.word_aligner import align
     from nmt_core.files import read_parallel_lines
-    from nmt_core.text.vocabulary import split_words
 
     if args.alignment:
         return read_aligned(args.source, args.target, args.alignment)

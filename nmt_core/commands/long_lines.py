@@ -9,9 +9,9 @@ from dataclasses import replace
 from math import fsum
 from typing import TYPE_CHECKING
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import MOST_WORDS, check_words, cut_words
 from nmt_core.commands.parser import positive
-from nmt_core.errors import ConfigError
-from nmt_core.word_limit import MOST_WORDS, check_words, cut_words
 
 if TYPE_CHECKING:
     from nmt_core.inference.source_line import SourceLine

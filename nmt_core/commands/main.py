@@ -4,53 +4,34 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
-from nmt_core.commands import (
-    aer,
-    annotate,
-    average,
-    client,
-    decode,
-    embed,
-    fuse,
-    import_model,
-    init,
-    lexicon,
-    prepare,
-    prune,
-    score,
-    serve,
-    shuffle,
-    train,
-    train_lm,
-    tune_lm,
-    vocab,
-)
-from nmt_core.commands.program import Program, run_command
+from nmt_core.commands.program import Command, Program, run_command
 
-COMMANDS: tuple[ModuleType, ...] = (
-    prepare,
-    shuffle,
-    vocab,
-    lexicon,
-    annotate,
-    init,
-    train,
-    train_lm,
-    average,
-    prune,
-    fuse,
-    import_model,
-    decode,
-    tune_lm,
-    score,
-    aer,
-    embed,
-    serve,
-    client,
-)
-
+COMMANDS = {
+    "prepare": Command("nmt_core.commands.prepare", "clean, tokenise, filter and segment corpora"),
+    "shuffle": Command("nmt_core.commands.shuffle", "put parallel files in a random order"),
+    "vocab": Command("nmt_core.commands.vocab", "make a vocabulary"),
+    "lexicon": Command("nmt_core.commands.lexicon", "make a lexicon for unknown words and candidate lists"),
+    "annotate": Command(
+        "nmt_core.commands.annotate", "make training text of which a model learns where unknown words come from"
+    ),
+    "init": Command("nmt_core.commands.init", "make an untrained model"),
+    "train": Command("nmt_core.commands.train", "train a model"),
+    "train-lm": Command("nmt_core.commands.train_lm", "train a neural language model"),
+    "average": Command("nmt_core.commands.average", "average the parameters of models"),
+    "prune": Command("nmt_core.commands.prune", "make the smallest weights of a model 0"),
+    "fuse": Command("nmt_core.commands.fuse", "make one model of a translation model and a language model"),
+    "import": Command("nmt_core.commands.import_model", "make a model folder of a checkpoint of another program"),
+    "decode": Command("nmt_core.commands.decode", "translate lines with one model or an ensemble"),
+    "tune-lm": Command("nmt_core.commands.tune_lm", "find the weight of an n-gram model in decode --lm"),
+    "score": Command("nmt_core.commands.score", "score sentence or phrase pairs"),
+    "aer": Command("nmt_core.commands.aer", "alignment error rate beside links that people made"),
+    "embed": Command(
+        "nmt_core.commands.embed", "vectors of words, phrases and sentences, and their nearest neighbours"
+    ),
+    "serve": Command("nmt_core.commands.serve", "serve models over gRPC"),
+    "client": Command("nmt_core.commands.client", "translate or score with a server, or ask whether it is ready"),
+}
 
 PROGRAM = Program(
     "nmt-core",

@@ -16,8 +16,8 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
-from nmt_core.messages import say
-from nmt_core.whole_numbers import whole_number
+from nmt_core.base.messages import say
+from nmt_core.base.numbers import whole_number
 
 _MOST_DIGITS = 18  # as many as 64 bits hold, whatever they are
 _ALIKE = 0.7  # of difflib's ratio: letters missing, doubled or exchanged
@@ -52,7 +52,7 @@ class Parser(argparse.ArgumentParser):
                 break
             if word.startswith("--") and " " not in word:
                 self._check_option(word.partition("=")[0])
-        command = self._first_positional(words)
+        command = self.first_positional(words)
         if self._commands is not None and command is not None and command not in self._commands:
             self.error(f"there is no command {command!r}{closest(command, self._commands)}")
         found, left = super().parse_known_args(words, namespace)
@@ -60,7 +60,7 @@ class Parser(argparse.ArgumentParser):
             self.error(f"these arguments are too many: {' '.join(left)}")
         return found, left
 
-    def _first_positional(self, words: Iterable[str]) -> str | None:
+    def first_positional(self, words: Iterable[str]) -> str | None:
         """The first word that is neither an option nor the value of one."""
         rest = iter(words)
         for word in rest:

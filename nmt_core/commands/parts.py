@@ -1,4 +1,4 @@
-"""What the commands share that work through files in parts (``nmt_core/jobs``)."""
+"""What the commands share that do long work (``nmt_core/jobs``)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ import argparse
 import functools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.commands.progress import progress_bar
-from nmt_core.errors import ConfigError
-from nmt_core.files import is_written_through
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.jobs.parts import PartMaker, Piece
     from nmt_core.jobs.run import Job
+    from nmt_core.jobs.shards import Counts, Piece
     from nmt_core.jobs.workers import Engine, Worker, Workers
 
 Item = TypeVar("Item")
@@ -74,18 +72,19 @@ def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any],
     return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
 
 
-def may_be_done_in_parts(source: str, output: str) -> bool:
-    """Whether ``source`` is a file, and ``output`` is one or will be."""
-    return os.path.isfile(source) and output != "-" and not is_written_through(output)
+def check_shards(args: argparse.Namespace, source: str, outputs: Sequence[str], *, given_as: str) -> None:
+    """Raise ConfigError for ranges of what is no file. ``given_as`` names the input."""
+    from nmt_core.jobs.run import are_files
 
-
-def is_done_in_parts(args: argparse.Namespace, source: str, output: str, *, given_as: str) -> bool:
-    """The same; raises ConfigError for a part of the work where there are none. ``given_as`` names the input."""
-    if may_be_done_in_parts(source, output):
-        return True
-    if args.shards or args.restart:
+    if (args.shards or args.restart) and not are_files(source, outputs):
         raise ConfigError(f"--shards and --restart need a file as {given_as} and another as --output")
-    return False
+
+
+def is_begun(output: str) -> bool:
+    """Whether an earlier command has done shards of ``output``, which the next one puts together."""
+    from nmt_core.jobs.outputs import begun
+
+    return bool(begun(output))
 
 
 def _shown_by(bar: Any) -> Progress:
@@ -108,72 +107,51 @@ def _shown_by(bar: Any) -> Progress:
     return show
 
 
-def _unseen(what: str, lines: int) -> None:
-    """Progress of a job's processes, which show none."""
-
-
 @dataclass(frozen=True)
 class Work(Generic[Item]):
-    """What a command does: ``make_job(progress)`` plans it, ``open_worker(suffix, number)`` opens what does it.
+    """Who does a command's job: ``jobs`` workers that ``engine`` begins by ``open_worker(number)``.
 
-    Both are called in worker processes too, and must be picklable. ``jobs`` is the number of these, which ``engine``
-    begins. ``counted`` is which of the workers' counts progress is measured by.
+    ``open_worker`` is called in other processes, too, and must be picklable.
     """
 
     name: str
     unit: str
-    make_job: Callable[[Progress], Job[Item]]
-    open_worker: Callable[[str, int], Worker[Item, Piece]]
+    open_worker: Callable[[int], Worker[Item, Piece]]
     jobs: int
     quiet: bool
     engine: Engine
-    counted: str = "lines"
 
-    def in_parts(self, *, shards: str | None, restart: bool, finish: Finish) -> list[dict[str, float]] | None:
-        """Work through a file; what was counted, or None where others have parts left to do.
+    def run(
+        self,
+        job: Job[Item],
+        args: argparse.Namespace,
+        *,
+        finish: Finish,
+        seen: Callable[[Counts], None] = lambda counts: None,
+        total: int | None = None,
+    ) -> list[Counts] | None:
+        """Do the job as the options say; what was counted, or None where other ranges are left to do.
 
-        ``finish`` is called with that and with what the workers say of themselves, before the parts go.
+        ``finish`` is called at the end with that and with what the workers say of themselves, ``seen`` with the counts
+        of each piece. ``total`` is the number of lines of what is no file, where it is known.
         """
         from nmt_core.jobs.run import run_job
 
-        open_maker = functools.partial(_open_part_maker, self.make_job, self.open_worker)
-        with self.engine(open_maker, self.jobs) as workers, self._bar() as progress:
+        with self.engine(self.open_worker, self.jobs) as workers, self._bar() as bar:
+            bar.total = total
             pieces = run_job(
-                self.make_job(_shown_by(progress)),
+                job,
                 workers,
-                shards=shards,
-                restart=restart,
+                shards=args.shards,
+                restart=args.restart,
+                report=_shown_by(bar),
+                seen=seen,
                 finish=lambda counts: finish(counts, workers.description),
             )
         if pieces is None:
-            remark(
-                self.name,
-                f"parts {shards} are done; when all are, the same command without --shards puts them together",
-            )
+            there = f"shards {args.shards} are done; when all are, the same command without --shards puts them together"
+            remark(self.name, there)
         return pieces
-
-    def as_stream(
-        self, items: Iterable[Item], output: str, *, record: str | None, finish: Finish, others: Sequence[str] = ()
-    ) -> list[dict[str, float]]:
-        """Work through items as they come, in order; as ``in_parts``.
-
-        ``record`` is what ``finish`` will write, ``others`` are the other files of a job that makes several.
-        """
-        from nmt_core.files import open_output, record_renewed
-
-        counts = []
-        open_worker = functools.partial(self.open_worker, "")
-        with self.engine(open_worker, self.jobs) as workers, ExitStack() as finished:
-            with ExitStack() as stack, self._bar() as progress:
-                streams = [stack.enter_context(open_output(path)) for path in (output, *others)]
-                for piece in workers.map(items):
-                    for stream, content in zip(streams, piece.contents, strict=True):
-                        stream.write(content)
-                    counts.append(piece.counts)
-                    progress.update(int(piece.counts[self.counted]))
-                finished.enter_context(record_renewed(record))
-            finish(counts, workers.description)
-        return counts
 
     def _bar(self) -> Any:
         return progress_bar(self.name, self.unit, quiet=self.quiet)
@@ -185,13 +163,6 @@ def summed(kind: Callable[..., Counted], pieces: Iterable[Mapping[str, float]]) 
     for piece in pieces:
         total = total.plus(kind(**piece))
     return total
-
-
-def _open_part_maker(
-    make_job: Callable[[Progress], Job[Item]], open_worker: Callable[[str, int], Worker[Item, Piece]], number: int
-) -> PartMaker[Item]:
-    job = make_job(_unseen)
-    return job.part_maker(open_worker(job.parts.suffix, number))
 
 
 def remark(name: str, text: str) -> None:

@@ -7,18 +7,15 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.messages import say
 from nmt_core.commands.parser import positive
 from nmt_core.commands.parts import add_engine_arguments, engine_of
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.preparation.carried import CarriedPreparation
+    from nmt_core.preparation.bundled import BundledPreprocessor
     from nmt_core.preparation.settings import PreparationConfig
     from nmt_core.preparation.steps import Side
-
-NAME = "prepare"
-HELP = "clean, tokenise, filter and segment corpora"
 
 _EPILOG = """\
 examples:
@@ -95,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
     """Prepare a corpus, or replay."""
     if args.replay:
         return _replay(args)
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     if args.side or args.reverse:
         raise ConfigError("--side and --reverse belong to --replay")
@@ -105,16 +102,16 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _replay(args: argparse.Namespace) -> int:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.files import open_output, read_text_lines, write_lines
-    from nmt_core.preparation.replay import replay_lines
+    from nmt_core.preparation.bundled import preprocess_lines
 
     if args.engine != "local":
         raise ConfigError("--engine ray is for corpora; --replay is done here")
     if args.source or args.target or args.output or args.like or args.config or args.set:
         raise ConfigError("--replay takes its settings from the file; it reads standard input, writes standard output")
     side: Side = args.side or ("target" if args.reverse else "source")
-    lines = replay_lines(args.replay, side, read_text_lines("-"), reverse=args.reverse, jobs=args.jobs)
+    lines = preprocess_lines(args.replay, side, read_text_lines("-"), reverse=args.reverse, jobs=args.jobs)
     with open_output("-") as stream:
         for line in lines:
             write_lines(stream, [line])
@@ -125,7 +122,7 @@ def _replay(args: argparse.Namespace) -> int:
 
 def _prepare(args: argparse.Namespace) -> int:
     from nmt_core.preparation.pipeline import Preparation
-    from nmt_core.preparation.tally import table
+    from nmt_core.preparation.record import table
 
     inputs: dict[Side, str] = {"source": args.source} if args.source else {}
     inputs["target"] = args.target
@@ -148,22 +145,22 @@ def _prepare(args: argparse.Namespace) -> int:
     return 0
 
 
-def _like(args: argparse.Namespace) -> CarriedPreparation | None:
+def _like(args: argparse.Namespace) -> BundledPreprocessor | None:
     """The earlier preparation, for the languages of this one."""
-    from nmt_core.preparation.carried import CarriedPreparation
+    from nmt_core.preparation.bundled import BundledPreprocessor
 
     if not args.like:
         return None
-    earlier = CarriedPreparation.read(args.like)
+    earlier = BundledPreprocessor.read(args.like)
     if args.target_language is None:
         return earlier
     target = earlier.side_of(args.target_language, args.like)
     return earlier.between(args.source_language and earlier.side_of(args.source_language, args.like), target)
 
 
-def _settings(args: argparse.Namespace, like: CarriedPreparation | None) -> PreparationConfig:
+def _settings(args: argparse.Namespace, like: BundledPreprocessor | None) -> PreparationConfig:
+    from nmt_core.base.errors import ConfigError
     from nmt_core.config import read_yaml, with_overrides, with_values
-    from nmt_core.errors import ConfigError
     from nmt_core.preparation.settings import PreparationConfig
 
     if args.like and args.config:

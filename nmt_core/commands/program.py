@@ -8,43 +8,51 @@ mistake.
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
+from nmt_core.base.errors import FULL_GPU, NmtError, is_full_gpu, what_is_missing
+from nmt_core.base.messages import say
 from nmt_core.commands.buffered_output import buffer_output
 from nmt_core.commands.closed_streams import occupy_closed_streams
-from nmt_core.commands.completion import SHELLS, PrintCompletion
+from nmt_core.commands.completion import COMPLETION, SHELLS, PrintCompletion
 from nmt_core.commands.parser import Parser
-from nmt_core.errors import NmtError
-from nmt_core.extras import what_is_missing
 from nmt_core.files import DISK_FULL, check_files
-from nmt_core.messages import say
 from nmt_core.version import VERSION
 
 
+class Command(NamedTuple):
+    """The module that declares a command's arguments and runs it, and what it does in one line."""
+
+    module: str
+    help: str
+
+
 class Program(NamedTuple):
-    """What ``--help`` says of a program, and its commands."""
+    """What ``--help`` says of a program, and its commands by name."""
 
     name: str
     description: str
     epilog: str
-    commands: Sequence[ModuleType]
+    commands: Mapping[str, Command]
 
 
 def run_command(program: Program, argv: Sequence[str] | None) -> int:
     """Parse, run one of the commands, and turn errors into exit codes. Without arguments: where to begin."""
     occupy_closed_streams()
     buffer_output()
-    parser = parser_of(program)
+    words = sys.argv[1:] if argv is None else list(argv)
     name, debug = program.name, False
     try:
-        if not (sys.argv[1:] if argv is None else argv):
+        parser = parser_of(program, words)
+        if not words:
             parser.print_help(sys.stderr)
             return 2
-        args = parser.parse_args(argv)
+        args = parser.parse_args(words)
         name, debug = f"{name} {args.command}", args.debug
         _check_folder()
         check_files(args)
@@ -63,6 +71,11 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         if debug or not what_is_missing(error):
             raise
         say(f"{name}: {what_is_missing(error)}")
+        return 2
+    except RuntimeError as error:
+        if debug or not is_full_gpu(error):
+            raise
+        say(f"{name}: {FULL_GPU}")
         return 2
     except KeyboardInterrupt:
         say(f"{name}: interrupted")
@@ -97,27 +110,33 @@ def _end_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def parser_of(program: Program) -> argparse.ArgumentParser:
-    """The parser of a program's command lines."""
+def parser_of(program: Program, words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser of a program's command lines; of one whose ``words`` are given, with that command's arguments alone.
+
+    Only the modules of the commands that have their arguments are loaded.
+    """
     layout = argparse.RawDescriptionHelpFormatter
     parser = Parser(prog=program.name, description=program.description, epilog=program.epilog, formatter_class=layout)
     parser.add_argument("--version", action="version", version=f"hybridmt {VERSION}")
     parser.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     parser.add_argument(
-        "--print-completion",
+        COMPLETION,
         action=PrintCompletion,
         choices=SHELLS,
         metavar="SHELL",
         help=f"print the script that completes command lines in {', '.join(SHELLS[:-1])} or {SHELLS[-1]}",
     )
     subparsers = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    for command in program.commands:
-        subparser = subparsers.add_parser(
-            command.NAME,
-            help=command.HELP,
-            description=(command.__doc__ or "").replace("``", ""),
-            formatter_class=layout,
-        )
-        command.add_arguments(subparser)
-        subparser.set_defaults(run=command.run)
+    chosen = program.commands.keys() if words is None or COMPLETION in words else {parser.first_positional(words)}
+    for name, command in program.commands.items():
+        subparser = subparsers.add_parser(name, help=command.help, formatter_class=layout)
+        if name in chosen:
+            _declare(subparser, importlib.import_module(command.module))
     return parser
+
+
+def _declare(parser: argparse.ArgumentParser, module: ModuleType) -> None:
+    """Give a command's parser its arguments."""
+    parser.description = (module.__doc__ or "").replace("``", "")
+    module.add_arguments(parser)
+    parser.set_defaults(run=module.run)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.messages import say
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
 from nmt_core.files import writes_standard_output
-from nmt_core.messages import say
-
-NAME = "prune"
-HELP = "make the smallest weights of a model 0"
 
 _EPILOG = """\
 examples:

@@ -14,12 +14,11 @@ from nmt_core.commands.progress import line_total
 from nmt_core.files import InputFile, OutputFile, writes_standard_output
 
 if TYPE_CHECKING:
+    from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.inference.text_forms import TextForm
-    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
     from nmt_core.text.unknown_share import UnknownShare
 
 NAME = "score"
-HELP = "score sentence or phrase pairs"
 
 _EPILOG = """\
 examples:
@@ -98,10 +97,10 @@ def run(args: argparse.Namespace) -> int:
     """Score."""
     from tqdm import tqdm
 
+    from nmt_core.base.memory import keep_memory_of_tensors
     from nmt_core.files import open_output, write_lines
     from nmt_core.inference.alignment import AlignedPair, line_writer
     from nmt_core.inference.pair_scorer import choose_softmax
-    from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.models.checkpoint import load_model
     from nmt_core.text.unknown_share import ShareNoted
 
@@ -132,7 +131,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises ConfigError for options that do not go together."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     if args.tab_separated == (args.target is not None):
         raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
@@ -144,7 +143,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
     """The scorer, and the pairs."""
-    from nmt_core.factors import factors_read
+    from nmt_core.base.words import factors_read
     from nmt_core.inference.text_forms import open_scorer_of_form
 
     scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
@@ -153,7 +152,7 @@ def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairSco
 
 def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | None) -> UnknownShare:
     """What warns of text with many unknown words."""
-    from nmt_core.interfaces import unknown_words_serve
+    from nmt_core.base.interfaces import unknown_words_serve
     from nmt_core.text.unknown_share import UnknownShare
 
     return UnknownShare(
@@ -166,7 +165,7 @@ def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | 
 
 
 def _count_unknown(share: UnknownShare, pairs: Sequence[SentencePair], scores: Sequence[PairScore]) -> None:
-    from nmt_core.text.vocabulary import split_words
+    from nmt_core.base.words import split_words
 
     for pair, score in zip(pairs, scores, strict=True):
         words = len(split_words(pair.source)) + len(split_words(pair.target))
@@ -179,12 +178,12 @@ def _form(args: argparse.Namespace) -> TextForm:
 
 def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
     """The scorer, and the pairs annotated by the word alignment of their text."""
+    from nmt_core.base.errors import ConfigError
+    from nmt_core.base.words import split_words
     from nmt_core.data.aligned_corpus import points_between
-    from nmt_core.errors import ConfigError
     from nmt_core.files import read_text_lines
     from nmt_core.inference.copies import annotated
     from nmt_core.inference.pair_scorer import open_pair_scorer
-    from nmt_core.text.vocabulary import split_words
 
     if _form(args) != "prepared":
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
@@ -225,14 +224,14 @@ def _line(score: PairScore, *, per_word: bool) -> str:
 
 
 def _warn(message: str) -> None:
-    from nmt_core.messages import say
+    from nmt_core.base.messages import say
 
     say(f"nmt-core {NAME}: warning: {message}")
 
 
 def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
     """The pairs, whose source words have so many factors."""
-    from nmt_core.factors import check_factors
+    from nmt_core.base.words import check_factors
 
     for number, pair in enumerate(_read_pairs(args), start=1):
         check_factors(pair.source, factors, path=args.source, line=number)
@@ -241,7 +240,7 @@ def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
 
 def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
     """The pairs of lines. Raises InputError for a side of more words than ``--max-words``."""
-    from nmt_core.word_limit import check_words
+    from nmt_core.base.words import check_words
 
     for number, pair in enumerate(_pairs_of_files(args), start=1):
         for text, path in ((pair.source, args.source), (pair.target, args.target or args.source)):
@@ -250,9 +249,9 @@ def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
 
 
 def _pairs_of_files(args: argparse.Namespace) -> Iterator[SentencePair]:
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
+    from nmt_core.base.interfaces import SentencePair
     from nmt_core.files import read_parallel_lines, read_text_lines
-    from nmt_core.interfaces import SentencePair
 
     if args.target is not None:
         for source, target in read_parallel_lines([args.source, args.target]):

@@ -77,7 +77,7 @@ def _given(args: argparse.Namespace, fields: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _refuse(args: argparse.Namespace, fields: tuple[str, ...], problem: str) -> None:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     for field in fields:
         if getattr(args, field) is not None:

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from nmt_core.serving.watchers import Watchers
 
 NAME = "serve"
-HELP = "serve models over gRPC"
 
 _EPILOG = """\
 examples:
@@ -104,7 +103,7 @@ def run(args: argparse.Namespace, further: FurtherModels | None = None) -> int:
     import os
     import signal
 
-    from nmt_core.errors import NmtError
+    from nmt_core.base.errors import NmtError
 
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # until there is something to read anew
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def read_devices(args: argparse.Namespace) -> list[str]:
     """The devices to serve on. Raises ConfigError."""
+    from nmt_core.base.errors import ConfigError
     from nmt_core.device import choose_device
-    from nmt_core.errors import ConfigError
 
     devices = [str(choose_device(name)) for name in args.device.split(",")]
     if len(set(devices)) < len(devices):
@@ -32,7 +32,7 @@ def read_devices(args: argparse.Namespace) -> list[str]:
 
 def served_folders(args: argparse.Namespace, further: FurtherModels) -> dict[str, list[str]]:
     """The folders of all models but the ``further`` ones. Raises ConfigError."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.serving.model_options import model_folders, named_folders
 
     folders = named_folders(args.model)
@@ -51,7 +51,7 @@ def model_loader(args: argparse.Namespace, further: FurtherModels) -> Load:
     """What loads the models for a device. Raises ConfigError."""
     import functools
 
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.inference.search_config import DecodingConfig
     from nmt_core.serving.model_opening import open_served_model
     from nmt_core.serving.model_options import named_candidates, named_lexicons

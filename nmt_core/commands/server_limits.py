@@ -68,7 +68,7 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
 
 def read_limits(args: argparse.Namespace) -> Limits:
     """The limits that were given. Raises ConfigError for those below 1 or that do not go together."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.serving.limits import Limits
 
     given: dict[str, Any] = {}
@@ -101,7 +101,7 @@ def read_limits(args: argparse.Namespace) -> Limits:
 
 def _message_mib(asked: int | None, limits: Limits) -> int:
     """The largest message: what was asked for, or the default as far as there is memory for it. Raises ConfigError."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.serving.shares import REQUEST_COPIES
 
     if asked is not None and asked > _LARGEST_MESSAGE:
@@ -116,7 +116,7 @@ def _message_mib(asked: int | None, limits: Limits) -> int:
 
 def _request_mib(asked: int | None, limits: Limits) -> int:
     """The largest message of a client: what was asked for, or the default as far as it is one. Raises ConfigError."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.serving.limits import Limits
 
     most = limits.message_bytes >> 20

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import show
 from nmt_core.commands.file_types import Log
-from nmt_core.messages import show
 
 if TYPE_CHECKING:
     from nmt_core.serving.log_writer import LogWriter

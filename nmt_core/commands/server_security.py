@@ -34,7 +34,7 @@ def add_security_options(group: argparse._ArgumentGroup) -> None:
 
 def read_address(args: argparse.Namespace) -> Address:
     """Where to listen. Raises ConfigError."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.serving.security import Certificates, check_exposure
     from nmt_core.serving.server import Address
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import counted, say
-
-NAME = "shuffle"
-HELP = "put parallel files in a random order"
 
 _EPILOG = """\
 examples:
@@ -39,8 +36,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Shuffle."""
-    from nmt_core.errors import ConfigError
-    from nmt_core.preparation.shuffle import shuffle
+    from nmt_core.base.errors import ConfigError
+    from nmt_core.preparation.corpus import shuffle
 
     if len(args.output) != len(args.inputs):
         files, inputs = counted(len(args.output), "file"), counted(len(args.inputs), "input")

@@ -46,7 +46,7 @@ def with_factors_checked(
     args: argparse.Namespace, lines: Iterable[str | SourceLine], *, factors: int, first: int = 0
 ) -> Iterator[str | SourceLine]:
     """Lines of ``--input``, the first of which is number ``first``. Raises InputError for words without the factors."""
-    from nmt_core.factors import check_factors
+    from nmt_core.base.words import check_factors
 
     for number, line in enumerate(lines, start=first + 1):
         if factors and not args.raw:
@@ -75,7 +75,7 @@ def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     asked = next(
         option
@@ -93,7 +93,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _line(args: argparse.Namespace, number: int, text: str, prefix: str, phrases: str) -> SourceLine:
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
     from nmt_core.inference.moses_xml import parse_xml_line
     from nmt_core.inference.source_line import SourceLine
 
@@ -106,7 +106,7 @@ def _line(args: argparse.Namespace, number: int, text: str, prefix: str, phrases
 
 
 def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
-    from nmt_core.errors import InputError
+    from nmt_core.base.errors import InputError
     from nmt_core.inference.source_line import PhraseConstraint
 
     phrases = tuple(phrase.strip(" ") for phrase in text.split("||"))

@@ -23,7 +23,7 @@ def start(name: str, module: str) -> int:
     except BaseException as error:  # NumPy makes an ImportError of an interrupt while it is loaded
         if not (interrupted or isinstance(error, KeyboardInterrupt)):
             raise
-        from nmt_core.messages import say
+        from nmt_core.base.messages import say
 
         say(f"{name}: interrupted")
         return 130

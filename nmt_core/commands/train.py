@@ -9,8 +9,8 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.messages import say
 from nmt_core.commands.model_options import add_device
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
     import torch
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from nmt_core.training.config import RunConfig, TrainingConfig
     from nmt_core.training.folder import RunFolder
     from nmt_core.training.ranks import Ranks
-
-NAME = "train"
-HELP = "train a model"
 
 _EPILOG = """\
 examples:
@@ -62,9 +59,9 @@ def run(args: argparse.Namespace) -> int:
 
 def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[str, Any]]) -> int:
     """Train with the settings of the file and the command line, as ``complete`` completes them."""
+    from nmt_core.base.errors import ConfigError
     from nmt_core.config import read_yaml, with_overrides
     from nmt_core.device import choose_device
-    from nmt_core.errors import ConfigError
     from nmt_core.training.config import RunConfig, files_of
     from nmt_core.training.first_model import with_start_settings
     from nmt_core.training.folder import check_spared, run_folder
@@ -92,13 +89,13 @@ def train(args: argparse.Namespace, complete: Callable[[dict[str, Any]], dict[st
             cuda = choose_device(args.device).type == "cuda"
             follow = functools.partial(_train, config, args.device, True)
             others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
-            stack.enter_context(others)
+            ranks = stack.enter_context(others)
         return _train(config, args.device, args.quiet, ranks, held)
 
 
 def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
     """Raise ConfigError for options that contradict one another."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
 
     if args.processes is None:
         return
@@ -112,8 +109,8 @@ def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
 
 def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, held: RunFolder | None = None) -> int:
     """Train in a folder that is ``held`` by the first process, as one of them; the exit code."""
+    from nmt_core.base.memory import keep_memory_of_tensors
     from nmt_core.device import allow_tf32, choose_device, say_if_slow
-    from nmt_core.memory import keep_memory_of_tensors
     from nmt_core.training.folder import check_disk_space
     from nmt_core.training.prepare import prepare
     from nmt_core.training.report import Reporter

@@ -7,9 +7,6 @@ from typing import Any
 
 from nmt_core.commands import train
 
-NAME = "train-lm"
-HELP = "train a neural language model"
-
 _EPILOG = """\
 examples:
   nmt-core train-lm lm.fr.yaml

@@ -6,19 +6,16 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import say
 from nmt_core.commands.decode import add_model_options
 from nmt_core.commands.search_options import add_search_options, search_config
 from nmt_core.commands.unknown_words import add_unknown_options
 from nmt_core.files import InputFile, OutputFile, writes_standard_output
-from nmt_core.messages import say
-from nmt_core.small_files import json_bytes
+from nmt_core.files.small import json_bytes
 
 if TYPE_CHECKING:
     from nmt_core.inference.lm_tuning import Tuning
     from nmt_core.inference.translation import Translation
-
-NAME = "tune-lm"
-HELP = "find the weight of an n-gram model in decode --lm"
 
 _EPILOG = """\
 example:
@@ -51,20 +48,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune."""
-    from nmt_core.inference.lm_reranking import LanguageModelCoverage, with_lm_log_probs
+    from nmt_core.inference.lm_reranking import CoverageWarning, unknown_share, with_lm_log_probs
     from nmt_core.inference.lm_tuning import parse_grid, tune_weight
-    from nmt_core.ngram import NgramModel
+    from nmt_core.kenlm import NgramModel
 
     weights = parse_grid(args.weights)
     config = search_config(args)
     model = NgramModel(args.lm)
     references: list[str] = []
     lists = [with_lm_log_probs(model, found) for found in _translations(args, references)]
-    share = LanguageModelCoverage(model)
+    coverage = CoverageWarning(model.path, lambda problem: say(f"nmt-core tune-lm: warning: {problem}"))
     for found in lists:
-        share.count(found[0].words)
-    if share.warning is not None:
-        say(f"nmt-core tune-lm: warning: {share.warning}")
+        coverage.add(*unknown_share(model, found[0].words))
+    coverage.finish()
     tuning = tune_weight(lists, references, weights, ranking=config.ranking, tokenized=not args.raw)
     _report(tuning, args.lm)
     if args.output:
@@ -74,15 +70,16 @@ def run(args: argparse.Namespace) -> int:
 
 def _translations(args: argparse.Namespace, references: list[str]) -> Iterator[list[Translation]]:
     """The beams of all sources; the references are put into the list."""
-    from nmt_core.commands.decode import open_translator
-    from nmt_core.errors import InputError
-    from nmt_core.factors import check_factors
+    from nmt_core.base.errors import InputError
+    from nmt_core.base.words import check_factors
+    from nmt_core.commands.decode import choose_batch, open_translator
     from nmt_core.files import read_parallel_lines
 
     pairs = list(read_parallel_lines([args.source, args.reference]))
     if not pairs:
         raise InputError(args.source, "is empty; there is nothing to tune on")
     references += [reference for _, reference in pairs]
+    choose_batch(args)
     translator = open_translator(args)
     for number, (source, _) in enumerate(() if args.raw else pairs, start=1):
         check_factors(source, len(translator.models[0].factors), path=args.source, line=number)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from nmt_core.base.messages import say
 from nmt_core.files import InputFile
-from nmt_core.messages import say
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translation import Translation
     from nmt_core.inference.unknowns import UnknownReplacement
     from nmt_core.models.checkpoint import LoadedModel
     from nmt_core.text.lexicon import Lexicon
@@ -33,7 +32,7 @@ def add_unknown_options(group: argparse._ArgumentGroup) -> None:
 
 def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
     """What they ask for. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
-    from nmt_core.errors import ConfigError
+    from nmt_core.base.errors import ConfigError
     from nmt_core.inference.unknowns import UnknownReplacement
 
     if args.lexicon and args.replace_unk in (None, "copy") and args.candidates is None:
@@ -60,18 +59,6 @@ def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = 
     if fitted.remark:
         say(f"nmt-core: {fitted.remark}")
     return fitted.lexicon
-
-
-def with_counts_reported(stream: Iterable[list[Translation]], *, asked: bool) -> Iterator[list[Translation]]:
-    """The translations; with ``asked``, a line on standard error says at the end what was replaced in them."""
-    from nmt_core.inference.unknowns import UnknownCounts
-
-    counts = UnknownCounts()
-    for found in stream:
-        for translation in found:
-            counts += translation.unknown
-        yield found
-    report_unknowns(copied=counts.copied, translated=counts.translated, asked=asked)
 
 
 def report_unknowns(*, copied: int, translated: int, asked: bool) -> None:

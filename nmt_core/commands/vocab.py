@@ -5,11 +5,8 @@ from __future__ import annotations
 import argparse
 import itertools
 
+from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import counted, say
-
-NAME = "vocab"
-HELP = "make a vocabulary"
 
 _EPILOG = """\
 examples:
@@ -38,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Count and write."""
-    from nmt_core.errors import ConfigError, InputError
+    from nmt_core.base.errors import ConfigError, InputError
     from nmt_core.files import open_output, read_text_lines, write_lines
     from nmt_core.text.vocabulary import UNKNOWN_ID, build_vocabulary
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import counted
+from nmt_core.base.words import split_words
 from nmt_core.files import read_parallel_lines
-from nmt_core.messages import counted
 from nmt_core.text.pharaoh import Points, parse_pharaoh
-from nmt_core.text.vocabulary import split_words
 
 
 class AlignedPair(NamedTuple):

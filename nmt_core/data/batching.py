@@ -9,6 +9,7 @@ Every sentence ends with ``</s>``; padding stands at the right and is marked by 
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Self
@@ -17,17 +18,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt_core.data.transfer import to_device
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID
 
 Ids = Sequence[int]
+ON_HOST = {"on_host": True}
 
 
 @dataclass(frozen=True)
 class Padded:
     """Sentences as one tensor: ``words_BL`` (ids, padded with 0) and ``mask_BL`` (True at real positions).
 
-    A model that reads more than ids has a class of its own that adds fields, all of them tensors (B, L, ...).
+    A model that reads more than ids has a class of its own that adds fields, all of them tensors (B, L, ...). Those
+    with the metadata ``ON_HOST`` are on the host wherever the others are.
     """
 
     words_BL: Tensor
@@ -44,19 +48,40 @@ class Padded:
         lengths: list[int] = (self.mask_BL.sum(dim=1) - 1).tolist()
         return lengths
 
+    @functools.cached_property
+    def places_2N(self) -> Tensor:
+        """Rows and columns of the real positions, sentence after sentence.
+
+        On a GPU their number would have to be waited for; ``to`` takes them along instead.
+        """
+        return self.mask_BL.nonzero().T
+
+    def at_places(self, values_BL: Tensor) -> Tensor:
+        """The values at real positions: (B, L, ...) -> (N, ...), as ``values_BL[self.mask_BL]``."""
+        rows_N, columns_N = self.places_2N
+        return values_BL[rows_N, columns_N]
+
     def to(self, device: torch.device | str) -> Self:
         """The same on another device."""
-        return self._changed(lambda tensor: tensor.to(device, non_blocking=True))
+        if torch.device(device) == self.mask_BL.device:
+            return self
+        names = [field.name for field in dataclasses.fields(self) if field.metadata != ON_HOST]
+        tensors = {name: getattr(self, name) for name in names}
+        *fields, places_2N = to_device(device, *tensors.values(), self.places_2N)
+        moved = dataclasses.replace(self, **dict(zip(tensors, fields, strict=True)))
+        vars(moved)["places_2N"] = places_2N
+        return moved
 
     def select(self, rows: Sequence[int]) -> Self:
         """The given sentences, in the given order, padded to the longest of them; one may come several times."""
-        chosen = torch.tensor(rows, dtype=torch.int64, device=self.mask_BL.device)
-        longest = int(self.mask_BL[chosen].sum(dim=1).max())
-        return self._changed(lambda tensor: tensor[:, :longest].index_select(0, chosen))
+        chosen = torch.tensor(rows, dtype=torch.int64)
 
-    def _changed(self, change: Callable[[Tensor], Tensor]) -> Self:
-        fields = dataclasses.fields(self)
-        return dataclasses.replace(self, **{field.name: change(getattr(self, field.name)) for field in fields})
+        def taken(tensor: Tensor) -> Tensor:
+            return tensor.index_select(0, *to_device(tensor.device, chosen))
+
+        longest = int(taken(self.mask_BL).sum(dim=1).max())
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **{name: taken(tensor[:, :longest]) for name, tensor in fields.items()})
 
 
 @dataclass(frozen=True)
@@ -80,7 +105,7 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """The same on another device."""
-        alignment_BTS = None if self.alignment_BTS is None else self.alignment_BTS.to(device, non_blocking=True)
+        alignment_BTS = None if self.alignment_BTS is None else to_device(device, self.alignment_BTS)[0]
         return Batch(self.source.to(device), self.target.to(device), alignment_BTS)
 
 

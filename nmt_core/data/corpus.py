@@ -15,14 +15,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
+from nmt_core.base.words import split_words
 from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
 from nmt_core.data.stored import GrowingTexts, GrowingVector, StoredTexts
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import split_words
 
 TextPair = tuple[str, str] | tuple[str, str, Points]
 

@@ -17,6 +17,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.data.transfer import on_device
+
 _RUN = 128  # rows at most: their energies stay in the cache
 _POSITIONS = 1 << 14  # rows times positions on a CPU: 64 MiB of energies with 1,000 units in float32
 _MANY = 12  # rows of one sentence from which a product of their own is worth it
@@ -49,8 +51,12 @@ def lay_out(
     beginning: bool = False,
 ) -> Layout:
     """The layout of rows whose sentences (ascending) are ``sentences_N``, with sources of ``widths_B`` positions."""
-    runs = (long_runs if device.type == "cuda" else short_runs)(sentences_N, widths_B)
-    return Layout(torch.from_numpy(sentences_N).to(device, non_blocking=True), runs, beginning)
+    return Layout(on_device(device, sentences_N)[0], runs_for(device, sentences_N, widths_B), beginning)
+
+
+def runs_for(device: torch.device, sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:
+    """The runs of a layout on such a device."""
+    return (long_runs if device.type == "cuda" else short_runs)(sentences_N, widths_B)
 
 
 def short_runs(sentences_N: npt.NDArray[np.int64], widths_B: npt.NDArray[np.int64]) -> list[Run]:

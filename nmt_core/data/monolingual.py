@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from nmt_core.messages import counted
 
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
 

@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.data.batching import Batch, Padded
 from nmt_core.data.corpus import ParallelCorpus, Sentences
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
 from nmt_core.text.vocabulary import SPECIAL_WORDS
 
 Indices = NDArray[np.int64]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.files import read_text_lines
 
 

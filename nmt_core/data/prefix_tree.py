@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.pauses import may_pause
+from nmt_core.base.pauses import may_pause
 
 Ints = npt.NDArray[np.int64]
 

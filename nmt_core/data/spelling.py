@@ -1,17 +1,22 @@
 """Sentences whose unknown words are spelled: their characters beside the ids.
 
+Spellings stay on the host, where alone their lengths can be looked at without waiting for a GPU. Layers that read
+them copy what they need.
+
 Shapes: as in ``nmt_core.layers``; C characters of the longest spelling, M spelled words of a batch.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded, pad
+from nmt_core.data.batching import ON_HOST, Padded, pad
+from nmt_core.data.transfer import to_device
 from nmt_core.text.characters import END_OF_WORD, Characters, Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN_ID
@@ -21,17 +26,32 @@ from nmt_core.text.vocabulary import UNKNOWN_ID
 class SpelledWords(Padded):
     """``spellings_BLC`` has the characters of unknown words, zeros behind them and at all other positions."""
 
-    spellings_BLC: Tensor
+    spellings_BLC: Tensor = field(metadata=ON_HOST)
 
-    @property
-    def spelled_BL(self) -> Tensor:
-        """Which positions have a spelling."""
-        return (self.spellings_BLC != END_OF_WORD).any(dim=2)
+    @functools.cached_property
+    def spelled_2M(self) -> Tensor:
+        """Rows and columns of the positions that have a spelling, sentence after sentence; on the host."""
+        return (self.spellings_BLC != END_OF_WORD).any(dim=2).nonzero().T
 
-    @property
+    @functools.cached_property
     def spellings_MC(self) -> Tensor:
-        """The spellings, sentence after sentence."""
-        return self.spellings_BLC[self.spelled_BL]
+        """The spellings, in the same order; on the host."""
+        rows_M, columns_M = self.spelled_2M
+        return self.spellings_BLC[rows_M, columns_M]
+
+    def at_spelled(self, *values: Tensor) -> list[Tensor]:
+        """The values of tensors at positions that have a spelling: (B, L, ...) -> (M, ...)."""
+        rows_M, columns_M = self._spelled_there()
+        return [values_BL[rows_M, columns_M] for values_BL in values]
+
+    def with_spelled(self, values_BL: Tensor, values_M: Tensor) -> Tensor:
+        """``values_BL`` with others at these positions."""
+        rows_M, columns_M = self._spelled_there()
+        return values_BL.index_put((rows_M, columns_M), values_M)
+
+    def _spelled_there(self) -> Tensor:
+        """``spelled_2M`` where the words are."""
+        return to_device(self.words_BL.device, self.spelled_2M)[0]
 
 
 def pad_spelled(sentences: Sequence[Sentence], characters: Characters) -> SpelledWords:

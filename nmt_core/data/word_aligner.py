@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.data.aligned_corpus import AlignedPair
-from nmt_core.errors import ConfigError
 
 Words = Sequence[str]
 

@@ -19,9 +19,9 @@ from nmt_core.files.arguments import (
     writes_standard_output,
 )
 from nmt_core.files.compression import pack, suffix_of
-from nmt_core.files.folders import temporary_folder
 from nmt_core.files.identity import overwritten
 from nmt_core.files.lines import (
+    decode_lines,
     read_beginning,
     read_blocks,
     read_line_blocks,
@@ -32,17 +32,9 @@ from nmt_core.files.lines import (
     unequal_lines,
     write_lines,
 )
+from nmt_core.files.output import PartialOutput, complete_content, open_output, open_uncompressed
 from nmt_core.files.reading import ShareRead, file_digest, open_input, packing_of
-from nmt_core.files.turns import in_turn, record_renewed
-from nmt_core.files.unsettled import settle, write_unsettled
-from nmt_core.files.writing import (
-    DISK_FULL,
-    is_written_through,
-    made_folder_of,
-    open_output,
-    open_replacement,
-    remove_leftovers,
-)
+from nmt_core.files.target import DISK_FULL, is_written_through, made_folder_of
 
 __all__ = [
     "DISK_FULL",
@@ -52,16 +44,18 @@ __all__ = [
     "NamedInput",
     "Output",
     "OutputFile",
+    "PartialOutput",
     "ShareRead",
     "check_files",
+    "complete_content",
+    "decode_lines",
     "file_digest",
-    "in_turn",
     "input_files",
     "is_written_through",
     "made_folder_of",
     "open_input",
     "open_output",
-    "open_replacement",
+    "open_uncompressed",
     "overwritten",
     "pack",
     "packing_of",
@@ -72,13 +66,8 @@ __all__ = [
     "read_parallel_lines",
     "read_text_lines",
     "readable_again",
-    "record_renewed",
-    "remove_leftovers",
-    "settle",
     "suffix_of",
-    "temporary_folder",
     "unequal_lines",
     "write_lines",
-    "write_unsettled",
     "writes_standard_output",
 ]

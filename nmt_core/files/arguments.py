@@ -13,9 +13,9 @@ import stat
 from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, TypeVar
 
-from nmt_core.errors import ConfigError, input_name
+from nmt_core.base.errors import ConfigError, input_name
 from nmt_core.files.identity import identity, number_of
-from nmt_core.files.writing import check_output
+from nmt_core.files.target import check_output
 
 Kind = TypeVar("Kind", bound=str)
 _STANDARD_OUTPUT = "standard_output"  # of a command that has no option for it

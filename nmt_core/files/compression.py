@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple, cast
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.files.xz import XzReader
 
 

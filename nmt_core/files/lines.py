@@ -7,16 +7,16 @@ import itertools
 import os
 import stat
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from operator import methodcaller
 from typing import IO, BinaryIO, cast
 
-from nmt_core.errors import ConfigError, InputError, input_name
+from nmt_core.base.errors import ConfigError, InputError, input_name
+from nmt_core.base.messages import counted
 from nmt_core.files.compression import DAMAGED, NotUnpacked
 from nmt_core.files.reading import ShareRead, open_as_it_is, open_input, without_mark
 from nmt_core.files.temporary import room_for_temporary
-from nmt_core.messages import counted
 
 LINE_LIMIT = "HYBRIDMT_LINE_LIMIT"  # MiB; in the environment, so that it holds in worker processes too
 _MIB = 1 << 20
@@ -181,12 +181,17 @@ def read_text_lines(path: str, *, errors: str = "strict") -> Iterator[str]:
     Raises InputError with the line number for bytes that are not UTF-8, unless ``errors`` says
     otherwise (as in ``bytes.decode``).
     """
-    for number, line in enumerate(read_lines(path), start=1):
+    return decode_lines(read_lines(path), path, errors=errors)
+
+
+def decode_lines(lines: Iterable[bytes], shown: str, *, errors: str = "strict") -> Iterator[str]:
+    r"""The text of the lines of a file, in errors called ``shown``, without ``\r``; errors of ``read_text_lines``."""
+    for number, line in enumerate(lines, start=1):
         try:
             text = line.decode("utf-8", errors)
         except UnicodeDecodeError as error:
             raise InputError(
-                path, f"not UTF-8 at byte {error.start + 1}; convert the file with iconv", line=number
+                shown, f"not UTF-8 at byte {error.start + 1}; convert the file with iconv", line=number
             ) from error
         yield text[:-1] if text.endswith("\r") else text
 

@@ -11,9 +11,9 @@ import sys
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from nmt_core.errors import InputError, unreadable
+from nmt_core.base.errors import InputError, unreadable
+from nmt_core.base.messages import say
 from nmt_core.files.compression import packing, unpacked
-from nmt_core.messages import say
 
 
 class ShareRead:

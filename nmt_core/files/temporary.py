@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib import format as npy
 
-from nmt_core.errors import InputError
-from nmt_core.small_files import check_regular, reason
+from nmt_core.base.errors import InputError
+from nmt_core.files.small import check_regular, reason
 
 Array = npt.NDArray[np.float32]
 Shape = tuple[int, ...]

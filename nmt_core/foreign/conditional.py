@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Array, Arrays
 from nmt_core.foreign.vocabularies import Rows
 from nmt_core.layers.transition_gru import Normalisation

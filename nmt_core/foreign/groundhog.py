@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Array, Arrays
 from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings
 from nmt_core.foreign.vocabularies import Rows, ordered, read_words

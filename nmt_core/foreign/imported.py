@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import torch
 
+from nmt_core.base.errors import InputError
 from nmt_core.config import read_yaml
-from nmt_core.errors import InputError
+from nmt_core.files.small import read_json
 from nmt_core.foreign.arrays import Array
 from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.interface import TranslationModel
-from nmt_core.small_files import read_json
 from nmt_core.text.vocabulary import Vocabulary
 
 

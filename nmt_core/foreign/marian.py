@@ -11,14 +11,14 @@ import functools
 from collections.abc import Mapping
 from typing import Any
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.foreign.arrays import Arrays
 from nmt_core.foreign.conditional import ConditionalReader, check_depth, marian_name, transitions
 from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, size_setting
 from nmt_core.foreign.vocabularies import Rows, ordered, read_words
 from nmt_core.layers.transition_gru import Normalisation
 from nmt_core.models.nematus import NematusConfig
-from nmt_core.safe_yaml import YamlProblem, parse_yaml
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _SETTINGS = "special:model.yml"

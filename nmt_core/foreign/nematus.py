@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Arrays
 from nmt_core.foreign.conditional import ConditionalReader, check_depth, transitions
 from nmt_core.foreign.imported import Files, Imported, check_setting, read_settings, share_setting, size_setting

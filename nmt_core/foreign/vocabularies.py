@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
+from nmt_core.config import YamlProblem, parse_yaml
 from nmt_core.files import read_text_lines
+from nmt_core.files.small import read_small
 from nmt_core.foreign.plain_pickle import read_pickle
-from nmt_core.messages import counted
-from nmt_core.safe_yaml import YamlProblem, parse_yaml
-from nmt_core.small_files import read_small
 from nmt_core.text.vocabulary import LONGEST_WORD, MOST_WORDS, SPECIAL_WORDS, Vocabulary
 
 _LINE = re.compile(r"(\"(?:[^\"\\]|\\.)*\"|'(?:[^']|'')*'|.*?[^ ])[ ]*:[ ]+([0-9]{1,9})[ ]*")

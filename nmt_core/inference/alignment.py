@@ -15,12 +15,13 @@ from typing import Protocol
 
 import numpy as np
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.base.words import split_words
 from nmt_core.inference.attention_svg import attention_svg
 from nmt_core.inference.hypothesis import Matrix
-from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.text.pharaoh import Points, pharaoh
-from nmt_core.text.vocabulary import END, split_words
+from nmt_core.text.vocabulary import END
 
 _DIGITS = 5  # decimals of a weight
 

@@ -11,7 +11,7 @@ import math
 import unicodedata
 from collections.abc import Sequence
 
-from nmt_core.messages import show
+from nmt_core.base.messages import show
 
 _NAMESPACE = ' xmlns="http://www.w3.org/2000/svg"'
 _CELL = 22

@@ -15,13 +15,13 @@ from typing import Generic
 import numpy as np
 import torch
 
+from nmt_core.base.pauses import may_pause
 from nmt_core.data.batching import Padded, group_by_length
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
 from nmt_core.inference.search_batch import LEAST_POSITIONS, MOST_PADDING, SearchBatch
 from nmt_core.inference.search_config import USUAL_ROWS, DecodingConfig
 from nmt_core.inference.search_requests import Encoded, Finished, Key, Request, checked
-from nmt_core.pauses import may_pause
 from nmt_core.text.sentence import Sentence
 
 _ENCODE = 4000  # padded source positions that are encoded at once

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

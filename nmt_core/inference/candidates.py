@@ -18,6 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.data.transfer import on_device
 from nmt_core.inference.constrained_choice import Bounds, RuledSentence, choose_constrained, merged
 from nmt_core.inference.guided_choice import GuidedChoice, GuidedSentence, choose_guided
 from nmt_core.inference.predictor import Advance
@@ -55,7 +56,7 @@ class _Scores(NamedTuple):
 
     def on(self, values: npt.NDArray[np.generic]) -> Tensor:
         """Numbers of the host where the scores are."""
-        return torch.from_numpy(values).to(self.scores_NV.device, non_blocking=True)
+        return on_device(self.scores_NV.device, values)[0]
 
     def log_probs(self, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """Log-probabilities, at least ``_BARELY``, of words at rows."""
@@ -121,15 +122,9 @@ def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: I
     columns_K = np.arange(counts_A.max())
     missing_AK = columns_K >= counts_A[:, None]
     rows_AK = np.where(missing_AK, starts_A[:, None], starts_A[:, None] + columns_K)
-    offsets_N = scores.on(rows.totals_N).to(normalizer_N.dtype) - normalizer_N
-    best = best_continuations(
-        scores_NV,
-        tops_NG,
-        offsets_N,
-        scores.on(rows_AK),
-        scores.on(missing_AK),
-        count=int(sentences.places_A.max()),
-    )
+    totals_N, *own_AK = on_device(scores_NV.device, rows.totals_N, rows_AK, missing_AK)
+    offsets_N = totals_N.to(normalizer_N.dtype) - normalizer_N
+    best = best_continuations(scores_NV, tops_NG, offsets_N, *own_AK, count=int(sentences.places_A.max()))
 
     def fetch() -> Floats:
         log_probs_AC = scores_NV.flatten()[best.indices_AC].double()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.data.layout import Layout
+from nmt_core.data.transfer import to_device
 from nmt_core.inference.predictor import Advance, Predictor, log_normalizer
 from nmt_core.inference.selection import block_maxima
 from nmt_core.layers.spelling import SpellingDecoder
@@ -43,7 +44,7 @@ class CharacterPredictor:
 
     def collate(self, sources: Sequence[Sentence]) -> Tensor:
         """Rows."""
-        return torch.tensor([source[0] for source in sources], dtype=torch.int64).to(self.device)
+        return to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))[0]
 
     def begin(self, source: Tensor) -> tuple[Rows, Rows]:
         """The states before the first character."""

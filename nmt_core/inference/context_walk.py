@@ -17,10 +17,11 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.base.pauses import may_pause
 from nmt_core.data.prefix_tree import Ints, PrefixTree
 from nmt_core.data.sizes import extended, filled
+from nmt_core.data.transfer import on_device
 from nmt_core.models.interface import NO_WORD, ContextModel
-from nmt_core.pauses import may_pause
 
 BUFFER = 4096  # contexts scored together
 _ON_GPU = 8  # times as many on a GPU
@@ -47,8 +48,8 @@ def walk_contexts(
         contexts_NK = ngrams.contexts_MK[first : first + size]
         begin, end = np.searchsorted(ngrams.context_of_G, (first, first + size))
         readout_NL = _readouts(model, contexts_NK)
-        rows_G = _on(ngrams.context_of_G[begin:end] - first, model.device)
-        scores.append(score(readout_NL, rows_G, _on(ngrams.words_G[begin:end], model.device)))
+        rows_G = torch.from_numpy(ngrams.context_of_G[begin:end] - first)
+        scores.append(score(readout_NL, rows_G, *on_device(model.device, ngrams.words_G[begin:end])))
     scores_G: npt.NDArray[np.float64] = torch.cat(scores).double().cpu().numpy()
     return scores_G[ngrams.edges_E]
 
@@ -87,8 +88,4 @@ def _distinct_rows(rows_NK: Ints) -> tuple[Ints, Ints]:
 
 def _readouts(model: ContextModel, contexts_NK: Ints) -> Tensor:
     padded_NK = extended(contexts_NK, filled(len(contexts_NK), next(model.parameters())))
-    return model.after(_on(padded_NK, model.device))[: len(contexts_NK)]
-
-
-def _on(indices: Ints, device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(indices)).to(device, non_blocking=True)
+    return model.after(*on_device(model.device, padded_NK))[: len(contexts_NK)]

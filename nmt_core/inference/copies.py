@@ -11,14 +11,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.base.words import split_words
 from nmt_core.inference.hypothesis import Matrix
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
-from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.pharaoh import Points
-from nmt_core.text.vocabulary import split_words
 
 
 class Restored(NamedTuple):
@@ -132,12 +132,7 @@ def _owners(scheme: CopyScheme, places: Sequence[int], tokens: int) -> list[int]
 
 
 def _summed(numbers: Sequence[float], owners: Sequence[int], words: int) -> tuple[float, ...]:
-    """The sum over the tokens of every word; the end keeps its own, and has what is behind the last word.
-
-    A source without words has no numbers.
-    """
-    if not numbers:
-        return ()
+    """The sum over the tokens of every word; the end keeps its own, and has what is behind the last word."""
     sums = [0.0] * (words + 1)
     for owner, number in zip(owners, numbers, strict=False):
         sums[owner] += number

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output
 from nmt_core.inference.translation import Translation
 

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.search_config import LengthNormalization
-from nmt_core.interfaces import Aligns
 from nmt_core.text.target_order import TargetOrder
 
 Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import NgramAdvice
 from nmt_core.inference.advice import Advice, WordAdvice
 from nmt_core.inference.joined_advice import JoinedAdvice
 from nmt_core.inference.rules import Constraint
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-from nmt_core.interfaces import NgramAdvice
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder

@@ -9,11 +9,11 @@ model: what else counts there (coverage, the probabilities of constraints) stays
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from nmt_core.inference.search_config import BY_LENGTH, LengthNormalization
 from nmt_core.inference.translation import Translation
-from nmt_core.ngram import NgramModel
+from nmt_core.kenlm import NgramModel
 from nmt_core.text.vocabulary import UNKNOWN
 
 _MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation
@@ -41,70 +41,49 @@ class LanguageModelReranker:
         score = combined_score(translation, weight=self.weight, ranking=self.ranking)
         return dataclasses.replace(translation, score=score)
 
-    def rerank_stream(
-        self, lines: Iterable[Sequence[Translation]], *, keep: int, warn: Callable[[str], None]
-    ) -> Iterator[list[Translation]]:
-        """The ``keep`` best of every line; ``warn`` is called, once, if the model seems to be of other words."""
-        share = LanguageModelCoverage(self.model)
-        judged = False
-        for found in lines:
-            share.count(found[0].words)
-            if not judged and share.words >= _ENOUGH:
-                judged = True
-                _warn_if_needed(share, warn)
-            yield self.rerank(found)[:keep]
-        if not judged:
-            _warn_if_needed(share, warn)
+
+def unknown_share(model: NgramModel, words: Iterable[str]) -> tuple[int, int]:
+    """How many words there are, and how many of them the model does not know; ``<unk>`` is not counted among them."""
+    ordinary = [word for word in words if word != UNKNOWN]
+    return len(ordinary), sum(word not in model for word in ordinary)
 
 
-class LanguageModelCoverage:
-    """How many of the words seen an n-gram model does not know; ``<unk>`` is not counted among the words."""
+class CoverageWarning:
+    """A warning, once, if the model of ``path`` seems to be of other words than those that are translated."""
 
-    def __init__(self, model: NgramModel) -> None:
-        self.model = model
-        self.words = self.unknown = 0
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self._path, self._warn = path, warn
+        self._words = self._unknown = 0
+        self._judged = False
 
-    def count(self, words: Iterable[str]) -> None:
-        """Take note of a translation."""
-        ordinary = [word for word in words if word != UNKNOWN]
-        self.words += len(ordinary)
-        self.unknown += sum(word not in self.model for word in ordinary)
+    def add(self, words: int, unknown: int) -> None:
+        """Count; when there are enough, judge."""
+        if not self._judged:
+            self._words, self._unknown = self._words + words, self._unknown + unknown
+            self._judge(least=_ENOUGH)
 
-    @property
-    def warning(self) -> str | None:
-        """What to tell the user, if anything."""
-        return coverage_warning(self.model.path, words=self.words, unknown=self.unknown)
+    def finish(self) -> None:
+        """At the end a few words are enough."""
+        if not self._judged:
+            self._judge(least=_FEW)
 
-
-def coverage_warning(path: str, *, words: int, unknown: int) -> str | None:
-    """What to tell the user of a language model that does not know so many of the words translated, if anything."""
-    if words < _FEW or unknown <= _MANY_UNKNOWN * words:
-        return None
-    return (
-        f"{path}: {unknown} of the first {words} words translated are not in this language "
-        "model; was its text tokenised, escaped or cased in another way than that of the translation model?"
-    )
+    def _judge(self, *, least: int) -> None:
+        if self._words < least:
+            return
+        self._judged = True
+        if self._unknown > _MANY_UNKNOWN * self._words:
+            problem = f"{self._unknown} of the first {self._words} words translated are not in this language model"
+            remedy = "was its text tokenised, escaped or cased in another way than that of the translation model?"
+            self._warn(f"{self._path}: {problem}; {remedy}")
 
 
 def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[Translation]:
-    """The translations with ``lm_log_prob`` put in; that of a line without words is 0, as its log-probability is."""
-    return [
-        dataclasses.replace(
-            translation, lm_log_prob=model.log_prob(translation.words) if translation.word_log_probs else 0.0
-        )
-        for translation in found
-    ]
+    """The translations with ``lm_log_prob`` put in."""
+    return [dataclasses.replace(translation, lm_log_prob=model.log_prob(translation.words)) for translation in found]
 
 
 def combined_score(translation: Translation, *, weight: float, ranking: LengthNormalization) -> float:
     """See the module's docstring; the translation must have its ``lm_log_prob``."""
     assert translation.lm_log_prob is not None
-    if not translation.word_log_probs:
-        return 0.0
     added = ranking.normalize(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
     return translation.score + added
-
-
-def _warn_if_needed(share: LanguageModelCoverage, warn: Callable[[str], None]) -> None:
-    if share.warning is not None:
-        warn(share.warning)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import sacrebleu
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.lm_reranking import combined_score
 from nmt_core.inference.search_config import LengthNormalization
 from nmt_core.inference.translation import Translation

@@ -27,8 +27,8 @@ import math
 import re
 from typing import Literal, NamedTuple
 
+from nmt_core.base.words import split_words
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-from nmt_core.text.vocabulary import split_words
 
 XmlMode = Literal["exclusive", "inclusive", "ignore", "pass-through"]
 

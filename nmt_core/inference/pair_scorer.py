@@ -13,20 +13,20 @@ from typing import Literal, NamedTuple
 import numpy as np
 import torch
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.base.numbers import whole_number
 from nmt_core.data.batching import group_by_length, pad
 from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
-from nmt_core.errors import ConfigError
+from nmt_core.device import name_precision
 from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words
 from nmt_core.inference.tree_walk import Floats, NodeAttention, Scores, Walk, Weights, walk
-from nmt_core.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
 from nmt_core.models.ensembles import check_members
-from nmt_core.numerics import name_arithmetic, name_precision
+from nmt_core.models.identity import signature_of
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
-from nmt_core.version import VERSION
-from nmt_core.whole_numbers import whole_number
 
 MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
 
@@ -69,19 +69,17 @@ class ModelPairScorer:
         ``order`` is there for models that write from right to left, ``factors`` for those that read so many beside
         each source word, ``copy`` for those of annotated text.
         """
-        names = "+".join(loaded.config.model.type for loaded in self.models)
-        prints = "+".join(loaded.fingerprint for loaded in self.models)
-        parameter = next(self.models[0].model.parameters())
-        precision, arithmetic = name_precision(parameter), name_arithmetic(parameter)
-        exact = precision == "float32" and self.softmax == "full"
-        softmax = "" if self.softmax == "full" else f"softmax:{self.softmax}|"
-        inexact = "" if exact else "exact:no|"
-        exactness = f"{softmax}{inexact}dtype:{precision}"
-        order = "" if self.order is TargetOrder.LEFT_TO_RIGHT else f"|order:{self.order}"
-        if self.models[0].factors:
-            order += f"|factors:{len(self.models[0].factors)}"
-        copying = "" if self.copying is None else f"|copy:{self.copying.scheme}"
-        return f"nmt:{names}|model:{prints}{order}{copying}|log:e|norm:none|{exactness}|{arithmetic}|version:{VERSION}"
+        exact = name_precision(next(self.models[0].model.parameters())) == "float32" and self.softmax == "full"
+        fields = {
+            f"order:{self.order}": self.order is not TargetOrder.LEFT_TO_RIGHT,
+            f"factors:{len(self.models[0].factors)}": bool(self.models[0].factors),
+            f"copy:{self.copying and self.copying.scheme}": self.copying is not None,
+            "log:e": True,
+            "norm:none": True,
+            f"softmax:{self.softmax}": self.softmax != "full",
+            "exact:no": not exact,
+        }
+        return signature_of(self.models, *(field for field, there in fields.items() if there))
 
     def score(
         self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple, Protocol, Self
 import torch
 from torch import Tensor
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
 from nmt_core.data.batching import Padded
 from nmt_core.data.layout import Layout
-from nmt_core.errors import ConfigError
 from nmt_core.inference.selection import BLOCK, block_maxima
-from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_members
 from nmt_core.models.interface import TranslationModel
@@ -28,7 +28,6 @@ from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 
 _IN_CACHE = 1 << 18  # scores: 1 MiB in float32
-_SAFE = 40.0  # scores of which exp, and sums of it, are far from the ends of float32
 
 
 class Advance(NamedTuple):
@@ -230,11 +229,21 @@ class Ensemble:
             log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
             mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
             return mixture_NV, mixture_NV.new_zeros(mixture_NV.shape[0])
-        normalizer_N = torch.stack([step.normalizer_N for step in steps]).mean(dim=0)
-        total_NV = steps[0].scores_NV.to(normalizer_N.dtype, copy=True)
-        for step in steps[1:]:
-            total_NV += step.scores_NV
-        return total_NV.div_(len(steps)), normalizer_N
+        scores_NV, normalizer_N = added_up(steps)
+        return scores_NV.div_(len(steps)), normalizer_N.div_(len(steps))
+
+
+def added_up(steps: Sequence[Advance], *, weight: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The scores of the first and ``weight`` times those of the others, and their normalizer, which no sum is above.
+
+    Both are rounded alike: where no score is above its normalizer, no sum is.
+    """
+    dtype = steps[0].normalizer_N.dtype
+    scores_NV, normalizer_N = steps[0].scores_NV.to(dtype, copy=True), steps[0].normalizer_N.clone()
+    for step in steps[1:]:
+        scores_NV.add_(step.scores_NV, alpha=weight)
+        normalizer_N.add_(step.normalizer_N, alpha=weight)
+    return scores_NV, normalizer_N
 
 
 def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
@@ -248,8 +257,7 @@ def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
 def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
     """The log of the sum over V of exp(score), (N,) in float32 or better, with the help of the blocks' best scores.
 
-    On a CPU some rows at a time, that nothing of the size of the scores is written; and without
-    moving them into the range of exp where they are in it.
+    At least the largest score. On a CPU some rows at a time, so that nothing of the size of the scores is written.
     """
     precise = torch.promote_types(scores_NV.dtype, torch.float32)
     if scores_NV.is_cuda:
@@ -257,8 +265,6 @@ def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
     shift_N1 = tops_NG.amax(dim=1, keepdim=True).to(precise)
     rows = max(1, _IN_CACHE // scores_NV.shape[1])
     parts = zip(scores_NV.split(rows), shift_N1.split(rows), strict=True)
-    if bool((shift_N1.abs() < _SAFE).all()):
-        return torch.cat([part_NV.to(precise).exp().sum(dim=1) for part_NV, _ in parts]).log_()
     sums = [(part_NV - shift_R1).exp_().sum(dim=1) for part_NV, shift_R1 in parts]
     return torch.cat(sums).log_().add_(shift_N1.squeeze(1))
 

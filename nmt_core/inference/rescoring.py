@@ -1,4 +1,4 @@
-"""The pair scorer's numbers for translations that were searched for with coarser ones.
+"""The pair scorer's numbers for translations that were searched for with coarser ones, or not at all.
 
 Search in bfloat16 chooses among words by logits of 8 bits; the pair scorer has the same products in float32.
 """
@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import torch
 
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import LengthNormalization
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.inference.search_config import BY_LENGTH, LengthNormalization
 from nmt_core.models.checkpoint import LoadedModel
 
 
@@ -41,6 +41,14 @@ def score_again(models: Sequence[LoadedModel], sentences: Sequence[Searched]) ->
     ]
     scores = iter(ModelPairScorer(models).score_as_read(pairs, per_word=True))
     return [[_with_score(hypothesis, next(scores), one.ranking) for hypothesis in one.hypotheses] for one in sentences]
+
+
+def empty_translation(models: Sequence[LoadedModel]) -> Hypothesis:
+    """The only translation of a source without words, which is not searched for: log p of ``</s>``.
+
+    Its length is 1, so that every normalisation leaves its score as it is.
+    """
+    return score_again(models, [Searched("", [Hypothesis((), 0.0, 0.0, ())], BY_LENGTH)])[0][0]
 
 
 def best_first(hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:

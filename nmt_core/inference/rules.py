@@ -14,7 +14,7 @@ Words are ids of the target vocabulary. Prefix and constraints go before ``forbi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
@@ -52,19 +52,28 @@ class Constraint:
 
 
 class Reading(NamedTuple):
-    """One way to see a hypothesis: the constraints that its words have met.
+    """One way to see a hypothesis: the constraints that its words have met, and the log-probability of the phrases.
 
-    No later constraint may use words before ``since``; the last ``begun`` words begin a phrase of an open one.
+    The last ``begun`` words begin a phrase of an open constraint. All that can follow depends on ``met`` and ``begun``.
     """
 
     taken: tuple[Placed, ...] = ()
-    since: int = 0
     begun: int = 0
+    log_prob: float = 0.0
 
     @property
     def met(self) -> frozenset[int]:
         """The numbers of the constraints met."""
         return frozenset(one.constraint for one in self.taken)
+
+    @property
+    def since(self) -> int:
+        """The words up to the end of the last phrase."""
+        return self.taken[-1].first + self.taken[-1].length if self.taken else 0
+
+    def tail(self, words: Words) -> Words:
+        """The words that begin a phrase."""
+        return words[len(words) - self.begun :]
 
 
 @dataclass(frozen=True)
@@ -118,26 +127,21 @@ class Rules:
             progress = replace(progress, advised=self.advised(progress, word))
         if not self.constraints:
             return replace(progress, words=words)
-        readings: dict[frozenset[int], Reading] = {}
-        for reading in (new for old in progress.readings for new in self._readings(old, words)):
-            other = readings.get(reading.met)
-            if other is None or reading.since < other.since:
-                readings[reading.met] = reading
-        found = list(readings.values())
+        found = _likeliest(new for old in progress.readings for new in self._readings(old, words))
         if len(found) > MOST_READINGS:
             found = sorted(found, key=lambda one: self._worth(one, words), reverse=True)[:MOST_READINGS]
-        useful = [one for one in found if one.begun or not any(one.met < other.met for other in found)]
-        return replace(progress, words=words, readings=tuple(useful))
+        return replace(progress, words=words, readings=_useful(found))
 
     def _readings(self, old: Reading, words: Words) -> Iterator[Reading]:
         """The last word is not the end of a phrase, or that of any phrase that fits."""
-        tail = words[old.since :]
+        tail = words[len(words) - old.begun - 1 :]
         phrases = self._open_phrases(old)
         yield old._replace(begun=max((_begun(tail, phrase) for _, _, phrase in phrases), default=0))
         for number, place, phrase in phrases:
             if tail[-len(phrase) :] == phrase:
                 placed = Placed(number, place, len(words) - len(phrase), len(phrase))
-                yield Reading((*old.taken, placed), len(words))
+                log_prob = old.log_prob + self.constraints[number].log_probs[place]
+                yield Reading((*old.taken, placed), log_prob=log_prob)
 
     def advised(self, progress: Progress, word: int) -> float:
         """What advice adds to the log-probability of a hypothesis with one more word, ``</s>`` among them."""
@@ -157,7 +161,7 @@ class Rules:
         """The words that begin an open constraint, or continue one that is begun."""
         found = set()
         for reading in progress.readings:
-            tail = progress.words[reading.since :]
+            tail = reading.tail(progress.words)
             for _, _, phrase in self._open_phrases(reading):
                 found.add(phrase[0])
                 found.update(phrase[size] for size in range(1, len(phrase)) if tail[-size:] == phrase[:size])
@@ -195,16 +199,13 @@ class Rules:
 
     def log_prob(self, progress: Progress) -> float:
         """The sum of the log-probabilities of the phrases taken."""
-        return self._log_prob(self.best(progress))
+        return self.best(progress).log_prob
 
     def _worth(self, reading: Reading, words: Words) -> tuple[int, int, float]:
-        return -self._missing(reading, words), len(reading.taken), self._log_prob(reading)
-
-    def _log_prob(self, reading: Reading) -> float:
-        return sum(self.constraints[one.constraint].log_probs[one.phrase] for one in reading.taken)
+        return -self._missing(reading, words), len(reading.taken), reading.log_prob
 
     def _missing(self, reading: Reading, words: Words) -> int:
-        tail = words[reading.since :]
+        tail = reading.tail(words)
         least = most_begun = 0
         for number, constraint in enumerate(self.constraints):
             if constraint.required and number not in reading.met:
@@ -224,6 +225,29 @@ class Rules:
             for constraint, number in numbers.items()
             for place, phrase in enumerate(constraint.phrases)
         ]
+
+
+def _likeliest(readings: Iterable[Reading]) -> list[Reading]:
+    """Of those that can go on alike the likeliest, of equals the one whose phrases end first."""
+    found: dict[tuple[frozenset[int], int], Reading] = {}
+    for one in readings:
+        other = found.setdefault((one.met, one.begun), one)
+        if (one.log_prob, -one.since) > (other.log_prob, -other.since):
+            found[one.met, one.begun] = one
+    return list(found.values())
+
+
+def _useful(found: Sequence[Reading]) -> tuple[Reading, ...]:
+    """Those that no other one equals or exceeds in all that counts."""
+    worth = [(one.met, one.begun, one.log_prob) for one in found]
+    return tuple(
+        one
+        for one, (met, begun, log_prob) in zip(found, worth, strict=True)
+        if not any(
+            met <= other and begun <= more and log_prob <= likelier and (met, begun) != (other, more)
+            for other, more, likelier in worth
+        )
+    )
 
 
 def _begun(tail: Words, phrase: Words) -> int:

@@ -20,19 +20,21 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from nmt_core.base.pauses import may_pause
 from nmt_core.data.batching import group_by_tokens
 from nmt_core.data.layout import Layout, lay_out
+from nmt_core.data.transfer import on_device, on_host
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Key, Request
 from nmt_core.models.interface import NO_WORD
-from nmt_core.pauses import may_pause
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
 _MOST_ROWS = 1024  # drawn together; a source has at least ``USUAL_ROWS`` of them
 _AT_ONCE = 1 << 22  # words whose chances are worked out together: 32 MiB in float64
 _AT_ONCE_ON_CPU = 1 << 18  # 2 MiB, which stay in the cache; a quarter of the time that sixteen times as many take
+_LOOK = 16  # steps of a GPU, which is waited for, between two looks at whether all samples have ended
 
 
 @torch.inference_mode()
@@ -52,11 +54,11 @@ def sample(
     """
     limits = [config.length_limit(words) for words in lengths]
     numbers = range(len(lengths)) if numbers is None else numbers
-    chances_TBK = torch.from_numpy(_chances(numbers, limits, config))
+    (chances_TBK,) = on_device(predictor.device, _chances(numbers, limits, config))
     memory, state = predictor.begin(source)
     most = max(USUAL_ROWS, _MOST_ROWS // max(len(lengths), 1))
     drawn = [
-        _sample(predictor, (memory, state), lengths, limits, part_TBK.to(predictor.device), config, attention)
+        _sample(predictor, (memory, state), lengths, limits, part_TBK, config, attention)
         for part_TBK in chances_TBK.split(most, dim=2)
     ]
     return [list(itertools.chain.from_iterable(parts)) for parts in zip(*drawn, strict=True)]
@@ -101,12 +103,13 @@ def _sample(
     memory, state = begun
     samples = chances_TBK.shape[2]
     chances_TN = chances_TBK.flatten(1)
-    limits_N = torch.tensor(limits, device=predictor.device).repeat_interleave(samples)
+    (limits_N,) = on_device(predictor.device, np.repeat(np.array(limits, dtype=np.int64), samples))
     state = state.repeat(samples)
     previous_N = torch.full((len(lengths) * samples,), NO_WORD, device=predictor.device)
     open_N = torch.ones_like(previous_N, dtype=torch.bool)
     words, log_probs, attentions = [], [], []
     layout = _layout(lengths, samples, predictor.device)
+    looks_every = 1 if predictor.device.type == "cpu" else _LOOK
     for time in range(max(limits, default=0) + 1):
         step = predictor.advance(previous_N, state, memory, layout)
         state = step.state
@@ -117,7 +120,7 @@ def _sample(
         if attention and step.attention_NS is not None:
             attentions.append(step.attention_NS)
         open_N &= previous_N != END_ID
-        if not bool(open_N.any()):
+        if (time + 1) % looks_every == 0 and not bool(open_N.any()):
             break
     widths = [length + 1 for length in lengths for _ in range(samples)]
     hypotheses = _collect(words, log_probs, attentions, widths=widths, config=config)
@@ -188,8 +191,8 @@ def _collect(
     config: SamplingConfig,
 ) -> list[Hypothesis]:
     """Cut every row after its first ``</s>``, and its attention behind its source positions."""
-    words_NT = torch.stack(words, dim=1).cpu().numpy()
-    log_probs_NT = torch.stack(log_probs, dim=1).double().cpu().numpy()
+    fetched = on_host([torch.stack(column, dim=1).double() for column in (words, log_probs)])
+    words_NT, log_probs_NT = fetched[0].astype(np.int64), fetched[1]
     attention_NTS = torch.stack(attentions, dim=1).float().cpu().numpy() if attentions else None
     lengths = (words_NT == END_ID).argmax(axis=1).tolist()
     return [

@@ -32,8 +32,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout, Run, lay_out
+from nmt_core.data.layout import Layout, Run, short_runs
 from nmt_core.data.sizes import extended, filled
+from nmt_core.data.transfer import on_device, queued_to_host
 from nmt_core.inference.backtrace import BeamStep, End, History
 from nmt_core.inference.candidates import Chosen, choose
 from nmt_core.inference.constrained_choice import RuledSentence
@@ -138,8 +139,10 @@ class SearchBatch(Generic[Key]):
         table, origins_N, slots_N = self._sentences, self._rows.origins_N, self._rows.slots_N
         advance = self._advance()
         ruled, guided = self._asked()
+        attention_NS = self._asked_attention(advance, ruled)
         found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled, guided=guided)
-        self._note_attention(advance, ruled)
+        if attention_NS is not None:  # which has come with what was found
+            self._note_attention(attention_NS.numpy())
         kept_AC = found.kept(table.places_A)
         ended_AC = kept_AC & (found.words_AC == END_ID)
         entries_AC = kept_AC.cumsum().reshape(kept_AC.shape) - 1
@@ -167,12 +170,15 @@ class SearchBatch(Generic[Key]):
         sentences = [self._known[slot] for slot in self._sentences.slots_A.tolist()]
         return ruled_among(sentences, firsts), guided_among(sentences, firsts)
 
-    def _note_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> None:
-        """Take what is asked for of the attention to the host, sentence by sentence, without padding."""
+    def _asked_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> Tensor | None:
+        """Attention on its way to the host, where it is asked for."""
         if advance.attention_NS is None or not (self.attention or any(one.rules.coverage for one in ruled)):
-            return
+            return None
+        return queued_to_host(advance.attention_NS[: self.rows].float())
+
+    def _note_attention(self, attention_NS: Matrix) -> None:
+        """Keep attention sentence by sentence, without padding."""
         table = self._sentences
-        attention_NS: Matrix = advance.attention_NS[: self.rows].float().cpu().numpy()
         firsts = np.searchsorted(self._rows.slots_N, table.slots_A)
         lasts = np.searchsorted(self._rows.slots_N, table.slots_A, side="right")
         places = zip(table.slots_A.tolist(), table.widths_A.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
@@ -213,12 +219,11 @@ class SearchBatch(Generic[Key]):
         rows = self._states[0].rows
         slots_N = extended(self._rows.slots_N, rows)
         widths = self._slots.widths
-        if self.predictor.device.type == "cpu":
-            layout = lay_out(slots_N, widths, device=self.predictor.device)
-        else:
-            layout = Layout(self._on(slots_N), [Run(0, len(slots_N), None, int(widths.max()))])
-        previous_N = extended(self._rows.previous_N, rows)
-        advance = self.predictor.advance(self._on(previous_N), self._states[0], self._slots.memory, layout)
+        there_N, previous_N = on_device(self.predictor.device, slots_N, extended(self._rows.previous_N, rows))
+        on_cpu = self.predictor.device.type == "cpu"
+        runs = short_runs(slots_N, widths) if on_cpu else [Run(0, len(slots_N), None, int(widths.max()))]
+        layout = Layout(there_N, runs)
+        advance = self.predictor.advance(previous_N, self._states[0], self._slots.memory, layout)
         self._states = [advance.state]
         return advance
 
@@ -275,4 +280,4 @@ class SearchBatch(Generic[Key]):
         self._history.forget(int(self._sentences.begun_A.min(initial=self._history.time)))
 
     def _on(self, values: npt.NDArray[np.generic]) -> Tensor:
-        return torch.from_numpy(values).to(self.predictor.device, non_blocking=True)
+        return on_device(self.predictor.device, values)[0]

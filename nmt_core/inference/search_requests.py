@@ -8,13 +8,13 @@ from typing import Generic, NamedTuple, TypeVar
 
 import torch
 
-from nmt_core.errors import ConfigError, ModelError
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.messages import counted
 from nmt_core.inference.advice import Advice
 from nmt_core.inference.guided_choice import GuideInIds
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.rules import Constraint, Rules
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.messages import counted
 from nmt_core.models.rows import Rows
 from nmt_core.text.sentence import Sentence
 

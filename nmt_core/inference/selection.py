@@ -67,16 +67,32 @@ def best_continuations(
 def settle(
     scores_NV: Tensor, tops_NG: Tensor, offsets_N: Tensor, candidates: Candidates, *, sentence: int, rows: range
 ) -> None:
-    """Take, of totals equal to a sentence's last, those of the smallest indices; changes ``candidates``."""
-    totals_C, words = candidates.totals_AC[sentence], scores_NV.shape[1]
-    better, part = int((totals_C > totals_C[-1]).sum()), slice(rows.start, rows.stop)
+    """Take, of totals equal to a sentence's last, those of the smallest indices; changes ``candidates``.
+
+    Each of the first blocks that reach the last total has a better word or an equal one, so that no more than ``C`` of
+    them have to be looked at. That number, not how many there are, sizes all tensors: a GPU is not waited for.
+    """
+    totals_C, words, part = candidates.totals_AC[sentence], scores_NV.shape[1], slice(rows.start, rows.stop)
+    last, columns_C = totals_C[-1], torch.arange(len(totals_C), device=scores_NV.device)
     offsets_K1 = offsets_N[part].unsqueeze(1)
-    rows_X, blocks_X = (tops_NG[part].to(offsets_N.dtype) + offsets_K1 >= totals_C[-1]).nonzero(as_tuple=True)
-    words_XW = blocks_X.unsqueeze(1) * BLOCK + torch.arange(BLOCK, device=scores_NV.device)
-    totals_XW = scores_NV[part][rows_X.unsqueeze(1), words_XW.clamp(max=words - 1)] + offsets_K1[rows_X]
-    indices_XW = (rows_X + rows.start).unsqueeze(1) * words + words_XW
-    equal = indices_XW[(totals_XW == totals_C[-1]) & (words_XW < words)]
-    candidates.indices_AC[sentence, better:] = equal[: len(totals_C) - better]
+    tops_KG = tops_NG[part].to(offsets_N.dtype) + offsets_K1
+    blocks_X = _first((tops_KG >= last).flatten(), len(totals_C))
+    rows_X1 = (blocks_X // tops_KG.shape[1]).unsqueeze(1)
+    words_XW = (blocks_X % tops_KG.shape[1] * BLOCK).unsqueeze(1) + torch.arange(BLOCK, device=scores_NV.device)
+    totals_XW = scores_NV[part][rows_X1, words_XW.clamp(max=words - 1)] + offsets_K1[rows_X1.squeeze(1)]
+    indices_XW = (rows_X1 + rows.start) * words + words_XW
+    equal = _first(((totals_XW == last) & (words_XW < words)).flatten(), len(totals_C))
+    better = (totals_C > last).sum()
+    settled_C = indices_XW.flatten()[equal[(columns_C - better).clamp(min=0)]]
+    indices_C = candidates.indices_AC[sentence]
+    indices_C.copy_(torch.where(columns_C < better, indices_C, settled_C))
+
+
+def _first(flags_M: Tensor, count: int) -> Tensor:
+    """The places of the first ``count`` flags that are set, and behind them, where there are fewer, of others."""
+    places_M = torch.arange(len(flags_M), device=flags_M.device)
+    late_M = torch.where(flags_M, places_M, places_M + len(flags_M))
+    return late_M.topk(min(count, len(late_M)), largest=False).values % len(late_M)
 
 
 def block_maxima(scores_NV: Tensor) -> Tensor:

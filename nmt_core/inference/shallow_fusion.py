@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from nmt_core.errors import ConfigError
-from nmt_core.inference.predictor import Advance, Ensemble, ModelPredictor, Predictor
+from nmt_core.base.errors import ConfigError
+from nmt_core.inference.predictor import Advance, Ensemble, ModelPredictor, Predictor, added_up
 from nmt_core.models.build import is_language_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_same_order
@@ -40,9 +40,7 @@ class ShallowFusion(Ensemble):
 
     def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
         """The weighted sum of the scores."""
-        translation, language = steps
-        normalizer_N = translation.normalizer_N + self.weight * language.normalizer_N
-        return translation.scores_NV.to(normalizer_N.dtype).add_(language.scores_NV, alpha=self.weight), normalizer_N
+        return added_up(steps, weight=self.weight)
 
 
 def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: FusedLanguageModel) -> ShallowFusion:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from nmt_core.data.transfer import on_device
 from nmt_core.models.rows import Rows
 
 Integers = npt.NDArray[np.int64]
@@ -47,7 +48,7 @@ class Slots:
         slots = np.array([heapq.heappop(self._free) for _ in widths], dtype=np.int64)
         self.widths[slots] = widths
         assert self.memory is not None
-        self.memory.put(torch.from_numpy(slots).to(self._device), memory)
+        self.memory.put(on_device(self._device, slots)[0], memory)
         return slots
 
     def release(self, slots: Integers) -> None:
@@ -62,7 +63,7 @@ class Slots:
         rows, positions = len(live), int(self.widths.max(initial=0))
         if self.memory is None or self.positions <= _EMPTY * rows * positions:
             return None
-        kept = None if not rows else self.memory.select(torch.from_numpy(live).to(self._device))
+        kept = None if not rows else self.memory.select(*on_device(self._device, live))
         self.memory = None if kept is None else kept.fit(rows, positions)
         moved = np.zeros(len(self.widths), dtype=np.int64)
         moved[live] = np.arange(rows)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from nmt_core.interfaces import NgramAdvice
-from nmt_core.text.vocabulary import split_words
+from nmt_core.base.interfaces import NgramAdvice
+from nmt_core.base.words import split_words
 
 
 @dataclass(frozen=True)
@@ -14,12 +14,19 @@ class PhraseConstraint:
     """Alternative target phrases of which the translation has one; see ``rules.Constraint`` for the rest.
 
     Phrases are tokenised text in the words of the model. A word that the model does not know stands where the model
-    writes ``<unk>``.
+    writes ``<unk>``. Alternatives are kept in one order, whatever order they are given in: the likeliest first, of
+    equals by their text.
     """
 
     phrases: tuple[str, ...]
     log_probs: tuple[float, ...] = ()
     required: bool = True
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.log_probs or (0.0,) * len(self.phrases), self.phrases, strict=True)
+        ordered = sorted(pairs, key=lambda one: (-one[0], one[1]))
+        object.__setattr__(self, "phrases", tuple(phrase for _, phrase in ordered))
+        object.__setattr__(self, "log_probs", tuple(value for value, _ in ordered) if self.log_probs else ())
 
     @property
     def words(self) -> tuple[tuple[str, ...], ...]:

@@ -43,7 +43,7 @@ class SpelledPairs(NamedTuple):
 
         def answer(starts_MH: Tensor, places_M: Ints) -> Tensor:
             spellings_MC = self.spellings_XC[torch.from_numpy(self.spelling_of_A[places_M])]
-            return speller.log_probs(starts_MH, spellings_MC.to(starts_MH.device))
+            return speller.log_probs(starts_MH, spellings_MC)
 
         return EdgeQuery(self.edges_A, answer)
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from nmt_core.data.batching import pad
 from nmt_core.data.prefix_tree import Ints, grow
 from nmt_core.data.spelling import padded_spellings
+from nmt_core.data.transfer import to_device
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.character_predictor import CharacterPredictor
 from nmt_core.inference.hypothesis import Hypothesis
@@ -223,12 +224,10 @@ class Speller:
         """Log p of the spellings: the mean of the members."""
         spellings_AC = padded_spellings([one.spelling or () for one in unknown])
         rows = torch.from_numpy(rows_A)
-        found = [
-            model.speller.log_probs(starts_MH[rows.to(starts_MH.device)], spellings_AC.to(starts_MH.device))
-            .double()
-            .cpu()
-            for model, starts_MH in zip(self._spelling_models, starts, strict=True)
-        ]
+        found = []
+        for model, starts_MH in zip(self._spelling_models, starts, strict=True):
+            (there_A,) = to_device(starts_MH.device, rows)
+            found.append(model.speller.log_probs(starts_MH[there_A], spellings_AC).double())
         log_probs: list[float] = torch.stack(found).mean(dim=0).tolist()
         return log_probs
 

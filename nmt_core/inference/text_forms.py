@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, Protocol
 
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.inference.copies import check_scores_text
 from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
 from nmt_core.inference.unknown_backoff import BackedOffScorer, read_unigrams
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
 from nmt_core.models.raw_text import open_raw_text, shared_preparation
 from nmt_core.preparation.surface import SurfaceReader, SurfaceText, for_surface_words

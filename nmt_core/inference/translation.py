@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.hypothesis import Matrix
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownCounts, UnknownReplacement
-from nmt_core.interfaces import Aligns
 from nmt_core.text.vocabulary import END
 
 

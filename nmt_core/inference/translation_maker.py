@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.copies import replacement_of, restore
 from nmt_core.inference.spelling import Found
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import NOTHING_REPLACED, UnknownReplacement
-from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel
 
 

@@ -11,15 +11,16 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
 from nmt_core.data.batching import group_by_tokens
-from nmt_core.errors import ConfigError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.line_requests import LineRequests
 from nmt_core.inference.predictor import Predictor, make_predictor
-from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
+from nmt_core.inference.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
 from nmt_core.inference.sampling import number_of_text, sample_all
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request, checked
@@ -29,14 +30,12 @@ from nmt_core.inference.spelling import Found, Unspelled, speller_of
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translation_maker import TranslationMaker
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_models
+from nmt_core.models.identity import signature_of
 from nmt_core.models.raw_text import open_raw_text
-from nmt_core.numerics import name_arithmetic, name_precision
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import joint_vocabulary
-from nmt_core.version import VERSION
 
 
 class Translator:
@@ -44,7 +43,7 @@ class Translator:
 
     ``config`` chooses beam search or sampling. ``batch_tokens`` limits the source words searched at
     once, ``window`` the lines read ahead by ``translate_stream``. A line without words has the
-    empty translation, log-probability 0, without asking the models. With ``fusion`` a language model
+    empty translation with the pair scorer's number, whatever search has. With ``fusion`` a language model
     has a say in the search; log-probabilities are then the sums that ``shallow_fusion`` defines.
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
     says what is written instead of ``<unk>``, which takes models with attention or of annotated text (else
@@ -125,11 +124,8 @@ class Translator:
 
     @property
     def signature(self) -> str:
-        """Fingerprints of all models, also that which is fused in, precision, device, instructions, and versions."""
-        prints = "+".join(loaded.fingerprint for loaded in (*self.models, *self._fused_models))
-        parameter = next(self.models[0].model.parameters())
-        precision, arithmetic = name_precision(parameter), name_arithmetic(parameter)
-        return f"model:{prints}|dtype:{precision}|{arithmetic}|version:{VERSION}"
+        """That of all models, also the one that is fused in."""
+        return signature_of((*self.models, *self._fused_models))
 
     @property
     def _folders(self) -> str:
@@ -158,7 +154,8 @@ class Translator:
             for number, (source, line) in enumerate(zip(sources, asked, strict=True))
         ]
         to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
-        found: list[list[Hypothesis]] = [[Hypothesis((), 0.0, 0.0, ())]] * len(lines)
+        empty = [empty_translation(self.models)] if len(to_search) < len(lines) else []
+        found: list[list[Hypothesis]] = [empty] * len(lines)
         for number, hypotheses in self._decode(to_search, first):
             found[number] = [hypothesis.turned(self.order, self._aligns) for hypothesis in hypotheses]
         if self._coarse:

@@ -17,13 +17,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout, lay_out
+from nmt_core.base.pauses import may_pause
+from nmt_core.data.batching import Padded
+from nmt_core.data.layout import Layout, runs_for
 from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
 from nmt_core.data.sizes import extended, filled
+from nmt_core.data.transfer import on_device, on_host
 from nmt_core.inference.context_walk import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
 from nmt_core.models.spelling_model import SpellingModel
-from nmt_core.pauses import may_pause
 from nmt_core.text.sentence import Sentence
 
 Floats = npt.NDArray[np.float64]
@@ -38,7 +40,8 @@ class NodeAttention:
     """The attention weights of all nodes of a tree, each as wide as the longest source of its batch."""
 
     def __init__(self, levels: Sequence[Sequence[Tensor]]) -> None:
-        self._levels = [[rows_NS.cpu().numpy() for rows_NS in batches] for batches in levels]
+        arrays = iter(on_host([rows_NS for batches in levels for rows_NS in batches]))
+        self._levels = [list(itertools.islice(arrays, len(batches))) for batches in levels]
         self._ends = [list(itertools.accumulate(map(len, batches))) for batches in self._levels]
 
     def of_path(self, nodes_L: Ints, width: int) -> Weights:
@@ -70,15 +73,22 @@ class EdgeQuery(NamedTuple):
 
 
 Scores = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""Readouts (N, L), rows (E,) and words (E,) -> the score of each word at its row, as a ``Generator`` gives them."""
+"""Readouts (N, L), ascending rows (E,) on the CPU and words (E,) -> the score of each word at its row, as a
+``Generator`` gives them."""
 
 
 class _Steps(NamedTuple):
-    """The decoder's work on one batch: per level, what each row reads and whose it is."""
+    """All indices of the work on one batch: per level, what each row reads and whose it is, and the query's nodes.
+
+    And for the edges of all levels their nodes, counted through these, and their words.
+    """
 
     words: list[Tensor]
     parents: list[Tensor]
     layouts: list[Layout]
+    queried: list[Tensor]
+    nodes_E: Tensor
+    words_E: Tensor
 
 
 def batches_of(tree: PrefixTree, widths_R: Ints, *, times: int = 1) -> Iterator[tuple[int, int]]:
@@ -119,8 +129,11 @@ def walk(
     for first, last in batches_of(tree, widths_R, times=_ON_GPU if model.device.type == "cuda" else 1):
         levels, places_of_levels = cut(tree, first, last)
         batch_query = None if query is None else _query_of_batch(query, levels, places_of_levels)
-        readouts, weights, starts = _readouts(model, sources[first:last], levels, batch_query, attention=attention)
-        scores.append(_edge_scores(readouts, levels, score))
+        source = model.collate(sources[first:last])
+        widths_B = source.mask_BL.sum(dim=1).numpy()
+        steps = _prepare(levels, batch_query, widths_B, next(model.parameters()))
+        readouts, weights, starts = _readouts(model, source, levels, steps, attention=attention)
+        scores.append(score(torch.cat(readouts), steps.nodes_E, steps.words_E))
         places += places_of_levels
         if query is not None and batch_query is not None:
             query_places.append(np.concatenate([one.places for one in batch_query]))
@@ -153,7 +166,7 @@ def _in_order(answers: Sequence[Tensor], places: Sequence[Ints]) -> Tensor:
     """The answers in the order of the query."""
     order = np.argsort(np.concatenate(places))
     together = torch.cat(list(answers))
-    return together.index_select(0, _on(order, together.device))
+    return together.index_select(0, *on_device(together.device, order))
 
 
 def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
@@ -166,38 +179,31 @@ def _put(scores_E: Tensor, places: Sequence[slice], edges: int) -> Floats:
 
 
 def _readouts(
-    model: TranslationModel,
-    sources: Sequence[Sentence],
-    levels: Sequence[Level],
-    query: Sequence[_BatchQuery] | None,
-    *,
-    attention: bool,
+    model: TranslationModel, source: Padded, levels: Sequence[Level], steps: _Steps, *, attention: bool
 ) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
     """What the generator reads at the nodes of every level, and their attention weights.
 
     The third list has what the spellings of the query's words begin with.
     """
-    source = model.collate(sources)
-    steps = _prepare(levels, source.mask_BL.sum(dim=1).numpy(), next(model.parameters()))
     memory = model.encode(source.to(model.device))
     state = model.start(memory)
     readouts, weights, starts = [], [], []
-    for number, (level, words_N, parents_N, layout) in enumerate(zip(levels, *steps, strict=True)):
+    for number, (words_N, parents_N, layout) in enumerate(zip(steps.words, steps.parents, steps.layouts, strict=True)):
         may_pause()
         step = model.step(words_N, state.select(parents_N), memory, layout)
-        state, nodes = step.state, len(level.roots)
+        state, nodes = step.state, len(levels[number].roots)
         readouts.append(step.readout_NL[:nodes])
         if attention and step.attention_NS is not None:
             weights.append(step.attention_NS[:nodes].float())
-        if query is not None:
+        if steps.queried:
             assert isinstance(model, SpellingModel)
-            starts.append(model.spelling_starts(step, memory, _on(query[number].nodes, model.device), layout))
+            starts.append(model.spelling_starts(step, memory, steps.queried[number], layout))
     return readouts, weights, starts
 
 
-def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
-    """All indices of a walk, made before it begins, so that a GPU is never waited for."""
-    steps = _Steps([], [], [])
+def _prepare(levels: Sequence[Level], query: Sequence[_BatchQuery] | None, widths_B: Ints, like: Tensor) -> _Steps:
+    """All indices of a walk, made before it begins and copied together, so that a GPU is never waited for."""
+    words, parents, roots = [], [], []
     above: Level | None = None
     for level in levels:
         may_pause()
@@ -206,23 +212,18 @@ def _prepare(levels: Sequence[Level], widths_B: Ints, like: Tensor) -> _Steps:
         else:
             words_N, parents_N = above.words[level.entries], above.nodes[level.entries]
         rows = filled(len(words_N), like)
-        steps.words.append(_on(extended(words_N, rows), like.device))
-        steps.parents.append(_on(extended(parents_N, rows), like.device))
-        roots_N = extended(level.roots, rows)
-        steps.layouts.append(lay_out(roots_N, widths_B, device=like.device, beginning=above is None))
+        words.append(extended(words_N, rows))
+        parents.append(extended(parents_N, rows))
+        roots.append(extended(level.roots, rows))
         above = level
-    return steps
-
-
-def _edge_scores(readouts: Sequence[Tensor], levels: Sequence[Level], score: Scores) -> Tensor:
-    """(E,) for the edges of all levels, level by level."""
-    readout_NL = torch.cat(list(readouts))
     begins = np.cumsum([0] + [len(level.roots) for level in levels[:-1]])
     nodes = np.concatenate([level.nodes + begin for level, begin in zip(levels, begins, strict=True)])
-    nodes_E = _on(nodes, readout_NL.device)
-    words_E = _on(np.concatenate([level.words for level in levels]), readout_NL.device)
-    return score(readout_NL, nodes_E, words_E)
-
-
-def _on(indices: Ints, device: torch.device) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(indices)).to(device, non_blocking=True)
+    words_E = np.concatenate([level.words for level in levels])
+    queried = [one.nodes for one in query or ()]
+    copied = iter(on_device(like.device, *words, *parents, *roots, *queried, words_E))
+    words_L, parents_L, roots_L = ([next(copied) for _ in levels] for _ in range(3))
+    layouts = [
+        Layout(roots_N, runs_for(like.device, own, widths_B), beginning=not number)
+        for number, (roots_N, own) in enumerate(zip(roots_L, roots, strict=True))
+    ]
+    return _Steps(words_L, parents_L, layouts, [next(copied) for _ in queried], torch.from_numpy(nodes), next(copied))

@@ -18,14 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.kenlm import check_ngram_file
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.raw_text import shared_preparation
 from nmt_core.models.spelling_model import SpellingModel
-from nmt_core.ngram import check_ngram_file
-from nmt_core.text.vocabulary import UNKNOWN_ID, Vocabulary, split_words
+from nmt_core.text.vocabulary import UNKNOWN_ID, Vocabulary
 
 _BEGIN = "\\1-grams:"
 _HEADER = 10_000  # lines before the unigrams, at most

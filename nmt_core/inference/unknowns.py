@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from nmt_core.errors import ConfigError
-from nmt_core.escapes import unescape
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
+from nmt_core.base.messages import counted
+from nmt_core.base.words import unescape
 from nmt_core.inference.alignment import hard_points
 from nmt_core.inference.hypothesis import Matrix
-from nmt_core.interfaces import Aligns
-from nmt_core.messages import counted
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.vocabulary import UNKNOWN
 

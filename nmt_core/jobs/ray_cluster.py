@@ -10,9 +10,9 @@ import socket
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.jobs.remote import Lost
-from nmt_core.jobs.workers import Worker, ask_worker
+from nmt_core.jobs.workers import Worker, ask_worker, missing_package
 
 _STORE = 256 << 20  # bytes; windows under way are a few megabytes each
 _LONGEST_CALL = 20.0  # seconds
@@ -112,6 +112,8 @@ class _Actor:
             self._worker = open_worker(number)
         except (NmtError, OSError) as error:
             self._trouble = str(error)
+        except ModuleNotFoundError as error:
+            self._trouble = missing_package(error)
 
     def describe(self) -> tuple[Any, str | None]:
         """What the answers depend on."""

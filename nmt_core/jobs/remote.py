@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Generic, NamedTuple, Protocol, Self, TypeVar
 
-from nmt_core.errors import NmtError
-from nmt_core.jobs.manifest import difference
+from nmt_core.base.errors import NmtError
+from nmt_core.jobs.journal import difference
 
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
@@ -84,8 +84,8 @@ class _Left:
         """Have the item of a lost worker done again. Raises NmtError for one that has ended its workers."""
         self.tries[given.place] += 1
         if self.tries[given.place] == _TRIES:
-            shard = getattr(given.item, "shard", None)
-            lines = f"item {given.place + 1}" if shard is None else f"the shard that begins at line {shard.first:,}"
+            first = getattr(given.item, "first", None)
+            lines = f"item {given.place + 1}" if first is None else f"the shard that begins at line {first:,}"
             problem = f"{lines} has ended its worker {_TRIES} times (out of memory?); what is finished stays finished"
             raise NmtError(f"{problem}: start the same command again, with fewer --jobs")
         heapq.heappush(self.again, (given.place, given.item))

@@ -1,181 +1,221 @@
-"""A long job in shards: each has its output in a file of its own, and these are put together meanwhile.
+"""One loop for all long work: shards of an input go through workers, their pieces are written in order.
 
-    OUT.parts/manifest.json     what the job is
-    OUT.parts/000001.gz ...     outputs of finished shards
-    OUT.parts/000001.json ...   their CRC-32, and what was counted meanwhile
-    .OUT.01234567.hybridmt.tmp  the first of them, one behind the other; made anew by every program, OUT when it has all
-
-The input is read once, by the program itself, which cuts it into shards and sends these to the workers, however many
-there are; beforehand, too, where somebody has to know the shards before the work. Whatever happens to the program, at
-any moment, the same command goes on with the shards that have no output yet. Bytes do not depend on who did which
-shard, or when: a shard is scored from its own content alone, by workers that each have one thread. Nothing is put
-together that is not what was written, and nothing goes on with other inputs, options, models or arithmetic than the
-job was begun with.
+Where input and outputs are files, what is finished is kept (``outputs.py``) and not done again. Processes of this
+machine and actors of Ray are workers (``workers.py``, ``remote.py``); a range of the shards is a job of its own that
+another program puts together.
 """
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from nmt_core.errors import InputError, NmtError
-from nmt_core.files import file_digest, made_folder_of, open_replacement, record_renewed, suffix_of
-from nmt_core.jobs.folder import MANIFEST, held_folder, remove_folder
-from nmt_core.jobs.joining import Joined
-from nmt_core.jobs.manifest import (
-    ANEW,
-    Input,
-    Manifest,
-    Shard,
-    check_files,
-    check_same,
-    check_shards,
-    parse_range,
-    read_manifest,
-    write_manifest,
-)
-from nmt_core.jobs.parts import Damaged, PartMaker, Parts, Piece, Task
-from nmt_core.jobs.workers import Worker, Workers
+from nmt_core.base.errors import InputError
+from nmt_core.files import file_digest, is_written_through, open_uncompressed
+from nmt_core.jobs.journal import AGAIN
+from nmt_core.jobs.outputs import JournaledOutputs, Ranges, check_begun, empty, range_paths
+from nmt_core.jobs.shards import Counts, Piece, Shard, Source, parse_range
+from nmt_core.jobs.workers import Workers
 
 Item = TypeVar("Item")
-Counts = list[dict[str, float]]
-PARTS = ".parts"
+
+
+Report = Callable[[str, int], None]
+"""Called with a number of lines: of all shards ("total"; "expected", where it is estimated while the input is read), of
+those that were finished before ("resumed"), and of each one as it is finished ("done")."""
 
 
 @dataclass(frozen=True)
 class Job(Generic[Item]):
-    """``description`` is whatever the output depends on, by name; ``files`` (path by shown name) are hashed for it.
+    """``outputs`` are the files that are made; the journal lies beside the first.
 
-    ``progress`` is called with the number of lines of all shards ("total"; "expected", where it is estimated while the
-    input is read), of those that were finished before ("resumed"), and then of each one as it is finished ("done").
-    ``record`` is a file that describes an older output; it goes before the new one comes. ``others`` are further files
-    that are made, which come before the output does.
+    ``description`` is whatever the outputs depend on, by name; ``files`` (path by shown name) are hashed for it.
+    Without ``journaled`` nothing is kept of a job that ends before its end. ``states`` are those of the files when the
+    job is described, which is before any worker reads them.
     """
 
-    output: str
+    outputs: tuple[str, ...]
     description: dict[str, Any]
-    source: Input[Item]
-    progress: Callable[[str, int], None]
-    record: str | None = None
+    source: Source[Item]
     files: Mapping[str, str] = field(default_factory=dict)
-    others: tuple[str, ...] = ()
+    journaled: bool = True
+    states: Mapping[str, object] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "states", _states(self.files))
 
     @property
-    def parts(self) -> Parts:
-        """Where the parts are: beside the file that is made in the end, whatever name leads there."""
-        return Parts(os.path.realpath(self.output) + PARTS, suffix_of(self.output), tuple(map(suffix_of, self.others)))
+    def is_resumable(self) -> bool:
+        """Whether what is finished is kept, for which input and outputs have to be files."""
+        return self.journaled and are_files(self.source.path, self.outputs)
 
-    def part_maker(self, worker: Worker[Item, Piece]) -> PartMaker[Item]:
-        """What a process of this job does."""
-        return PartMaker(self.parts, worker)
+
+def are_files(source: str, outputs: Sequence[str]) -> bool:
+    """Whether ``source`` is a file, and the outputs are, or will be."""
+    return os.path.isfile(source) and not any(path == "-" or is_written_through(path) for path in outputs)
 
 
 def run_job(
     job: Job[Item],
-    workers: Workers[Task[Any], int],
+    workers: Workers[Item, Piece],
     *,
     shards: str | None = None,
     restart: bool = False,
-    finish: Callable[[Counts], None] = lambda _: None,
-) -> Counts | None:
-    """Do what is left of the job; the counts of all shards when the output is complete, else None.
+    report: Report = lambda what, lines: None,
+    seen: Callable[[Counts], None] = lambda counts: None,
+    finish: Callable[[list[Counts]], None] = lambda counts: None,
+) -> list[Counts] | None:
+    """Do what is left of the job; the counts of all shards when the outputs are complete, else None.
 
-    ``shards`` ("A-B") limits the work to some; the last one of those who do parts merges, by starting the
-    job without it. ``finish`` writes down what was done, before the parts go. Raises ConfigError when the job was
-    begun with another description, and while another program is at it.
+    ``shards`` ("A-B") limits the work to some; the same job without it puts all together. ``seen`` is called with the
+    counts of each piece, ``finish`` writes down what was done, before outputs have their names. A job that is not
+    resumable is done as its input comes. Raises ConfigError when the job was begun with another description, NmtError
+    while another program does it.
     """
-    alone = shards is None
-    with contextlib.ExitStack() as stack:
-        for path in (job.output, *job.others):
-            stack.enter_context(made_folder_of(path))
-        stack.enter_context(held_folder(job.parts.folder, restart=restart, alone=alone))
-        before = _states(job.files)
-        manifest = _begin(job, workers, planned=shards is not None or job.source.share is None)
-        if shards is not None:
-            assert manifest.shards is not None
-            wanted = parse_range(shards, len(manifest.shards))
-            _do_parts(job, workers, manifest, manifest.shards, wanted)
-            job.parts.settle(wanted)
-            return None
-        with contextlib.ExitStack() as finished:
-            counts = _make(job, workers, manifest, before, lambda: finished.enter_context(record_renewed(job.record)))
-            finish(counts)
-        remove_folder(job.parts.folder)
-        return counts
-
-
-def _begin(job: Job[Any], workers: Workers[Task[Any], int], *, planned: bool) -> Manifest:
-    """The manifest that is there, if it is of this job; else a new one. Where it is ``planned``, it has the shards."""
-    path = os.path.join(job.parts.folder, MANIFEST)
+    if not job.is_resumable:
+        return _stream(job, workers, report, seen, finish)
     hashes = {shown: file_digest(file, shown=shown) for shown, file in job.files.items()}
-    description = {**job.description, "models": workers.description}
-    manifest = begun = read_manifest(path)
-    if manifest is not None:
-        check_files(manifest, hashes)
-        check_same(manifest, description, path=path)
-    else:
-        manifest = Manifest({**description, "sha256": hashes}, None)
-    if planned and manifest.shards is None:
-        manifest = manifest._replace(shards=[job.source.shard_of(item) for item in job.source.read()])
-    if manifest != begun:
-        write_manifest(path, manifest)
-    return manifest
-
-
-def _make(
-    job: Job[Any],
-    workers: Workers[Task[Any], int],
-    manifest: Manifest,
-    before: Mapping[str, object],
-    joined_all: Callable[[], None],
-) -> Counts:
-    """Do what is not done, and put the parts one behind the other under the final names.
-
-    ``joined_all`` is called when all is written, before the outputs get their names.
-    """
+    identity = {**job.description, "models": workers.description, "sha256": hashes}
+    if not restart:
+        check_begun(job.outputs[0], identity)
     with contextlib.ExitStack() as stack:
-        streams = [stack.enter_context(open_replacement(path)) for path in (job.output, *job.others)]
-        joined = Joined(job.parts, streams)
-        if manifest.shards is None:
-            shards = _do_while_reading(job, workers, manifest, joined)
-            _check_unchanged(job.files, before)
-        else:
-            shards = manifest.shards
-            _do_parts(job, workers, manifest, shards, range(len(shards)), joined)
-        _join_rest(job, workers, manifest, shards, joined)
-        joined_all()
-    return joined.counts
+        if shards is not None:
+            wanted = parse_range(shards, sum(1 for _ in job.source.read()))
+            outputs = stack.enter_context(JournaledOutputs(range_paths(job.outputs, wanted), restart=restart))
+            outputs.resume(identity)
+            _Shards(job, outputs, report, wanted=wanted).complete(workers, seen)
+            outputs.sync()
+            _check_unchanged(job)
+            return None
+        outputs = stack.enter_context(JournaledOutputs(job.outputs, restart=restart))
+        ranges = stack.enter_context(Ranges(job.outputs, restart=restart))
+        if restart:
+            ranges.discard()
+        outputs.resume(identity)
+        _Shards(job, outputs, report, ranges=ranges).complete(workers, seen)
+        outputs.fill()
+        _check_unchanged(job)
+        counts = [entry.counts for entry in outputs.entries]
+        finish(counts)
+        outputs.commit()
+        outputs.discard()
+        ranges.discard()
+    return counts
 
 
-def _do_while_reading(
-    job: Job[Item], workers: Workers[Task[Any], int], manifest: Manifest, joined: Joined
-) -> list[Shard]:
-    """Cut the input into shards and do those that are not done, reading it once; all shards."""
-    shards: list[Shard] = []
-    job.progress("resumed", 0)
-    for place in workers.map(_tasks_while_reading(job, manifest, shards)):
-        job.progress("done", shards[place].lines)
-        joined.go_on(place + 1)
-    return shards
+def _stream(
+    job: Job[Item],
+    workers: Workers[Item, Piece],
+    report: Report,
+    seen: Callable[[Counts], None],
+    finish: Callable[[list[Counts]], None],
+) -> list[Counts]:
+    """Work through the input as it comes; the counts of all pieces."""
+    counts = []
+    lines: collections.deque[int] = collections.deque()
+
+    def items() -> Iterator[Item]:
+        for item in job.source.read():
+            lines.append(job.source.shard_of(item).lines)
+            yield item
+
+    with contextlib.ExitStack() as stack:
+        streams = [stack.enter_context(open_uncompressed(path)) for path in job.outputs]
+        for piece in workers.map(items()):
+            for path, stream, content in zip(job.outputs, streams, piece.contents, strict=True):
+                stream.write(content)
+                if path == "-":
+                    stream.flush()  # the reader of the pipe sees a translation as soon as it is there
+            counts.append(piece.counts)
+            seen(piece.counts)
+            report("done", lines.popleft())
+        for path, stream in zip(job.outputs, streams, strict=True):
+            if not counts:
+                stream.write(empty(path))
+            stream.flush()
+        finish(counts)
+    return counts
 
 
-def _tasks_while_reading(job: Job[Item], manifest: Manifest, shards: list[Shard]) -> Iterator[Task[Item]]:
-    """The shards that are not done; ``shards`` gets all of them."""
-    assert job.source.share is not None
-    fingerprint, lines = manifest.fingerprint, 0
-    for place, item in enumerate(job.source.read()):
-        shard = job.source.shard_of(item)
-        shards.append(shard)
-        lines += shard.lines
-        job.progress("expected", max(lines, round(lines / max(job.source.share(), 1e-9))))
-        if job.parts.is_done(place, shard, fingerprint):
-            job.progress("resumed", shard.lines)
-        else:
-            yield Task(place, shard, fingerprint, item)
-    job.progress("expected", lines)
+class _Shards(Generic[Item]):
+    """What of a job is done and what is left; ``wanted`` are the shards of a range, ``ranges`` what others did."""
+
+    def __init__(
+        self,
+        job: Job[Item],
+        outputs: JournaledOutputs,
+        report: Report,
+        *,
+        wanted: range | None = None,
+        ranges: Ranges | None = None,
+    ) -> None:
+        self._job, self._outputs, self._report, self._wanted, self._ranges = job, outputs, report, wanted, ranges
+        self._done = len(outputs.entries)
+        self._waiting: collections.deque[tuple[int, Shard]] = collections.deque()  # their indices
+
+    def complete(self, workers: Workers[Item, Piece], seen: Callable[[Counts], None]) -> None:
+        """Add what is missing to the outputs."""
+        for entry in self._outputs.entries:
+            seen(entry.counts)
+        if self._job.source.share is None:
+            self._report("total", sum(shard.lines for _, shard, _ in self._shards()))
+        for piece in workers.map(self._missing()):
+            self._append_stored(seen)
+            _, shard = self._waiting.popleft()
+            self._outputs.append(shard, piece)
+            seen(piece.counts)
+            self._report("done", shard.lines)
+        self._append_stored(seen)
+
+    def _missing(self) -> Iterator[Item]:
+        """The items to be computed; all that are not done wait for their turn."""
+        found = 0
+        for found, (index, shard, item) in enumerate(self._shards(), start=1):
+            if found <= self._done:
+                self._check_same(self._outputs.entries[found - 1].shard, shard)
+                self._report("resumed", shard.lines)
+                continue
+            self._waiting.append((index, shard))
+            if not self._is_stored(index):
+                yield item
+        if found < self._done:
+            self._check_same(self._outputs.entries[found].shard, None)
+
+    def _shards(self) -> Iterator[tuple[int, Shard, Item]]:
+        """Index, shard and item of what is wanted; where the end is not known, it is estimated on the way."""
+        source, lines = self._job.source, 0
+        for index, item in enumerate(source.read()):
+            if self._wanted is None or index in self._wanted:
+                shard = source.shard_of(item)
+                lines += shard.lines
+                if source.share is not None:
+                    self._report("expected", max(lines, round(lines / max(source.share(), 1e-9))))
+                yield index, shard, item
+        if source.share is not None:
+            self._report("expected", lines)
+
+    def _append_stored(self, seen: Callable[[Counts], None]) -> None:
+        """Add what ranges have, up to the next shard that is computed."""
+        while self._waiting and self._is_stored(self._waiting[0][0]):
+            index, shard = self._waiting.popleft()
+            assert self._ranges is not None
+            self._check_same(self._ranges.shard(index), shard)
+            self._outputs.append(shard, piece := self._ranges.piece(index))
+            seen(piece.counts)
+            self._report("resumed", shard.lines)
+
+    def _is_stored(self, index: int) -> bool:
+        return self._ranges is not None and self._ranges.holds(index)
+
+    def _check_same(self, expected: Shard, found: Shard | None) -> None:
+        """Raise InputError unless the input still has the bytes it had."""
+        if found != expected:
+            problem = f"changed since the job was begun; put the old file back, or {AGAIN}"
+            raise InputError(self._job.source.path, problem, line=expected.first)
 
 
 def _states(files: Mapping[str, str]) -> dict[str, tuple[int, int, int] | None]:
@@ -188,56 +228,8 @@ def _states(files: Mapping[str, str]) -> dict[str, tuple[int, int, int] | None]:
     return states
 
 
-def _check_unchanged(files: Mapping[str, str], before: Mapping[str, object]) -> None:
-    """Raise InputError for a file that was written to, or replaced, since it was looked at before."""
-    for shown, state in _states(files).items():
-        if state != before[shown]:
-            raise InputError(shown, f"changed while the job was at work; {ANEW}")
-
-
-def _do_parts(
-    job: Job[Any],
-    workers: Workers[Task[Any], int],
-    manifest: Manifest,
-    shards: Sequence[Shard],
-    wanted: Sequence[int],
-    joined: Joined | None = None,
-) -> None:
-    """Do those of the ``wanted`` shards that are not done; from the first on they are ``joined`` meanwhile."""
-    fingerprint = manifest.fingerprint
-    finished = {place for place in wanted if job.parts.is_done(place, shards[place], fingerprint)}
-    job.progress("total", sum(shards[place].lines for place in wanted))
-    job.progress("resumed", sum(shards[place].lines for place in finished))
-    left = [place for place in wanted if place not in finished]
-    for place in workers.map(_tasks(job, fingerprint, shards, left)):
-        job.progress("done", shards[place].lines)
-        if joined is not None:
-            joined.go_on(place + 1)
-
-
-def _tasks(job: Job[Item], fingerprint: str, shards: Sequence[Shard], places: Sequence[int]) -> Iterator[Task[Item]]:
-    """The shards at these places (ascending), which are as they were when the job was begun."""
-    items = enumerate(job.source.read())
-    for place in places:
-        item = next((item for reached, item in items if reached == place), None)
-        found = None if item is None else job.source.shard_of(item)
-        check_shards(shards[place], found, path=job.source.path)
-        assert item is not None
-        yield Task(place, shards[place], fingerprint, item)
-
-
-def _join_rest(
-    job: Job[Any], workers: Workers[Task[Any], int], manifest: Manifest, shards: Sequence[Shard], joined: Joined
-) -> None:
-    """Join what is left; parts that are not what was written are done again, once."""
-    mended: set[int] = set()
-    while len(joined.counts) < len(shards):
-        try:
-            joined.append()
-        except Damaged as damaged:
-            if damaged.place in mended:
-                problem = "is not what was written there, for the second time; is the disk damaged?"
-                raise NmtError(f"{job.parts.folder}: part {damaged.place + 1} {problem}") from damaged
-            mended.add(damaged.place)
-            job.parts.remove(damaged.place)
-            _do_parts(job, workers, manifest, shards, [damaged.place])
+def _check_unchanged(job: Job[Any]) -> None:
+    """Raise InputError for a file that was written to, or replaced, since the job was described."""
+    for shown, state in _states(job.files).items():
+        if state != job.states[shown]:
+            raise InputError(shown, f"changed while the job was at work; {AGAIN}")

@@ -13,8 +13,8 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from nmt_core.errors import ConfigError, NmtError
-from nmt_core.jobs.manifest import difference
+from nmt_core.base.errors import FULL_GPU, ConfigError, NmtError, is_full_gpu, what_is_missing
+from nmt_core.jobs.journal import difference
 from nmt_core.processes import ask_in_order, open_pool, orderly_end
 
 Item = TypeVar("Item")
@@ -140,7 +140,17 @@ def _begin(open_worker: Callable[[int], Worker[Any, Any]], numbers: Any) -> None
         _description = _worker.description
     except NmtError as error:
         _trouble = str(error)
+    except ModuleNotFoundError as error:
+        _trouble = missing_package(error)
     gc.freeze()  # models and modules are here to stay: do not look through them again and again
+
+
+def missing_package(error: ModuleNotFoundError) -> str:
+    """What to install. Raises the error itself where the package is none of those that extras bring."""
+    problem = what_is_missing(error)
+    if not problem:
+        raise error
+    return problem
 
 
 def _ready() -> Worker[Any, Any]:
@@ -171,6 +181,6 @@ def ask_worker(worker: Worker[Item, Answer], item: Item) -> Answer:
     try:
         return worker(item)
     except RuntimeError as error:
-        if type(error).__name__ != "OutOfMemoryError":  # PyTorch's, which is not loaded for its sake
+        if not is_full_gpu(error):
             raise
-        raise NmtError("a GPU's memory is full; start the same command again, with fewer --jobs") from error
+        raise NmtError(FULL_GPU) from error

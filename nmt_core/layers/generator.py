@@ -11,16 +11,17 @@ pairs of a row and a word (the legend of all letters: ``nmt_core.layers``).
 from __future__ import annotations
 
 import abc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt_core.data.transfer import to_device
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.initialisation import Initialiser, Linear
-from nmt_core.layers.normalizer import ROWS, BlockNormalizer, Normalizer
+from nmt_core.layers.normalizer import ROWS, BlockNormalizer
 from nmt_core.layers.packed_product import Version, linear, packed, stays, version
 from nmt_core.native import kernels
 
@@ -62,21 +63,16 @@ class Generator(nn.Module, abc.ABC):
         return F.log_softmax(logits.to(_precise(logits)), dim=-1)
 
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
-        """The logit of word ``words_M`` at row ``rows_M``, (M,) in float32 or better."""
-        picked = [
-            self.logits(readout_NL.index_select(0, rows)).gather(1, words.unsqueeze(1)).squeeze(1)
-            for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
-        ]
-        logits_M = torch.cat(picked)
+        """The logit of word ``words_M`` at row ``rows_M``, (M,) in float32 or better; rows are on the CPU."""
+        logits_M = self._picked(self.logits, readout_NL, rows_M, words_M)
         return logits_M.to(_precise(logits_M))
 
     def log_prob_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
-        """The log-probability of word ``words_M`` at row ``rows_M``, (M,) in float32 or better; for inference."""
-        return self.logit_at(readout_NL, rows_M, words_M) - self.normalizer()(readout_NL)[rows_M]
+        """The log-probability of word ``words_M`` at row ``rows_M``, (M,) in float32 or better; for inference.
 
-    def normalizer(self) -> Normalizer:
-        """What makes probabilities of logits, for many rows; for inference."""
-        return lambda readout_NL: torch.cat([self._log_sum(rows) for rows in readout_NL.split(ROWS)])
+        Rows ascend and are on the CPU, also where all else is on a GPU.
+        """
+        return self._picked(self.log_probs, readout_NL, rows_M, words_M)
 
     def untrained(self) -> Sequence[nn.Parameter]:
         """Its parameters that training leaves as they are."""
@@ -86,9 +82,16 @@ class Generator(nn.Module, abc.ABC):
         """The distribution over some words alone, renormalised; words are counted by their places among them."""
         return _Restricted(self, words_C)
 
-    def _log_sum(self, readout_NL: Tensor) -> Tensor:
-        logits_NV = self.logits(readout_NL)
-        return torch.logsumexp(logits_NV.to(_precise(logits_NV)), dim=1)
+    def _picked(
+        self, values: Callable[[Tensor], Tensor], readout_NL: Tensor, rows_M: Tensor, words_M: Tensor
+    ) -> Tensor:
+        """Some of the ``values`` of all words, (M,)."""
+        (rows_M,) = to_device(readout_NL.device, rows_M)
+        picked = [
+            values(readout_NL.index_select(0, rows)).gather(1, words.unsqueeze(1)).squeeze(1)
+            for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
+        ]
+        return torch.cat(picked)
 
 
 class _Restricted(Generator):
@@ -160,11 +163,16 @@ class LinearGenerator(Generator):
     def logit_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
         """Of the matrix only the rows that are asked for are read."""
         inputs_ND, dtype = self._inputs(readout_NL), _precise(self.weight)
+        (rows_M,) = to_device(readout_NL.device, rows_M)
         parts = [
             torch.linalg.vecdot(inputs_ND.index_select(0, rows).to(dtype), self.weight.index_select(0, words).to(dtype))
             for rows, words in zip(rows_M.split(ROWS), words_M.split(ROWS), strict=True)
         ]
         return torch.cat(parts) + self.bias[words_M].to(dtype)
+
+    def log_prob_at(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """Numerator and normaliser are of the same logits."""
+        return self.normalizer().log_probs(readout_NL, rows_M, words_M)
 
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor] | None:
         """Of weights in use, by kernels."""

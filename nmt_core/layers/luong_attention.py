@@ -107,7 +107,8 @@ class PredictiveWindow(Window):
         def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:
             hidden_NH = torch.tanh(position(hidden_NH))
             precise = torch.promote_types(hidden_NH.dtype, torch.float32)
-            point_N = words_N * torch.sigmoid(hidden_NH.to(precise) @ self.energy.to(precise))
+            with torch.autocast(hidden_NH.device.type, enabled=False):  # which rounds places of long sentences
+                point_N = words_N * torch.sigmoid(hidden_NH.to(precise) @ self.energy.to(precise))
             centre_N = torch.minimum(point_N.detach().floor().long(), words_N - 1)
             return Focus(centre_N, self.radius, point_N)
 

@@ -1,30 +1,41 @@
-"""The log of the sum over all words of exp(logit), without ever holding the logits of all words.
+"""Log-probabilities of words, and the log of the sum over all words of exp(logit), without the logits of all words.
+
+Numerator and normaliser of a probability are of the same logits, rounded or not: so it is at most 1, and those of all
+words sum to 1.
 
 Shapes (see ``nmt_core.layers``): N rows, L units of the readout, D columns of the output matrix, J = D + 3 those with
-bias and shift, V words.
+bias and shift, V words, M pairs of a row and a word.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from nmt_core.base.pauses import may_pause
 from nmt_core.data.sizes import filled
+from nmt_core.data.transfer import to_device
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
-from nmt_core.pauses import may_pause
-
-Normalizer = Callable[[Tensor], Tensor]
-"""Readouts (N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
 
 ROWS = 2048  # rows of a block of logits, and
 _BLOCK = 8 << 20  # its bytes, between the sizes of caches
 _FOR_SHIFT = 1024  # words whose largest logit keeps exp in range, and likely words near 0, where bfloat16 is finest
+_FAR = 40.0  # above the shift exponentials, and logits in bfloat16, are less exact, and from 88 on infinite
 _AT_ONCE = 1 << 18  # logits exponentiated and summed together: 1 MiB in float32, within the second-level cache
+
+
+class _Sums(NamedTuple):
+    """Of rows: a shift of their logits, and the log of the sum of exp(logit - shift). Of pairs: logit - shift."""
+
+    shift_N: Tensor
+    log_total_N: Tensor
+    logits_M: Tensor
 
 
 class BlockNormalizer:
@@ -33,8 +44,8 @@ class BlockNormalizer:
     On a CPU the words are taken in blocks whose logits stay in the cache. The bias and the shift that
     keeps exp in range are columns of the product, so that a block is multiplied, exponentiated and
     summed in one pass each; in bfloat16 a processor with AMX does all in one (``native/tiles.py``). The shift is the
-    largest logit of the first, most frequent words, so that no sum can vanish; where one overflows, the row is done
-    again with the largest logit of all.
+    largest logit of the first, most frequent words, so that no sum can vanish; where another is far above it, the row
+    is done again with the largest logit of all. A GPU makes all logits of some rows, in float32 also of bfloat16.
     """
 
     def __init__(self, inputs: Callable[[Tensor], Tensor], weight_VD: Tensor, bias_V: Tensor) -> None:
@@ -43,10 +54,20 @@ class BlockNormalizer:
         self._dtype = torch.promote_types(weight_VD.dtype, torch.float32)
 
     def __call__(self, readout_NL: Tensor) -> Tensor:
-        """(N, L) -> (N,) in float32 or better."""
-        inputs_ND = self._inputs(readout_NL)
-        work = self._simply if inputs_ND.is_cuda else self._on_cpu
-        return torch.cat([work(rows_ND) for rows_ND in inputs_ND.split(ROWS)])
+        """(N, L) -> (N,) in float32 or better: what logits have to be lessened by to be log-probabilities."""
+        rows_M = torch.arange(0)
+        parts = self._parts(readout_NL, rows_M, rows_M.to(readout_NL.device))
+        return torch.cat([sums.log_total_N + sums.shift_N for sums, _ in parts]).to(self._dtype)
+
+    def log_probs(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """The log-probability of word ``words_M`` at row ``rows_M``, (M,) in float32 or better, at most 0 but for 1e-6.
+
+        Rows ascend and are on the CPU, whatever the device: a GPU is not waited for. Raises ValueError where they fall.
+        """
+        if bool((rows_M.diff() < 0).any()):
+            raise ValueError("expected rows in ascending order")
+        parts = self._parts(readout_NL, rows_M, words_M)
+        return torch.cat([sums.logits_M - sums.log_total_N[rows_M] for sums, rows_M in parts]).to(self._dtype)
 
     def scores_into(self, out_NV: Tensor, readout_NL: Tensor, block: int) -> tuple[Tensor, Tensor]:
         """Write the logits; the largest of every ``block`` words, and the normaliser of what was written.
@@ -57,21 +78,36 @@ class BlockNormalizer:
         unsafe_N = ~torch.isfinite(normalizer_N)
         if bool(unsafe_N.any()):
             tops_NG[unsafe_N], normalizer_N[unsafe_N] = kernels.normalize(out_NV[unsafe_N], block)
-        return tops_NG, normalizer_N
+        return tops_NG, normalizer_N.clamp_(min=tops_NG.amax(dim=1).float())  # rounding had put it below
 
-    def _simply(self, inputs_ND: Tensor) -> Tensor:
-        logits_NV = F.linear(inputs_ND, self._weight_VD, self._bias_V)
-        return torch.logsumexp(logits_NV.to(self._dtype), dim=1)
+    def _parts(self, readout_NL: Tensor, rows_M: Tensor, words_M: Tensor) -> Iterator[tuple[_Sums, Tensor]]:
+        """Some rows at a time, and the rows of their pairs, counted from the first of them, on the device."""
+        inputs = self._inputs(readout_NL).split(ROWS)
+        ends = torch.searchsorted(rows_M, ROWS * torch.arange(1, len(inputs) + 1))
+        counts = ends.diff(prepend=ends.new_zeros(1)).tolist()
+        rows = to_device(readout_NL.device, rows_M % ROWS)[0].split(counts)
+        work = self._at_once if readout_NL.is_cuda else self._on_cpu
+        for inputs_ND, part_M, words_of_part_M in zip(inputs, rows, words_M.split(counts), strict=True):
+            yield work(inputs_ND, part_M, words_of_part_M), part_M
 
-    def _on_cpu(self, inputs_ND: Tensor) -> Tensor:
-        if kernels.tiles_apply_to(inputs_ND, self._weight_VD):
-            normalizer_N = self._tiled.log_sum_exp(inputs_ND)
-        else:
-            normalizer_N = self._by_blocks(inputs_ND)
-        unsafe_N = ~torch.isfinite(normalizer_N)
+    def _at_once(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
+        """With the logits of all words."""
+        logits_NV = exact_product(inputs_ND, self._weight_VD).add_(self._bias_V)
+        shift_N = logits_NV.amax(dim=1)
+        logits_M = logits_NV.sub_(shift_N.unsqueeze(1))[rows_M, words_M]
+        return _Sums(shift_N, logits_NV.exp_().sum(dim=1).log_(), logits_M)
+
+    def _on_cpu(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
+        tiled = kernels.tiles_apply_to(inputs_ND, self._weight_VD)
+        sums = (self._by_tiles if tiled else self._by_blocks)(inputs_ND, rows_M, words_M)
+        unsafe_N = ~(sums.log_total_N.abs() < _FAR)  # or no number
         if bool(unsafe_N.any()):
-            normalizer_N[unsafe_N] = self._simply(inputs_ND[unsafe_N])
-        return normalizer_N
+            of_unsafe_M = unsafe_N[rows_M]
+            rows_of_unsafe_M = (unsafe_N.cumsum(0) - 1)[rows_M[of_unsafe_M]]
+            again = self._at_once(inputs_ND[unsafe_N], rows_of_unsafe_M, words_M[of_unsafe_M])
+            sums.shift_N[unsafe_N], sums.log_total_N[unsafe_N] = again.shift_N, again.log_total_N.double()
+            sums.logits_M[of_unsafe_M] = again.logits_M
+        return sums
 
     @cached_property
     def _tiled(self) -> TiledWords:
@@ -85,19 +121,37 @@ class BlockNormalizer:
         columns_V3 = torch.stack([high_V, low_V, torch.ones_like(high_V)], dim=1)
         return torch.cat([self._weight_VD, columns_V3], dim=1)
 
-    def _by_blocks(self, inputs_ND: Tensor) -> Tensor:
+    def _by_tiles(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
+        shift_N, total_N, logits_M = self._tiled.sums(inputs_ND, rows_M, words_M)
+        return _Sums(shift_N, total_N.double().log_(), logits_M)
+
+    def _by_blocks(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
         rows = inputs_ND.shape[0]
         inputs_NJ = F.pad(inputs_ND, (0, 3, 0, filled(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
         inputs_NJ[:, -1] = 0.0
-        blocks = self._wide_VJ.split(_BLOCK // (ROWS * inputs_NJ.itemsize))
+        size = _BLOCK // (ROWS * inputs_NJ.itemsize)
+        blocks = self._wide_VJ.split(size)
         logits_NV = inputs_NJ.new_empty(inputs_NJ.shape[0], len(blocks[0]))
         shift_N = (inputs_NJ @ self._wide_VJ[:_FOR_SHIFT].t()).amax(dim=1)
         inputs_NJ[:, -1] = -shift_N
         total_N = torch.zeros(len(inputs_NJ), dtype=self._dtype)
-        for block_VJ in blocks:
+        order_M = words_M.argsort()
+        picks = order_M.split((words_M // size).bincount(minlength=len(blocks)).tolist())
+        logits_M = total_N.new_empty(len(words_M))
+        for number, (block_VJ, pick_M) in enumerate(zip(blocks, picks, strict=True)):
             may_pause()
-            _add_exponentials(torch.mm(inputs_NJ, block_VJ.t(), out=logits_NV[:, : len(block_VJ)]), total_N)
-        return total_N.log_().add_(shift_N)[:rows]
+            torch.mm(inputs_NJ, block_VJ.t(), out=logits_NV[:, : len(block_VJ)])
+            logits_M[pick_M] = logits_NV[rows_M[pick_M], words_M[pick_M] - number * size].to(self._dtype)
+            _add_exponentials(logits_NV[:, : len(block_VJ)], total_N)
+        return _Sums(shift_N[:rows].to(self._dtype), total_N[:rows].double().log_(), logits_M)
+
+
+def exact_product(inputs_ND: Tensor, weight_VD: Tensor) -> Tensor:
+    """All logits without their bias, (N, V) in float32 or better: none is rounded to bfloat16."""
+    if inputs_ND.is_cuda and weight_VD.dtype is torch.bfloat16:
+        return torch.mm(inputs_ND, weight_VD.t(), out_dtype=torch.float32)
+    dtype = torch.promote_types(weight_VD.dtype, torch.float32)
+    return inputs_ND.to(dtype) @ weight_VD.t().to(dtype)
 
 
 def _add_exponentials(logits_NV: Tensor, total_N: Tensor) -> None:

@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt_core.base.pauses import may_pause
 from nmt_core.data.batching import Padded, whole_positions
 from nmt_core.data.prefix_tree import grow
 from nmt_core.data.sizes import extended, filled
@@ -28,7 +29,6 @@ from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
-from nmt_core.pauses import may_pause
 
 MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made
 

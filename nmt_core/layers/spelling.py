@@ -3,6 +3,8 @@
 ``CharacterReader`` makes the vector of a word of its characters; ``SpellingDecoder`` spells a word, beginning with a
 vector that says which.
 
+Spellings are given on the host, which knows their lengths; what is read of them is copied to the device of the layers.
+
 Shapes: as in ``nmt_core.layers``; C characters of the longest spelling, M words, N rows, U the states of all layers.
 """
 
@@ -15,6 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from nmt_core.data.transfer import to_device
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, run_all
@@ -32,7 +35,7 @@ class CharacterReader(nn.Module):
 
     def forward(self, spellings_MC: Tensor) -> Tensor:
         """The vectors of words, (M, E)."""
-        read_MC, mask_MC = _with_end(spellings_MC)
+        read_MC, mask_MC = to_device(self.embedding.weight.device, *_with_end(spellings_MC))
         outputs_MCE: Tensor = self.encoder(self.embedding.known(read_MC), mask_MC)
         return outputs_MCE[:, -1]
 
@@ -99,33 +102,35 @@ class SpellingDecoder(nn.Module):
         if torch.is_grad_enabled():
             log_probs_NV = self.generator.log_probs(known.readouts_NH)
             return log_probs_NV.gather(1, known.characters_N.unsqueeze(1)).squeeze(1)
-        rows_N = torch.arange(len(known.characters_N), device=known.characters_N.device)
+        rows_N = torch.arange(len(known.characters_N))
         return self.generator.log_prob_at(known.readouts_NH, rows_N, known.characters_N)
 
     def _parts(self, starts_MH: Tensor, spellings_MC: Tensor) -> Iterator[Known]:
         """Words of like length; where there are no words, one part of none."""
         if not len(spellings_MC):
-            yield self._known(starts_MH, spellings_MC, torch.arange(0, device=starts_MH.device))
+            yield self._known(starts_MH, spellings_MC, torch.arange(0, device=spellings_MC.device))
         for some_R in _by_length(spellings_MC):
-            yield self._known(starts_MH[some_R], spellings_MC[some_R], some_R)
+            yield self._known(starts_MH, spellings_MC, some_R)
 
-    def _known(self, starts_RH: Tensor, spellings_RC: Tensor, words_R: Tensor) -> Known:
-        goals_RC, mask_RC = _with_end(spellings_RC)
+    def _known(self, starts_MH: Tensor, spellings_MC: Tensor, some_R: Tensor) -> Known:
+        """All steps of some words."""
+        goals_RC, mask_RC = _with_end(spellings_MC[some_R])
         read_RC = F.pad(goals_RC[:, :-1], (1, 0), value=self.beginning)
+        places_2N = mask_RC.nonzero().T
+        words_N, characters_N = some_R[places_2N[0]], goals_RC[mask_RC]
+        there = to_device(starts_MH.device, some_R, read_RC, places_2N, characters_N, words_N)
+        some_R, read_RC, (rows_N, columns_N), characters_N, words_N = there
         inputs_RCG = self.inputs(self.embedding.known(read_RC))
-        lowest_RU = self.unit.state_of(starts_RH).to(inputs_RCG.dtype)
+        lowest_RU = self.unit.state_of(starts_MH[some_R]).to(inputs_RCG.dtype)
         hidden_RCH = self.unit.hidden_part(run_all(self.unit.recurrence(), inputs_RCG, lowest_RU))
         top_RCH, _ = self.upper.run(hidden_RCH, run_all)
-        words_RC = words_R.unsqueeze(1).expand_as(goals_RC)
-        return Known(top_RCH[mask_RC], goals_RC[mask_RC], words_RC[mask_RC])
+        return Known(top_RCH[rows_N, columns_N], characters_N, words_N)
 
 
 def _with_end(spellings_MC: Tensor) -> tuple[Tensor, Tensor]:
     """The spellings and the ends of the words, as wide as the longest of them, and which places are no padding."""
     lengths_M = (spellings_MC != 0).sum(dim=1)
-    longest = spellings_MC.shape[1]
-    if len(lengths_M) and not lengths_M.is_cuda:  # a GPU is not waited for
-        longest = int(lengths_M.max())
+    longest = int(lengths_M.max()) if len(lengths_M) else spellings_MC.shape[1]
     places_C = torch.arange(longest + 1, device=spellings_MC.device)
     return F.pad(spellings_MC[:, :longest], (0, 1)), places_C <= lengths_M.unsqueeze(1)
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from nmt_core.data.batching import Padded
 from nmt_core.data.spelling import SpelledWords
+from nmt_core.data.transfer import to_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.recurrent import RecurrentEncoder, WordVectors
@@ -60,9 +61,9 @@ class _SpelledVectors:
 
     def _spelled(self, sentences: SpelledWords) -> tuple[Tensor, Tensor]:
         """The ids of words, those of spelled ones behind the rows of the table, and the vectors of these."""
-        spellings_MC, places = sentences.spellings_MC.unique(dim=0, return_inverse=True)
-        words_BL = sentences.words_BL.masked_scatter(sentences.spelled_BL, places + len(self.weight))
-        return words_BL, self.characters(spellings_MC)
+        spellings_MC, places = sentences.spellings_MC.unique(dim=0, return_inverse=True)  # on the host
+        numbers = to_device(sentences.words_BL.device, places + len(self.weight))
+        return sentences.with_spelled(sentences.words_BL, *numbers), self.characters(spellings_MC)
 
     def _look_up(self, words: Tensor, vectors_ME: Tensor) -> Tensor:
         spelled = words - len(self.weight)  # in training with partitions the table is narrow

@@ -8,7 +8,7 @@ Shapes: B sentences, T positions, E numbers of an input, H hidden units, U = 2H.
 
 from __future__ import annotations
 
-from typing import TypeGuard
+from typing import Any, TypeGuard
 
 import torch
 from torch import Tensor
@@ -22,17 +22,32 @@ def in_one_call(cell: Cell, inputs: Tensor) -> TypeGuard[PlainLSTM]:
 
 
 def run_layer(cell: PlainLSTM, inputs: GateInputs, below_BTE: Tensor, first_BU: Tensor) -> tuple[Tensor, Tensor]:
-    """The hidden units at every position (B, T, H), and the last state (B, U)."""
-    first = [part_BH.unsqueeze(0) for part_BH in first_BU.to(below_BTE.dtype).chunk(2, dim=1)]
-    weights = _side_by_side(inputs.weight, cell.gates)
-    hidden_BTH, *last = torch.lstm(below_BTE, first, weights, False, 1, 0.0, True, False, True)
+    """The hidden units at every position (B, T, H), and the last state (B, U); under autocast in its type."""
+    kind = below_BTE.device.type
+    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else below_BTE.dtype
+    first = [part_BH.unsqueeze(0).contiguous() for part_BH in first_BU.to(dtype).chunk(2, dim=1)]
+    weights = _side_by_side(inputs.weight.to(dtype), cell.gates.to(dtype))
+    _compute_float32_as_products_do()
+    with torch.autocast(kind, enabled=False):  # which would make float16 of everything
+        hidden_BTH, *last = torch.lstm(below_BTE.to(dtype), first, weights, False, 1, 0.0, True, False, True)
     return hidden_BTH, torch.cat([part_1BH.squeeze(0) for part_1BH in last], dim=1)
 
 
-def _side_by_side(*weights: Tensor) -> list[Tensor]:
-    """The weights with the gates in PyTorch's order, one behind the other in memory, where cuDNN wants them."""
-    ordered = [_in_order(weight) for weight in weights]
-    parts = torch.cat([weight.flatten() for weight in ordered]).split([weight.numel() for weight in ordered])
+def _compute_float32_as_products_do() -> None:
+    """CuDNN's LSTMs have a setting of their own, which is TF32 at first. The backward pass reads it, too."""
+    layers: Any = torch.backends.cudnn.rnn  # its type does not say what it has
+    layers.fp32_precision = "tf32" if torch.backends.cuda.matmul.fp32_precision == "tf32" else "ieee"
+
+
+def _side_by_side(into_GE: Tensor, gates_GH: Tensor) -> list[Tensor]:
+    """The weights with the gates in PyTorch's order, in one piece of memory, as cuDNN wants them.
+
+    Behind them are the zeros of two biases, for which cuDNN has memory even where there are none.
+    """
+    ordered = [_in_order(weight) for weight in (into_GE, gates_GH)]
+    sizes = [weight.numel() for weight in ordered]
+    zeros = gates_GH.new_zeros(2 * len(gates_GH))
+    *parts, _ = torch.cat([*(weight.flatten() for weight in ordered), zeros]).split([*sizes, len(zeros)])
     return [part.view_as(weight) for part, weight in zip(parts, ordered, strict=True)]
 
 

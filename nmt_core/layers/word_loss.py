@@ -24,15 +24,15 @@ _ON_GPU = 8  # times as many on a GPU: 256 MiB in float32
 
 @dataclass(frozen=True)
 class LossSum:
-    """A sum, as a tensor without gradient that need not be waited for, and how many things were summed."""
+    """A sum, and how many things were summed. Tensors, without gradient, are read where they are reported."""
 
     total: Tensor
-    count: int
+    count: int | Tensor
 
     @property
     def mean(self) -> float:
         """The sum divided by the number."""
-        return self.total.item() / max(self.count, 1)
+        return self.total.item() / max(int(self.count), 1)
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ def alignment_loss(attention_BTS: Tensor, alignment_BTS: Tensor) -> LossSum:
     The sum has a gradient.
     """
     logs_BTS = attention_BTS.float().clamp(min=_LEAST).log()
-    aligned = int((alignment_BTS.sum(dim=2) > 0).sum())
+    aligned = (alignment_BTS.sum(dim=2) > 0).sum()
     return LossSum(-(alignment_BTS * logs_BTS).sum(), aligned)
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.config import Config
-from nmt_core.errors import ConfigError
-from nmt_core.interfaces import LANGUAGE_MODELS
 from nmt_core.layers.initialisation import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
@@ -33,7 +33,18 @@ AnyConfig = (
 )
 ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 _BESIDE_PARAMETERS = frozenset(
-    {"aligns", "longest_spelling", "order", "radius", "reset", "residual", "reverse", "window"}
+    {
+        "aligns",
+        "longest_spelling",
+        "order",
+        "radius",
+        "reset",
+        "residual",
+        "reverse",
+        "source_characters",
+        "target_characters",
+        "window",
+    }
 )
 
 

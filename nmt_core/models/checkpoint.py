@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import os
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -26,10 +24,11 @@ from typing import TypeVar
 import torch
 import yaml
 
+from nmt_core.base.errors import ConfigError, InputError, ModelError
+from nmt_core.base.words import split_factors, split_words
 from nmt_core.device import choose_device, choose_dtype
-from nmt_core.errors import ConfigError, InputError, ModelError
-from nmt_core.factors import split_factors
-from nmt_core.models.build import settings_beside_parameters, source_factors
+from nmt_core.files.small import check_regular
+from nmt_core.models.build import source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.file_names import (
     FACTOR_VOCABULARIES,
@@ -43,18 +42,17 @@ from nmt_core.models.file_names import (
 )
 from nmt_core.models.folder import current, replace_files, state_of
 from nmt_core.models.folder_config import SPARSE_VERSION, FolderConfig, completed, read_settings
-from nmt_core.models.hybrid import HybridConfig
+from nmt_core.models.identity import fingerprint_of
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.parameters import restored_model, stored_tensors
 from nmt_core.models.sparse import packed
 from nmt_core.models.tensors import open_tensors, write_tensors
-from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.small_files import check_regular
+from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.text.vocabulary import Vocabulary, split_words
+from nmt_core.text.vocabulary import Vocabulary
 
 Carried = TypeVar("Carried")
 Hashes = TypeVar("Hashes")
@@ -65,9 +63,9 @@ _ATTEMPTS = 8  # to read a folder that is written meanwhile, with longer and lon
 class LoadedModel:
     """A model ready for use, with its vocabularies and text processing.
 
-    ``fingerprint`` changes when a parameter, a word, a character, the order of the target, the annotation of text or
-    another setting that numbers depend on changes. ``factors`` are the vocabularies of the factors that it reads beside
-    each source word, ``lexicon`` is for models of annotated text.
+    ``fingerprint`` changes with anything in the folder that decides a number (``identity.fingerprint_of``). ``factors``
+    are the vocabularies of the factors that it reads beside each source word, ``lexicon`` is for models of annotated
+    text.
     """
 
     model: TranslationModel
@@ -76,7 +74,7 @@ class LoadedModel:
     config: FolderConfig
     fingerprint: str
     folder: str
-    preparation: CarriedPreparation | None = None
+    preparation: BundledPreprocessor | None = None
     factors: tuple[Vocabulary, ...] = ()
     lexicon: CarriedLexicon | None = None
 
@@ -144,7 +142,7 @@ def save_model(
     source: Vocabulary,
     target: Vocabulary,
     config: FolderConfig,
-    preparation: CarriedPreparation | None = None,
+    preparation: BundledPreprocessor | None = None,
     factors: Sequence[Vocabulary] = (),
     lexicon: CarriedLexicon | None = None,
 ) -> None:
@@ -218,7 +216,7 @@ def load_models(
 
 def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
     config = read_settings(folder)
-    preparation = _load_carried(CarriedPreparation.load, os.path.join(folder, PREPARATION), config.preparation)
+    preparation = _load_carried(BundledPreprocessor.load, os.path.join(folder, PREPARATION), config.preparation)
     lexicon = _load_carried(CarriedLexicon.load, os.path.join(folder, LEXICON), config.lexicon)
     path = os.path.join(folder, PARAMETERS)
     with open_tensors(path) as found:
@@ -227,7 +225,7 @@ def _load(folder: str, dtype: torch.dtype) -> LoadedModel:
     vocabularies = [_read_vocabulary(os.path.join(folder, name), most=rows) for name in names]
     (source, target, *factors), sizes = vocabularies, tuple(map(len, vocabularies))
     model = restored_model(folder, config.model, sizes, dtype)
-    fingerprint = _fingerprint(current(path), vocabularies, config)
+    fingerprint = fingerprint_of(current(path), vocabularies, config, preparation)
     loaded = LoadedModel(model, source, target, config, fingerprint, folder, preparation, tuple(factors), lexicon)
     if loaded.copying is not None:
         try:
@@ -244,19 +242,3 @@ def _read_vocabulary(path: str, *, most: int) -> Vocabulary:
         return Vocabulary.load(current(path), most=most)
     except InputError as error:
         raise ModelError(str(error)) from error
-
-
-def _fingerprint(path: str, vocabularies: Sequence[Vocabulary], config: FolderConfig) -> str:
-    digest = hashlib.sha256("".join(f"{one.fingerprint} " for one in vocabularies).encode())
-    if config.target_order is not TargetOrder.LEFT_TO_RIGHT:
-        digest.update(config.target_order.encode())
-    if isinstance(config.model, HybridConfig):
-        digest.update(f"{config.model.source_characters} {config.model.target_characters} ".encode())
-    if config.copying is not None:
-        digest.update(f"{config.copying} {config.lexicon}".encode())
-    if settings := settings_beside_parameters(config.model):
-        digest.update(json.dumps(settings).encode())
-    with open(path, "rb") as stream:
-        while block := stream.read(1 << 22):
-            digest.update(block)
-    return digest.hexdigest()[:12]

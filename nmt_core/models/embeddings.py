@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from nmt_core.files import read_text_lines
-from nmt_core.messages import counted
 from nmt_core.text.vocabulary import Vocabulary
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.spelling_model import SpellingModel
 from nmt_core.text.copying import CopyScheme

@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 
-from nmt_core.factors import MOST_FACTORS
+from nmt_core.base.words import MOST_FACTORS
 from nmt_core.models.folder import current
 
 SETTINGS = "config.yaml"

@@ -17,8 +17,8 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 
-from nmt_core.errors import NmtError
-from nmt_core.files.turns import folder_in_turn
+from nmt_core.base.errors import NmtError
+from nmt_core.files import PartialOutput
 
 _WRITING = ".saving"
 _WRITTEN = ".saved"
@@ -33,7 +33,7 @@ def replace_files(folder: str, writers: Mapping[str, Callable[[str], None]]) -> 
     new = not os.path.exists(folder)
     try:
         os.makedirs(folder, exist_ok=True)
-        with folder_in_turn(folder):  # else what is being written would be a mixture of both
+        with PartialOutput(os.path.join(folder, "config.yaml")):  # which locks: two would make a mixture of both
             _put_in_place(folder)
             _write(folder, writers)
             _put_in_place(folder)

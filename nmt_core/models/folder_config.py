@@ -7,14 +7,14 @@ from typing import Any
 
 from pydantic import Field
 
+from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.config import Config, read_yaml
-from nmt_core.errors import ConfigError, InputError, ModelError
+from nmt_core.files.small import check_regular, reason
 from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
 from nmt_core.models.file_names import PARAMETERS, SETTINGS
 from nmt_core.models.folder import current
-from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.small_files import check_regular, reason
+from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
@@ -81,7 +81,7 @@ def _check_version(path: str, version: Any) -> None:
 
 
 def completed(
-    config: FolderConfig, preparation: CarriedPreparation | None, lexicon: CarriedLexicon | None
+    config: FolderConfig, preparation: BundledPreprocessor | None, lexicon: CarriedLexicon | None
 ) -> FolderConfig:
     """With the hashes of preparation and lexicon, and the lowest format version that has what the folder has.
 

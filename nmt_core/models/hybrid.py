@@ -168,12 +168,11 @@ class Hybrid(DeepLSTM, SpellingModel):
         known = KnownTargets(decoded.readouts_BTH, decoded.attention_BTS)
         if not _any_spelled(batch.target):
             return known
-        spelled_BT = batch.target.spelled_BL
         if self.path == "same":
-            return known._replace(starts_MH=decoded.readouts_BTH[spelled_BT])
+            return known._replace(starts_MH=batch.target.at_spelled(decoded.readouts_BTH)[0])
         assert isinstance(memory, SpellingMemory) and memory.annotations_BSH is not None
         context_BTH = decoded.attention_BTS.to(memory.annotations_BSH.dtype) @ memory.annotations_BSH
-        return known._replace(starts_MH=self._separate(context_BTH[spelled_BT], decoded.tops_BTH[spelled_BT]))
+        return known._replace(starts_MH=self._separate(*batch.target.at_spelled(context_BTH, decoded.tops_BTH)))
 
     def log_probs_of(self, known: KnownTargets, batch: Batch) -> Tensor:
         """Those of unknown words with those of their spellings."""
@@ -183,7 +182,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         assert isinstance(batch.target, SpelledWords)
         spelled_M = self.speller.log_probs(known.starts_MH, batch.target.spellings_MC)
         added_BT = torch.zeros_like(log_probs_BT)
-        return log_probs_BT + added_BT.masked_scatter(batch.target.spelled_BL, spelled_M.to(added_BT.dtype))
+        return log_probs_BT + batch.target.with_spelled(added_BT, spelled_M.to(added_BT.dtype))
 
     def losses_of(
         self, known: KnownTargets, batch: Batch, options: LossOptions, weights_B: Tensor | None = None
@@ -196,7 +195,7 @@ class Hybrid(DeepLSTM, SpellingModel):
         spelled = self.speller.known(known.starts_MH, batch.target.spellings_MC)
         weights_N = None
         if weights_B is not None:
-            weights_M = weights_B.unsqueeze(1).expand_as(batch.target.mask_BL)[batch.target.spelled_BL]
+            (weights_M,) = batch.target.at_spelled(weights_B.unsqueeze(1).expand_as(batch.target.mask_BL))
             weights_N = weights_M[spelled.words_N]
         found = word_loss(self.speller.output, spelled.readouts_NH, spelled.characters_N, LossOptions(), weights_N)
         objective = losses.objective + self.character_weight * found.objective
@@ -205,4 +204,4 @@ class Hybrid(DeepLSTM, SpellingModel):
 
 
 def _any_spelled(target: Padded) -> TypeGuard[SpelledWords]:
-    return isinstance(target, SpelledWords) and bool(target.spelled_BL.any())
+    return isinstance(target, SpelledWords) and bool(len(target.spellings_MC))

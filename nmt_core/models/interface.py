@@ -20,10 +20,10 @@ from typing import Literal, NamedTuple, final
 import torch
 from torch import Tensor, nn
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
 from nmt_core.data.batching import Batch, Padded, pad, pad_sources
 from nmt_core.data.layout import Layout
-from nmt_core.errors import ConfigError
-from nmt_core.interfaces import Aligns
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
@@ -148,15 +148,15 @@ class TranslationModel(nn.Module, abc.ABC):
 
     def log_probs_of(self, known: KnownTargets, batch: Batch) -> Tensor:
         """``forward``, of what is known of the batch's targets."""
-        mask_BT = batch.target.mask_BL
-        readouts_NL, words_N1 = known.readouts_BTL[mask_BT], batch.target.words_BL[mask_BT].unsqueeze(1)
+        target = batch.target
+        readouts_NL, words_N1 = map(target.at_places, (known.readouts_BTL, target.words_BL.unsqueeze(2)))
         rows = max(1, LOGITS_AT_A_TIME // self.generator.words)
         picked = [
             self.log_probs(part_NL).gather(1, goal_N1).squeeze(1)
             for part_NL, goal_N1 in zip(readouts_NL.split(rows), words_N1.split(rows), strict=True)
         ]
         flat_N = torch.cat(picked)
-        return flat_N.new_zeros(mask_BT.shape).masked_scatter(mask_BT, flat_N)
+        return flat_N.new_zeros(target.mask_BL.shape).masked_scatter(target.mask_BL, flat_N)
 
     def loss(self, batch: Batch, options: LossOptions, *, weights_B: Tensor | None = None) -> Losses:
         """What training minimises, summed over the words of the batch, and its named parts.
@@ -169,10 +169,10 @@ class TranslationModel(nn.Module, abc.ABC):
         self, known: KnownTargets, batch: Batch, options: LossOptions, weights_B: Tensor | None = None
     ) -> Losses:
         """``loss``, of what is known of the batch's targets."""
-        mask_BT = batch.target.mask_BL
-        weights_N = None if weights_B is None else weights_B.unsqueeze(1).expand_as(mask_BT)[mask_BT]
-        words_N = batch.target.words_BL[mask_BT]
-        losses = word_loss(self.generator, known.readouts_BTL[mask_BT], words_N, options, weights_N)
+        target = batch.target
+        weights_N = None if weights_B is None else weights_B[target.places_2N[0]]
+        readouts_NL, words_N = map(target.at_places, (known.readouts_BTL, target.words_BL))
+        losses = word_loss(self.generator, readouts_NL, words_N, options, weights_N)
         if not options.guided_alignment or batch.alignment_BTS is None:
             return losses
         assert known.attention_BTS is not None, "only attention can be guided"

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor, nn
 
-from nmt_core.errors import ModelError
+from nmt_core.base.errors import ModelError
 from nmt_core.models.build import AnyConfig, build_model
 from nmt_core.models.file_names import PARAMETERS, SETTINGS
 from nmt_core.models.interface import TranslationModel

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
 
 
@@ -26,7 +26,7 @@ def open_raw_text(models: Sequence[LoadedModel]) -> RawText:
     return TextProcessor(models[0].text)
 
 
-def shared_preparation(models: Sequence[LoadedModel]) -> CarriedPreparation | None:
+def shared_preparation(models: Sequence[LoadedModel]) -> BundledPreprocessor | None:
     """What all of them carry, None if nothing. Raises ConfigError where that differs."""
     first = models[0]
     for other in models[1:]:

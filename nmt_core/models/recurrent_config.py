@@ -7,9 +7,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import MOST_FACTORS
 from nmt_core.config import Config
-from nmt_core.errors import ConfigError
-from nmt_core.factors import MOST_FACTORS
 from nmt_core.layers.cells import CellName
 from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator

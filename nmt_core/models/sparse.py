@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.errors import ModelError
+from nmt_core.base.errors import ModelError
 from nmt_core.models.tensors import TensorFile
 
 _MASK, _VALUES = ".mask", ".values"

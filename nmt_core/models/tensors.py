@@ -12,9 +12,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from nmt_core.errors import InputError, ModelError
+from nmt_core.base.errors import InputError, ModelError
+from nmt_core.files.small import check_regular, reason
 from nmt_core.models.folder import current, replace_files
-from nmt_core.small_files import check_regular, reason
 
 _LARGEST_HEADER = 16 << 20
 _TYPES = {

@@ -14,13 +14,13 @@ from ctypes import POINTER, Structure, c_float, c_int64, c_void_p
 from pathlib import Path
 from typing import Any
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import say
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.native.build import LIBRARY, source_crc
 
 CHOICE = "HYBRIDMT_KERNELS"
-VERSION = 2  # of the numbers they give, for signatures, and
-_TILES = 2  # of those that use tiles.h
+VERSION = 3  # of the numbers they give, for signatures, and
+_TILES = 3  # of those that use tiles.h
 
 
 class AttentionArguments(Structure):
@@ -64,7 +64,8 @@ class NormalizerArguments(Structure):
     _fields_ = (
         *((name, c_void_p) for name in ("inputs", "matrix", "bias")),
         *((name, c_int64) for name in ("rows", "size", "words")),
-        *((name, c_void_p) for name in ("lanes", "shifts", "totals")),
+        *((name, c_void_p) for name in ("pair_rows", "pair_words", "ends", "next")),
+        *((name, c_void_p) for name in ("logits", "lanes", "shifts", "totals")),
     )
 
 

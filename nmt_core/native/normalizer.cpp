@@ -10,11 +10,15 @@ namespace {
 
 constexpr int64_t FOR_SHIFT = 4 * SIDE;  // words whose largest logit keeps exp in range
 
+// Pairs are rows and words whose logits are wanted, sorted by SIDE rows, then by word: those of block b of rows begin at
+// `next[b]`, which is counted on, and end before `ends[b]`.
 struct NormalizerArguments {
     const Bf16 *inputs, *matrix;
     const float *bias;
     int64_t rows, size, words;
-    float *lanes, *shifts, *totals;
+    const int64_t *pair_rows, *pair_words, *ends;
+    int64_t *next;
+    float *logits, *lanes, *shifts, *totals;
 };
 
 // Where logits are written, of so many rows and words, which those of the normaliser fill up, and the largest of every
@@ -39,11 +43,11 @@ struct alignas(64) Logits {
     int64_t row, word;
 };
 
-// exp to 2e-7 of itself for numbers near 0; what is no number stays none
+// exp to (2e-7 + |x| 2e-8) of itself; what is no number stays none
 static inline Floats quick_exp(Floats x) {
-    Floats scaled = x * 1.44269504088896341f;
-    Floats whole = (Floats)_mm512_roundscale_ps((__m512)scaled, 0);
-    Floats rest = scaled - whole;
+    __m512 by = _mm512_set1_ps(1.44269504088896341f);
+    Floats whole = (Floats)_mm512_roundscale_ps(_mm512_mul_ps((__m512)x, by), 0);
+    Floats rest = (Floats)_mm512_fmsub_ps((__m512)x, by, (__m512)whole);
     Floats sum = rest * 1.5403530e-4f + 1.3333558e-3f;
     sum = sum * rest + 9.6181291e-3f;
     sum = sum * rest + 5.5504109e-2f;
@@ -66,6 +70,17 @@ static inline void take_row(const Logits &block, int row) {
     float *lanes = block.lanes + row * LANES;
     if (LARGEST) store(lanes, larger(load(lanes), larger(first, second)));
     else add_row(block, row, first, second);
+}
+
+// logit - shift of the pairs of a block, as `add_row` has them
+static inline void pick(const NormalizerArguments &given, const Logits &block) {
+    int64_t rows = block.row / SIDE, pair = given.next[rows];
+    for (; pair < given.ends[rows] && given.pair_words[pair] < block.word + SIDE; pair++) {
+        int64_t row = given.pair_rows[pair] - block.row, word = given.pair_words[pair] - block.word;
+        float logit = block.sums[row][word] + block.bias[word];
+        given.logits[pair] = logit - block.shifts[row];
+    }
+    given.next[rows] = pair;
 }
 
 // The logits of a row, rounded, are written; of these are the sums and the largest (of those that are numbers).
@@ -134,7 +149,10 @@ static void log_sum_exp(const NormalizerArguments &given, Work work) {
 }
 
 static void log_sum_exp(const NormalizerArguments &given) {
-    log_sum_exp(given, [](const Logits &block, int row) { take_row<false>(block, row); });
+    log_sum_exp(given, [&](const Logits &block, int row) {
+        if (row == 0) pick(given, block);
+        take_row<false>(block, row);
+    });
 }
 
 static void score(const ScoreArguments &given) {

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -70,6 +71,14 @@ class TiledMatrix:
         return product_NO.view(*inputs.shape[:-1], self.outputs)
 
 
+class _Pairs(NamedTuple):
+    """Rows and words in the order of ``normalizer.cpp``, and where their logits are written."""
+
+    rows_M: Tensor
+    words_M: Tensor
+    logits_M: Tensor
+
+
 class TiledWords:
     """The output matrix, and the bias in float32."""
 
@@ -77,15 +86,19 @@ class TiledWords:
         self.words, self._matrix = len(weight_VD), TiledMatrix(weight_VD)
         self._bias_W = F.pad(bias_V.float(), (0, self._matrix.rows - self.words), value=-torch.inf)
 
-    def log_sum_exp(self, inputs_ND: Tensor) -> Tensor:
-        """The log of the sum of exp(W x + b) over the words, (N, D) -> (N,) in float32.
+    def sums(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Of rows of W x + b a shift and the sum of exp(logit - shift), (N,); logit - shift of pairs (M,). In float32.
 
-        It may be infinite or no number where logits differ by more than 88 from those of the first words.
+        A sum may be infinite or no number where logits differ by more than 88 from those of the first words.
         """
-        return self._sum(inputs_ND, lambda given: kernels.call("log_sum_exp", ctypes.byref(given)))
+        order_M = (rows_M // _SIDE * self._matrix.rows + words_M).argsort()
+        logits_M = torch.empty(len(order_M), dtype=torch.float32)
+        pairs = _Pairs(rows_M[order_M], words_M[order_M], logits_M)
+        shift_N, total_N = self._sum(inputs_ND, pairs, lambda given: kernels.call("log_sum_exp", ctypes.byref(given)))
+        return shift_N, total_N, torch.empty_like(logits_M).index_copy_(0, order_M, logits_M)
 
     def scores_into(self, out_NV: Tensor, inputs_ND: Tensor, block: int) -> tuple[Tensor, Tensor]:
-        """Write W x + b; the largest of every ``block`` words, (N, G), and ``log_sum_exp`` of what was written.
+        """Write W x + b; the largest of every ``block`` words, (N, G), and the normaliser of what was written.
 
         A row's largest ones are right where its sum is finite; it is not where a score is no number.
         """
@@ -102,10 +115,14 @@ class TiledWords:
         def work(given: NormalizerArguments) -> None:
             kernels.call("score", ctypes.byref(ScoreArguments(given, rows, self.words, block, blocks, *outputs)))
 
-        return tops_NG, self._sum(inputs_ND, work)
+        none = torch.empty(0, dtype=torch.int64)
+        shift_N, total_N = self._sum(inputs_ND, _Pairs(none, none, none.float()), work)
+        return tops_NG, total_N.log_().add_(shift_N)
 
-    def _sum(self, inputs_ND: Tensor, work: Callable[[NormalizerArguments], None]) -> Tensor:
-        """The logs of the sums, (N,), that ``work`` makes."""
+    def _sum(
+        self, inputs_ND: Tensor, pairs: _Pairs, work: Callable[[NormalizerArguments], None]
+    ) -> tuple[Tensor, Tensor]:
+        """The shifts and the sums, (N,), that ``work`` makes."""
         self._matrix.check(inputs_ND)
         rows, columns = inputs_ND.shape
         inputs_NK = F.pad(inputs_ND, (0, self._matrix.size - columns, 0, -rows % _SIDE)).contiguous()
@@ -113,6 +130,9 @@ class TiledWords:
         lanes = torch.empty(len(inputs_NK), _LANES, dtype=torch.float32)
         sizes = (len(inputs_NK), self._matrix.size, self._matrix.rows)
         inputs = (inputs_NK.data_ptr(), self._matrix.tiles.data_ptr(), self._bias_W.data_ptr())
-        given = NormalizerArguments(*inputs, *sizes, lanes.data_ptr(), shift_N.data_ptr(), total_N.data_ptr())
+        bounds = torch.searchsorted(pairs.rows_M // _SIDE, torch.arange(len(inputs_NK) // _SIDE + 1))
+        next_pair, ends = bounds[:-1].clone(), bounds[1:].contiguous()
+        numbers = (pairs.rows_M, pairs.words_M, ends, next_pair, pairs.logits_M, lanes, shift_N, total_N)
+        given = NormalizerArguments(*inputs, *sizes, *(one.data_ptr() for one in numbers))
         work(given)
-        return total_N.log_().add_(shift_N)[:rows]
+        return shift_N[:rows], total_N[:rows]

@@ -7,16 +7,19 @@ together, equal sides, another language, a pair that came before.
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import split_words
 from nmt_core.config import Config
-from nmt_core.preparation.characters import is_junk
-from nmt_core.preparation.language import LanguageConfig, LanguageFilter
-from nmt_core.preparation.steps import Side
-from nmt_core.text.vocabulary import split_words
+from nmt_core.preparation.steps import Side, import_optional, is_junk
 
 NOT_UTF8 = "not UTF-8"
 NO_TEXT = "characters that are no text"
@@ -106,3 +109,117 @@ class Filters:
             side = self._languages.wrong_side(raw)
             return None if side is None else Reason("another language", side)
         return None
+
+
+_SAMPLE = 200  # lines that are looked at for swapped sides,
+_LETTERS = 20  # of at least so many characters,
+_FEWEST = 10  # and so many of them,
+_MOST = 0.8  # of which such a share has to be in the other language
+
+
+class LanguageConfig(Config):
+    """A line is dropped when another language is at least ``certainty`` probable.
+
+    Lines of fewer than ``minimum_letters`` characters stay, for they say too little. ``candidates`` are
+    languages to tell apart (two-letter codes, those of the corpus added); all known ones by default.
+    """
+
+    certainty: float = Field(default=0.9, ge=0, le=1)
+    minimum_letters: int = Field(default=20, ge=0)
+    candidates: tuple[str, ...] | None = None
+
+
+class LanguageFilter:
+    """Finds sides in another language, by py3langid (one small model for some 140 languages)."""
+
+    def __init__(self, config: LanguageConfig, languages: Mapping[Side, str]) -> None:
+        self._config = config
+        self._languages = languages
+        self._identifier = _open_identifier()
+        wanted = {*languages.values(), *(config.candidates or ())}
+        unknown = sorted(wanted - set(self._identifier.labels))
+        if unknown:
+            raise ConfigError(f"language identification does not know '{unknown[0]}'; leave filters.language out")
+        if config.candidates is not None:
+            self._identifier.set_languages(sorted(wanted))
+
+    def wrong_side(self, lines: Sequence[str]) -> Side | None:
+        """The first side in another language than its own."""
+        for (side, language), line in zip(self._languages.items(), lines, strict=True):
+            if len(line) >= self._config.minimum_letters:
+                found, certainty = self._identifier.classify(line)
+                if found != language and certainty >= self._config.certainty:
+                    return side
+        return None
+
+
+def are_swapped(lines: Mapping[Side, Sequence[str]], languages: Mapping[Side, str]) -> bool:
+    """Whether most lines of both sides are rather in the other side's language.
+
+    Only the two languages are told apart. False where that cannot be said: py3langid is not installed or does not
+    know them, the corpus is monolingual, or the lines are few or short.
+    """
+    if len(languages) < 2 or importlib.util.find_spec("py3langid") is None:
+        return False
+    identifier = _open_identifier()
+    if not set(languages.values()) <= set(identifier.labels):
+        return False
+    identifier.set_languages(sorted(languages.values()))
+    return all(_is_of_another(identifier, lines[side], language) for side, language in languages.items())
+
+
+def _is_of_another(identifier: Any, lines: Sequence[str], language: str) -> bool:
+    sample = [line for line in lines if len(line) >= _LETTERS][:_SAMPLE]
+    others = sum(identifier.classify(line)[0] != language for line in sample)
+    return len(sample) >= _FEWEST and others > _MOST * len(sample)
+
+
+def _open_identifier() -> Any:
+    langid = import_optional("py3langid.langid", "py3langid", "language identification")
+    return langid.LanguageIdentifier.from_model_file(langid.MODEL_FILE, norm_probs=True)
+
+
+Hashes = npt.NDArray[np.uint64]
+
+
+def hash_of(lines: Sequence[str]) -> int:
+    """Eight bytes of BLAKE2b of the sides of a pair."""
+    digest = hashlib.blake2b("\n".join(lines).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+class Seen:
+    """Whether a pair came before, by 8-byte hashes of what was prepared.
+
+    Hashes stand in sorted arrays of which each is at least twice as long as the next: 8 bytes a
+    pair, 16 while arrays are merged, and a handful of binary searches to look a chunk up. Two different
+    pairs among n share a hash with a probability of n^2 / 2^65: one in 370,000 for ten million.
+    """
+
+    def __init__(self) -> None:
+        self._runs: list[Hashes] = []
+
+    def __len__(self) -> int:
+        return sum(len(run) for run in self._runs)
+
+    def first_times(self, hashes: Hashes) -> npt.NDArray[np.bool_]:
+        """Which of ``hashes`` are new, only the first of equal ones; all are remembered."""
+        distinct, places = np.unique(hashes, return_index=True)
+        new = ~np.logical_or.reduce([np.zeros(len(distinct), bool), *(_are_in(run, distinct) for run in self._runs)])
+        self._add(distinct[new])
+        first = np.zeros(len(hashes), bool)
+        first[places[new]] = True
+        return first
+
+    def _add(self, run: Hashes) -> None:
+        """Merge the new run with all that are less than twice as long."""
+        while self._runs and len(self._runs[-1]) < 2 * len(run):
+            run = np.concatenate([self._runs.pop(), run])
+            run.sort(kind="stable")
+        if len(run):
+            self._runs.append(run)
+
+
+def _are_in(run: Hashes, wanted: Hashes) -> npt.NDArray[np.bool_]:
+    places = np.searchsorted(run, wanted)
+    return np.equal(run[np.minimum(places, len(run) - 1)], wanted)

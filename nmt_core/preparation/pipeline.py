@@ -14,27 +14,75 @@ import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.files import file_digest, open_output, overwritten, write_lines
-from nmt_core.files.turns import folder_in_turn
+from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.base.messages import counted
+from nmt_core.files import PartialOutput, file_digest, open_output, overwritten, write_lines
+from nmt_core.files.output import ENDING
 from nmt_core.jobs.workers import Engine, LocalWorkers
-from nmt_core.messages import counted
-from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.preparation.chunks import Chunk, read_chunks
-from nmt_core.preparation.duplicates import Seen
-from nmt_core.preparation.filters import DUPLICATE, Reason
-from nmt_core.preparation.language import are_swapped
-from nmt_core.preparation.models import learn, model_names
-from nmt_core.preparation.parallel import map_ordered
-from nmt_core.preparation.record import NAME, Record, read_record, render_record
-from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig
-from nmt_core.preparation.shuffle import shuffle
-from nmt_core.preparation.steps import Side
-from nmt_core.preparation.tally import Tally
-from nmt_core.preparation.worker import ChunkWorker, Prepared
+from nmt_core.preparation.bundled import BundledPreprocessor
+from nmt_core.preparation.corpus import Chunk, read_chunks, shuffle
+from nmt_core.preparation.filters import DUPLICATE, Filters, Hashes, Reason, Seen, are_swapped, hash_of
+from nmt_core.preparation.record import NAME, DropCounts, Record, read_record, render_record
+from nmt_core.preparation.settings import LEARNED, PLAIN, PreparationConfig, learn, model_names, models_in, open_steps
+from nmt_core.preparation.steps import Side, versions
+
+
+class Prepared(NamedTuple):
+    """What is left of a chunk: the lines of each side, their numbers and hashes, and what was dropped."""
+
+    sides: tuple[list[str], ...]
+    numbers: list[int]
+    hashes: Hashes
+    drop_counts: DropCounts
+
+
+class ChunkWorker:
+    """Applies ``names``, steps of the preparation; ``first`` says that this is the pass with the filters."""
+
+    def __init__(
+        self, config: PreparationConfig, names: Sequence[str], folder: str, _number: int, *, first: bool
+    ) -> None:
+        self._steps = [open_steps(config, side, names, models_in(folder)) for side in config.languages]
+        self._filters = Filters(config.filters, config.languages) if first else None
+        self._hashing = first and config.filters.duplicates
+
+    @property
+    def description(self) -> dict[str, str]:
+        """The versions of the programs."""
+        return versions()
+
+    def __call__(self, chunk: Chunk) -> Prepared:
+        """Do one chunk."""
+        drop_counts = DropCounts()
+        rows: list[list[str]] = []
+        numbers: list[int] = []
+        for number, raw in enumerate(zip(*chunk.sides, strict=True), start=chunk.first):
+            drop_counts.read += 1
+            found = self._prepare(raw)
+            if isinstance(found, Reason):
+                drop_counts.drop(found, number)
+            else:
+                rows.append(found)
+                numbers.append(number)
+        hashes = np.array([hash_of(row) for row in rows] if self._hashing else [], dtype=np.uint64)
+        sides = tuple([row[place] for row in rows] for place in range(len(self._steps)))
+        return Prepared(sides, numbers, hashes, drop_counts)
+
+    def _prepare(self, raw: Sequence[bytes]) -> list[str] | Reason:
+        texts = [line.decode() for line in raw] if self._filters is None else self._filters.decode(raw)
+        if isinstance(texts, Reason):
+            return texts
+        lines = list(texts)
+        for place, steps in enumerate(self._steps):
+            for step in steps:
+                lines[place] = step.apply(lines[place])
+        verdict = None if self._filters is None else self._filters.judge(texts, lines)
+        return lines if verdict is None else verdict
+
 
 Progress = Callable[[str, int], None]
 
@@ -54,11 +102,11 @@ class Preparation:
     output: str
     jobs: int = 1
     packed: bool = False
-    like: CarriedPreparation | None = None
+    like: BundledPreprocessor | None = None
     spared: Sequence[str] = ()
     progress: Progress = lambda _name, _lines: None
     engine: Engine = LocalWorkers
-    tally: Tally = field(default_factory=Tally, init=False)
+    drop_counts: DropCounts = field(default_factory=DropCounts, init=False)
 
     def run(self) -> Record:
         """Do it all. Raises InputError for files that do not fit together or are no text."""
@@ -75,7 +123,7 @@ class Preparation:
             record = self._record(names, models)
             with open_output(os.path.join(work, NAME)) as stream:
                 stream.write(render_record(record))
-            with folder_in_turn(folder):
+            with PartialOutput(os.path.join(folder, NAME)):
                 _check_owner(folder, names)  # once more: another one may have come meanwhile
                 _publish(work, folder, [*models, *names.values()])
         return record
@@ -123,15 +171,16 @@ class Preparation:
             streams = [stack.enter_context(open_output(path)) for path in after.values()]
             chunks = read_chunks(list(corpus.values()))
             chunks = self._not_swapped(chunks) if first else chunks
-            for found in map_ordered(worker, chunks, jobs=self.jobs, engine=self.engine):
+            workers = stack.enter_context(self.engine(worker, self.jobs))
+            for found in workers.map(chunks):
                 if first:
-                    self.tally.add(found.tally)
-                self.progress(names[-1], found.tally.read)
+                    self.drop_counts.add(found.drop_counts)
+                self.progress(names[-1], found.drop_counts.read)
                 kept = found.sides if seen is None else self._without_duplicates(found, seen)
                 for stream, lines in zip(streams, kept, strict=True):
                     write_lines(stream, lines)
         if first:
-            self._check_tally()
+            self._check_drop_counts()
         else:
             for path in corpus.values():
                 os.unlink(path)
@@ -151,20 +200,22 @@ class Preparation:
     def _without_duplicates(self, found: Prepared, seen: Seen) -> list[list[str]]:
         new = seen.first_times(found.hashes)
         for place in np.flatnonzero(~new):
-            self.tally.drop(Reason(DUPLICATE, None), found.numbers[place])
+            self.drop_counts.drop(Reason(DUPLICATE, None), found.numbers[place])
         return [[line for line, is_new in zip(lines, new, strict=True) if is_new] for lines in found.sides]
 
-    def _check_tally(self) -> None:
+    def _check_drop_counts(self) -> None:
         """Files of another encoding, and filters that leave nothing, are mistakes."""
-        read = self.tally.read
+        read = self.drop_counts.read
         for side, path in self.inputs.items():
-            lines, first = self.tally.junk(side)
+            lines, first = self.drop_counts.junk(side)
             if lines > self.config.filters.junk.maximum_lines * read:
                 share = f"{lines:,} of {counted(read, 'line is', 'lines are')}"
                 problem = f"{share} no UTF-8 text, here is the first; convert it with iconv"
                 raise InputError(path, problem, line=first)
-        if not self.tally.kept:
-            reasons = ", ".join(f"{row.reason}: {row.lines:,}" for row in self.tally.dropped()) or "the file is empty"
+        if not self.drop_counts.kept:
+            reasons = (
+                ", ".join(f"{row.reason}: {row.lines:,}" for row in self.drop_counts.dropped()) or "the file is empty"
+            )
             raise InputError(self.inputs["target"], f"no line is left of {read:,} ({reasons})")
 
     def _write_outputs(self, corpus: Mapping[Side, str], outputs: Mapping[Side, str]) -> None:
@@ -182,9 +233,9 @@ class Preparation:
             models=models,
             inputs=dict(self.inputs),
             outputs=dict(names),
-            read=self.tally.read,
-            kept=self.tally.kept,
-            dropped=self.tally.dropped(),
+            read=self.drop_counts.read,
+            kept=self.drop_counts.kept,
+            dropped=self.drop_counts.dropped(),
         )
 
 
@@ -195,12 +246,12 @@ def _texts(sides: Iterable[Side], chunk: Chunk) -> dict[Side, list[str]]:
 
 @contextlib.contextmanager
 def _work_folder(folder: str, prefix: str) -> Iterator[str]:
-    """A hidden folder for one program at a time; what one that was killed left there goes."""
-    work = os.path.join(folder, f".{prefix}.tmp")
+    """A hidden folder for one program at a time, by a name that is ours; what a program that was killed left goes."""
+    work = os.path.join(folder, f".{prefix}{ENDING}")
     try:
         with contextlib.ExitStack() as stack:
             os.makedirs(work, exist_ok=True)
-            lock = os.open(work, os.O_RDONLY)
+            lock = os.open(work, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
             stack.callback(os.close, lock)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -208,7 +259,7 @@ def _work_folder(folder: str, prefix: str) -> Iterator[str]:
                 raise ConfigError(f"{folder}/{prefix}: another program is making it now; wait for it") from error
             stack.callback(shutil.rmtree, work, ignore_errors=True)
             for entry in list(os.scandir(work)):
-                shutil.rmtree(entry) if entry.is_dir() else os.unlink(entry)
+                shutil.rmtree(entry) if entry.is_dir(follow_symlinks=False) else os.unlink(entry)
             yield work
     except OSError as error:
         raise NmtError(f"{folder}: cannot be written ({error.strerror})") from error

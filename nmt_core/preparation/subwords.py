@@ -16,13 +16,13 @@ from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import split_words
 from nmt_core.config import Config
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import open_output, read_text_lines, write_lines
-from nmt_core.preparation.steps import Side, import_optional
+from nmt_core.preparation.steps import ModelFile, Side, import_optional
 from nmt_core.preparation.words import LONGEST, by_frequency, count_words, in_lengths, remembered
-from nmt_core.text.vocabulary import split_words
-from nmt_core.whole_numbers import whole_number
 
 JOINER = "@@"
 WORD_BEGINS = "\u2581"
@@ -85,10 +85,14 @@ class Subwords(Protocol):
         ...
 
 
-def open_subwords(config: SubwordsConfig, path: str) -> Subwords:
+def open_subwords(config: SubwordsConfig, model: ModelFile) -> Subwords:
     """The segmentation whose model is in a file."""
-    kinds: dict[str, Callable[[str], Subwords]] = {"bpe": Bpe, "sentencepiece": SentencePieces, "morfessor": Morphs}
-    return kinds[config.type](path)
+    kinds: dict[str, Callable[[ModelFile], Subwords]] = {
+        "bpe": Bpe,
+        "sentencepiece": SentencePieces,
+        "morfessor": Morphs,
+    }
+    return kinds[config.type](model)
 
 
 def learn_subwords(config: SubwordsConfig, paths: Sequence[str], output: str) -> None:
@@ -116,18 +120,18 @@ _TOO_LITTLE = "too little text to learn subwords from; give more, or prepare it 
 class Bpe(_Joined):
     """Byte-pair encoding of Sennrich et al. (2016)."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, model: ModelFile) -> None:
         apply_bpe = import_optional("subword_nmt.apply_bpe", "subword-nmt", "byte-pair encoding")
-        codes = list(read_text_lines(path))
+        codes = list(model.lines())
         version = codes[0] if codes and codes[0].startswith("#version:") else _VERSIONS[0]
         wrong = next((number for number, code in enumerate(codes, start=1) if len(code.split(" ")) != 2), None)
         if version not in _VERSIONS or wrong is not None:
-            raise InputError(path, _NO_MERGES, line=wrong if version in _VERSIONS else 1)
+            raise InputError(model.path, _NO_MERGES, line=wrong if version in _VERSIONS else 1)
         try:
             with contextlib.redirect_stderr(io.StringIO()):  # what it writes before it ends the program
                 self._bpe = apply_bpe.BPE(io.StringIO("\n".join(codes)), separator=JOINER)
         except (SystemExit, ValueError) as error:
-            raise InputError(path, _NO_MERGES) from error
+            raise InputError(model.path, _NO_MERGES) from error
 
     def apply(self, line: str) -> str:
         """Segment."""
@@ -155,14 +159,14 @@ def _learn_bpe(config: BpeConfig, paths: Sequence[str], output: str) -> None:
 class SentencePieces:
     """Pieces of Kudo and Richardson (2018)."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, model: ModelFile) -> None:
         library = import_optional("sentencepiece", "sentencepiece", "SentencePiece")
         self._pieces = library.SentencePieceProcessor()
         try:
-            self._pieces.Load(path)
-        except (OSError, RuntimeError) as error:
+            self._pieces.LoadFromSerializedProto(model.content)
+        except RuntimeError as error:
             raise InputError(
-                path, "not a SentencePiece model; expected what 'nmt-core prepare --sentencepiece' wrote"
+                model.path, "not a SentencePiece model; expected what 'nmt-core prepare --sentencepiece' wrote"
             ) from error
 
     def apply(self, line: str) -> str:
@@ -201,9 +205,9 @@ def _learn_pieces(config: SentencePieceConfig, paths: Sequence[str], output: str
 class Morphs(_Joined):
     """Morfessor Baseline of Virpioja et al. (2013); the file has a count and the morphs of a word on each line."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, model: ModelFile) -> None:
         self._model = _morfessor().BaselineModel()
-        self._model.load_segmentations(_segmentations(path))
+        self._model.load_segmentations(_segmentations(model))
         self._segment = remembered(self._segment_word)
 
     def apply(self, line: str) -> str:
@@ -228,21 +232,21 @@ def _learn_morphs(config: MorfessorConfig, paths: Sequence[str], output: str) ->
         write_lines(stream, [f"{count} {' '.join(parts)}" for count, _, parts in model.get_segmentations()])
 
 
-def _segmentations(path: str) -> list[tuple[int, str, list[str]]]:
+def _segmentations(model: ModelFile) -> list[tuple[int, str, list[str]]]:
     found = []
-    for number, line in enumerate(read_text_lines(path), start=1):
+    for number, line in enumerate(model.lines(), start=1):
         count, *parts = line.split(" ")
         times = whole_number(count)
         if not times or not all(parts) or not parts:
-            raise InputError(path, "expected a count (from 1) and morphs", line=number)
+            raise InputError(model.path, "expected a count (from 1) and morphs", line=number)
         word = "".join(parts)
         if len(word) > _LONGEST_WORD:
             raise InputError(
-                path, f"a word of {len(word):,} characters; expected at most {_LONGEST_WORD:,}", line=number
+                model.path, f"a word of {len(word):,} characters; expected at most {_LONGEST_WORD:,}", line=number
             )
         found.append((times, word, parts))
     if not found:
-        raise InputError(path, "is empty; expected a count and morphs on each line")
+        raise InputError(model.path, "is empty; expected a count and morphs on each line")
     return found
 
 

@@ -14,13 +14,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from nmt_core.escapes import escape, unescape
-from nmt_core.interfaces import PairScore
+from nmt_core.base.interfaces import PairScore
+from nmt_core.base.words import escape, split_words, unescape
 from nmt_core.preparation.settings import PreparationConfig
 from nmt_core.preparation.steps import LineStep
 from nmt_core.preparation.subwords import letters
 from nmt_core.preparation.words import remembered
-from nmt_core.text.vocabulary import Vocabulary, split_words
+from nmt_core.text.vocabulary import Vocabulary
 
 _HYPHEN = "@-@"
 _INNER_HYPHEN = re.compile(r"(?<=[^\W_])-(?=[^\W_])")

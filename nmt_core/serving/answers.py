@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.alignment import hard_points
-from nmt_core.interfaces import PairScore
 from nmt_core.serving.convert import utf8
 from nmt_core.serving.refusal import Refusal, to_error
 from nmt_core.serving.wire import head
@@ -30,26 +30,29 @@ _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the 
 
 
 def translate_answer(
-    found: Sequence[Sequence[Translation] | Refusal], shown: Sequence[Sequence[str]], attention: bool
+    found: Sequence[Sequence[Translation] | Refusal],
+    shown: Sequence[Sequence[str]],
+    attention: bool,
+    model: bytes = b"",
 ) -> bytes:
-    """A ``TranslateResponse`` with these n-best lists; ``shown`` are their texts."""
+    """A ``TranslateResponse`` with these n-best lists; ``shown`` are their texts, ``model`` is of ``model_fields``."""
     parts: list[bytes] = []
     for one, texts in zip(found, shown, strict=True):
         parts += _field(_ITEMS, _translations(one, texts, attention=attention))
-    return b"".join(parts)
+    return b"".join([*parts, model])
 
 
-def score_answer(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest) -> bytes:
+def score_answer(scores: Sequence[PairScore | Refusal], request: pb.ScoreRequest, model: bytes = b"") -> bytes:
     """A ``ScoreResponse`` with these scores."""
     start = len(request.pairs)
     parts = list(_scores(scores[:start]))
     for group in request.groups:
         parts += _field(2, _scores(scores[start : start + len(group.targets)]))
         start += len(group.targets)
-    return b"".join(parts)
+    return b"".join([*parts, model])
 
 
-def encode_answer(found: Sequence[tuple[Sequence[float], int] | Refusal]) -> bytes:
+def encode_answer(found: Sequence[tuple[Sequence[float], int] | Refusal], model: bytes = b"") -> bytes:
     """An ``EncodeResponse`` with these vectors."""
     vectors = (
         pb.PhraseVector(error=to_error(one))
@@ -57,12 +60,19 @@ def encode_answer(found: Sequence[tuple[Sequence[float], int] | Refusal]) -> byt
         else pb.PhraseVector(values=one[0], unknown_words=one[1])
         for one in found
     )
-    return b"".join(part for vector in vectors for part in _field(_ITEMS, [vector.SerializeToString()]))
+    parts = [part for vector in vectors for part in _field(_ITEMS, [vector.SerializeToString()])]
+    return b"".join([*parts, model])
 
 
-def rerank_answer(rankings: Iterable[pb.Ranking]) -> bytes:
+def rerank_answer(rankings: Iterable[pb.Ranking], model: bytes = b"") -> bytes:
     """A ``RerankResponse`` with these rankings."""
-    return b"".join(part for one in rankings for part in _field(_ITEMS, [one.SerializeToString()]))
+    parts = [part for one in rankings for part in _field(_ITEMS, [one.SerializeToString()])]
+    return b"".join([*parts, model])
+
+
+def model_fields(fingerprint: str, signature: str) -> bytes:
+    """The fields of every response that say which model made it; they have the same numbers in each."""
+    return pb.ScoreResponse(fingerprint=fingerprint, signature=signature).SerializeToString()
 
 
 def in_stream(name: str, response: bytes) -> bytes:

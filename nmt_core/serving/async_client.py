@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import collections
-from collections.abc import AsyncIterable, AsyncIterator, Iterable
+import contextlib
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from nmt_core.interfaces import SentencePair
-from nmt_core.serving.connection import OPTIONS, Access, Attempts, split_addresses
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.serving.connection import AWAY, OPTIONS, Access, Attempts, StreamFailed, split_addresses
 
 # isort: split
 import grpc
@@ -25,6 +26,8 @@ from nmt_core.serving.client import (
     text_windows,
     translate_request,
 )
+from nmt_core.serving.one_model import OneModel
+from nmt_core.serving.refusal import from_error, unavailable
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 
@@ -45,8 +48,9 @@ class AsyncNmtClient:
         timeout: float = 600.0,
         first_wait: float = 0.2,
         access: Access | None = None,
+        one_model: OneModel | None = None,
     ) -> None:
-        self.addresses = split_addresses(addresses)
+        self.addresses, self._one_model = split_addresses(addresses), one_model
         self.model, self._timeout, self._first_wait, self._access = model, timeout, first_wait, access or Access()
         credentials = self._access.credentials()
         self._channels = [
@@ -73,11 +77,17 @@ class AsyncNmtClient:
 
     async def call(self, method: str, request: Any) -> Any:
         """Ask and wait; tried again like the calls of ``Connection``. Raises ServiceError."""
+        answer, _ = await self._ask(method, request)
+        return answer
+
+    async def _ask(self, method: str, request: Any) -> tuple[Any, str]:
+        """The answer, and the address that gave it."""
         attempts = self._attempts()
         while True:
             stub, address = self._turn()
+            send = getattr(stub, method)
             try:
-                return await getattr(stub, method)(request, timeout=attempts.left, metadata=self._access.metadata)
+                return await send(request, timeout=attempts.left, metadata=self._access.metadata), address
             except grpc.aio.AioRpcError as error:
                 await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
 
@@ -111,43 +121,62 @@ class AsyncNmtClient:
     ) -> AsyncIterator[tuple[int, pb.Translations]]:
         """Each text's number (from 0) and translations, as they are finished; ``ahead`` texts are under way.
 
-        One stream; when it breaks another is opened, and what was not answered is asked again.
+        One stream; when it breaks, or its server cannot answer, another is opened, and what was not answered is asked
+        again, as often as a call is tried. Raises ServiceError.
         """
         stream = _Stream(texts, ahead, lambda text: translate_request([text], self.model, options))
-        attempts = self._attempts()
-        while True:
-            stub, address = self._turn()
-            call = stub.TranslateStream(metadata=self._access.metadata)
-            sender = asyncio.create_task(stream.send(call))
-            try:
-                async for answer in call:
-                    attempts = self._attempts()  # it works: what follows is another failure
-                    if answer.WhichOneof("outcome") == "error":
-                        sentence = pb.Translations(error=answer.error)
-                    else:
-                        sentence = answer.response.sentences[0]
-                    if answer.error.code != grpc.StatusCode.UNAVAILABLE.value[0] and stream.done(int(answer.id)):
-                        yield int(answer.id), sentence
-                await sender
-                if stream.finished:
-                    return
-            except grpc.aio.AioRpcError as error:
-                await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
-            finally:
-                sender.cancel()
-                call.cancel()
-                await asyncio.gather(sender, return_exceptions=True)
+        one_model = self._one_model or OneModel()
+        attempts: Attempts | None = None
+        try:
+            while not stream.finished:
+                stub, address = self._turn()
+                try:
+                    async with contextlib.aclosing(self._answers(stub, stream)) as answers:
+                        async for answer in answers:
+                            sentence = _sentence(answer, one_model, address)
+                            if stream.done(int(answer.id)):
+                                attempts = None  # it works: what follows is another failure
+                                yield int(answer.id), sentence
+                except (grpc.aio.AioRpcError, StreamFailed) as error:
+                    attempts = attempts or self._attempts()
+                    await asyncio.sleep(await asyncio.to_thread(attempts.pause, error, address))
+        finally:
+            stream.close()
+
+    async def _answers(self, stub: Any, stream: _Stream) -> AsyncGenerator[pb.TranslateStreamResponse, None]:
+        """The answers of one stream. Raises StreamFailed for one that ends too early."""
+        call = stub.TranslateStream(metadata=self._access.metadata)
+        sender = asyncio.create_task(stream.send(call))
+        try:
+            async for answer in call:
+                yield answer
+            if stream.problem is not None:
+                raise stream.problem
+            if not stream.finished:
+                problem = "the stream ended before everything was answered"
+                raise StreamFailed(unavailable(problem, reason="STREAM_ENDED"))
+        finally:
+            sender.cancel()
+            call.cancel()
+            await asyncio.gather(sender, return_exceptions=True)
 
     async def _in_order(self, method: str, requests: Iterable[Any]) -> AsyncIterator[Any]:
         """The answers in order, with a few requests under way; when one fails the others are called off."""
-        under_way: collections.deque[asyncio.Task[Any]] = collections.deque()
+        under_way: collections.deque[asyncio.Task[tuple[Any, str]]] = collections.deque()
+        one_model = self._one_model or OneModel()
+
+        async def next_answer() -> Any:
+            answer, address = await under_way.popleft()
+            one_model.check(answer, address)
+            return answer
+
         try:
             for request in requests:
-                under_way.append(asyncio.create_task(self.call(method, request)))
+                under_way.append(asyncio.create_task(self._ask(method, request)))
                 if len(under_way) >= _IN_FLIGHT * len(self.addresses):
-                    yield await under_way.popleft()
+                    yield await next_answer()
             while under_way:
-                yield await under_way.popleft()
+                yield await next_answer()
         finally:
             for task in under_way:
                 task.cancel()
@@ -161,6 +190,16 @@ class AsyncNmtClient:
         return self._stubs[turn], self.addresses[turn]
 
 
+def _sentence(answer: pb.TranslateStreamResponse, one_model: OneModel, address: str) -> pb.Translations:
+    """The translations of an answer, or its error. Raises StreamFailed where the server cannot answer anything."""
+    if answer.WhichOneof("outcome") != "error":
+        one_model.check(answer.response, address)
+        return answer.response.sentences[0]
+    if answer.error.code == AWAY.value[0]:
+        raise StreamFailed(from_error(answer.error))
+    return pb.Translations(error=answer.error)
+
+
 class _Stream:
     """What was read of the input and not yet answered, over all the streams it takes."""
 
@@ -171,6 +210,8 @@ class _Stream:
         self._open: dict[int, pb.TranslateRequest] = {}
         self._number = 0
         self._read_all = False
+        self._reading: asyncio.Future[str | None] | None = None
+        self.problem: Exception | None = None
 
     @property
     def finished(self) -> bool:
@@ -183,14 +224,37 @@ class _Stream:
             self._free.release()
         return found
 
+    def close(self) -> None:
+        """Read no more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _next_text(self) -> str | None:
+        """The next text, as soon as one more may be under way; None behind the last.
+
+        A sender that is cancelled leaves the text that is being read, and the room for it, to the next sender.
+        """
+        await self._free.acquire()
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(_next_of(self._texts))
+        try:
+            text = await asyncio.shield(self._reading)
+        except asyncio.CancelledError:
+            self._free.release()
+            raise
+        self._reading = None
+        return text
+
     async def send(self, call: Any) -> None:
-        """Send what another stream left unanswered, then what comes; ends quietly when the stream breaks."""
+        """Send what another stream left unanswered, then what comes; ends quietly when the stream breaks.
+
+        Where the texts cannot be read, that is the ``problem``; what was sent before is answered.
+        """
         try:
             for number, request in list(self._open.items()):
                 await call.write(pb.TranslateStreamRequest(id=str(number), request=request))
             while not self._read_all:
-                await self._free.acquire()
-                text = await anext(self._texts, None)
+                text = await self._next_text()
                 if text is None:
                     self._read_all = True
                     break
@@ -200,6 +264,14 @@ class _Stream:
             await call.done_writing()
         except (grpc.RpcError, asyncio.InvalidStateError):
             return
+        except Exception as error:
+            self.problem = error
+            with contextlib.suppress(grpc.RpcError, asyncio.InvalidStateError):
+                await call.done_writing()
+
+
+async def _next_of(texts: AsyncIterator[str]) -> str | None:
+    return await anext(texts, None)
 
 
 async def _asynchronous(texts: Iterable[str]) -> AsyncIterator[str]:

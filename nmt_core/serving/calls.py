@@ -4,8 +4,8 @@ Before a byte of a message is read: who calls, and whether they may have one mor
 is read (within a time, few slow ones at once), its fields are counted, its memory is accounted for, and
 it is parsed. Behind it: errors become status codes, and the call is counted, logged and traced.
 
-All methods are served as streams of requests, since gRPC reads the message of other methods before it
-asks anybody. Answers come as bytes.
+All methods are served as streams of requests, so that a message is read here, with these bounds. gRPC itself reads the
+message of other methods, after its interceptors (in grpcio 1.85.1) and without a limit of time. Answers come as bytes.
 """
 
 from __future__ import annotations

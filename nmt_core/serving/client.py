@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from nmt_core.errors import ConfigError, ServiceError, Unavailable
-from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.messages import counted
+from nmt_core.base.errors import ConfigError, ServiceError, Unavailable
+from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.base.messages import counted
 from nmt_core.serving.connection import Access, Connection, Pending
 
 # isort: split
 from nmt_core.serving import convert
+from nmt_core.serving.one_model import OneModel
 from nmt_core.v1 import nmt_pb2 as pb
 
 CHUNK_PAIRS = 2000
@@ -37,6 +38,8 @@ class NmtClient:
     ``addresses``, ``timeout``, ``first_wait`` and ``access`` are those of ``Connection``; ``model`` may
     be left out if the server has one model only. Methods raise ServiceError. Options are the fields
     of the request (``beam=5, nbest=3, raw=True``), answers are messages of ``nmt_core.v1``.
+
+    All answers of one call of a method come from one model, or it raises; with ``one_model`` those of all calls do.
     """
 
     def __init__(
@@ -47,9 +50,10 @@ class NmtClient:
         timeout: float = 600.0,
         first_wait: float = 0.2,
         access: Access | None = None,
+        one_model: OneModel | None = None,
     ) -> None:
         self.connection = Connection(addresses, timeout=timeout, first_wait=first_wait, access=access)
-        self.model = model
+        self.model, self._one_model = model, one_model
 
     def __enter__(self) -> Self:
         return self
@@ -113,13 +117,14 @@ class NmtClient:
     def _in_order(self, method: str, requests: Iterable[Any]) -> Iterator[Any]:
         """The answers in order, with a few requests under way; when one fails the others are called off."""
         under_way: collections.deque[Pending] = collections.deque()
+        one_model = self._one_model or OneModel()
         try:
             for request in requests:
                 under_way.append(self.connection.begin(method, request))
                 if len(under_way) >= _IN_FLIGHT * len(self.connection.addresses):
-                    yield under_way.popleft().result()
+                    yield under_way.popleft().result(one_model)
             while under_way:
-                yield under_way.popleft().result()
+                yield under_way.popleft().result(one_model)
         finally:
             for pending in under_way:
                 pending.cancel()
@@ -129,7 +134,8 @@ class RemotePairScorer:
     """A ``PairScorer`` that asks servers; ``model`` may be left out if they have one model only.
 
     ``address`` may be several with commas, which share the work. Raises ServiceError when there is no
-    such model, no server, or servers whose models differ.
+    such model, no server, or servers whose models differ. An address that is away at the start is compared when it
+    answers, as is every answer: all scores are of the model that was there at the start.
     """
 
     def __init__(
@@ -142,15 +148,17 @@ class RemotePairScorer:
         access: Access | None = None,
     ) -> None:
         self._address = address
-        described = _described(address, model or "", timeout=timeout, first_wait=first_wait, access=access)
+        described = describe_model(address, model or "", timeout=timeout, first_wait=first_wait, access=access)
         self.model: str = described.name
+        self.one_model = OneModel(described)
         self._signature: str = described.surface_signature or described.signature
         limits = described.limits
         self._chunk_pairs = min(CHUNK_PAIRS, limits.items or CHUNK_PAIRS)
         message = limits.request_bytes or limits.message_bytes  # of servers that tell one, or none
         self._chunk_characters = min(CHUNK_CHARACTERS, message // _BYTES or CHUNK_CHARACTERS)
         self._attends = described.attends
-        self._client = NmtClient(address, model=self.model, timeout=timeout, first_wait=first_wait, access=access)
+        how: dict[str, Any] = {"timeout": timeout, "first_wait": first_wait, "access": access}
+        self._client = NmtClient(address, model=self.model, one_model=self.one_model, **how)
 
     @property
     def signature(self) -> str:
@@ -183,15 +191,15 @@ class RemotePairScorer:
         self._client.close()
 
 
-def _described(addresses: str, model: str, **options: Any) -> pb.Model:
-    """The model, which has to be the same at all addresses; one that is away now may come back."""
+def describe_model(addresses: str, model: str, **options: Any) -> pb.Model:
+    """The model, which has to be the same at all addresses; one that is away now may come back. Raises ServiceError."""
     found: dict[str, pb.Model] = {}
     missing: Unavailable | None = None
     for address in addresses.split(","):
         connection = Connection(address, **options)
         try:
             described = connection.call("GetModel", pb.GetModelRequest(name=model)).model
-            found.setdefault(described.signature, described)
+            found.setdefault(f"{described.version} {described.signature}".strip(), described)
         except Unavailable as error:
             missing = error
         finally:

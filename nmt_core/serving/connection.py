@@ -12,20 +12,22 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-from nmt_core.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.base.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
+from nmt_core.base.numbers import whole_number
+from nmt_core.files.small import read_pem
 from nmt_core.serving.handshake import tls_problem
-from nmt_core.small_files import read_pem
-from nmt_core.whole_numbers import whole_number
 
 try:
     import grpc
 
-    from nmt_core.serving.refusal import from_trailers
+    from nmt_core.serving.one_model import OneModel
+    from nmt_core.serving.refusal import Refusal, from_trailers, trailers
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
     raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[client]'") from error
 
 _TRIES = {grpc.StatusCode.UNAVAILABLE: 5, grpc.StatusCode.RESOURCE_EXHAUSTED: 10}
+AWAY = grpc.StatusCode.UNAVAILABLE
 _HOPELESS = ("OUT_OF_MEMORY",)
 _TOO_LARGE = "message larger than max"  # the library's own words, for which it has no code
 _LONGEST_WAIT = 10.0  # seconds
@@ -137,6 +139,26 @@ class Attempts:
         return pause
 
 
+class StreamFailed(Exception):
+    """A stream whose server cannot answer; it is read like an error of gRPC."""
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(str(refusal))
+        self._refusal = refusal
+
+    def code(self) -> grpc.StatusCode:
+        """That of a server that is away."""
+        return AWAY
+
+    def details(self) -> str:
+        """What the server says."""
+        return str(self._refusal)
+
+    def trailing_metadata(self) -> Any:
+        """With the reason, and the time after which to try again."""
+        return trailers(self._refusal)
+
+
 def _code(error: Any) -> grpc.StatusCode:
     """The status, UNAVAILABLE where a connection was lost under another name.
 
@@ -213,11 +235,14 @@ class Pending:
         self._attempts = connection.attempts()
         self._call, self._address = connection.send(method, request, self._attempts.left)
 
-    def result(self) -> Any:
-        """Wait for the answer. Raises ServiceError."""
+    def result(self, one_model: OneModel | None = None) -> Any:
+        """Wait for the answer, which has to be of that model. Raises ServiceError."""
         while True:
             try:
-                return self._call.result()
+                answer = self._call.result()
+                if one_model is not None:
+                    one_model.check(answer, self._address)
+                return answer
             except grpc.RpcError as error:
                 time.sleep(self._attempts.pause(error, self._address))
             self._call, self._address = self._connection.send(self._method, self._request, self._attempts.left)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
@@ -54,8 +53,8 @@ def describe(name: str, model: ServedModel, limits: Limits, own: ModelLimits, de
     """What a client may want to know of a model."""
     return pb.Model(
         name=name,
-        signature=model.scorer.signature,
-        surface_signature=_surface_signature(model),
+        signature=model.signature,
+        surface_signature=model.surface_signature,
         version=model.version,
         source_language=model.source_language,
         target_language=model.target_language,
@@ -86,11 +85,3 @@ def describe(name: str, model: ServedModel, limits: Limits, own: ModelLimits, de
         device=device,
         kind=pb.MODEL_KIND_HYBRID if model.kind == "hybrid" else pb.MODEL_KIND_NEURAL,
     )
-
-
-def _surface_signature(model: ServedModel) -> str:
-    """What scores of surface words depend on; empty where the model cannot read these."""
-    try:
-        return model.scorer_of("surface").signature
-    except ConfigError:
-        return ""

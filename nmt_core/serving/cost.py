@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core import word_limit
+from nmt_core.base import words as texts
 from nmt_core.inference.search_config import DecodingConfig
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
@@ -90,7 +90,7 @@ def score_cost(pairs: Sequence[tuple[int, int]], *, per_word: bool, attention: b
 def count_words(text: str) -> int:
     """What ``split_words`` would find: a text of blanks alone is as cheap as any other."""
     if len(text) < _SHORT:
-        return word_limit.count_words(text)
+        return texts.count_words(text)
     return _count_together([text])[0]
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
+from nmt_core.base.errors import is_full_gpu
 from nmt_core.serving.call import current_client, note, note_failure
 from nmt_core.serving.devices import Place
 from nmt_core.serving.models import Decoding, Key
@@ -118,7 +119,7 @@ def _as_refusal(error: Exception) -> Refusal:
     if isinstance(error, Refusal):
         return error
     _log.error("an item failed", exc_info=error)
-    if type(error).__name__ == "OutOfMemoryError":
+    if is_full_gpu(error):
         problem = "the device has not enough memory for this item"
         return Refusal(problem, code=code_pb2.RESOURCE_EXHAUSTED, reason="OUT_OF_MEMORY")
     return internal()

@@ -25,4 +25,4 @@ async def encode(request: pb.EncodeRequest, deadline: float | None, backend: Bac
     words = await backend.texts.run(words_of, texts)
     found = await do(backend.texts, place, ask, texts, [count + 1 for count in words])
     await backend.texts.run(backend.count_errors, place.name, found)
-    return backend.checked(await backend.texts.run(answers.encode_answer, found))
+    return backend.checked(await backend.texts.run(answers.encode_answer, found, place.model.fields))

@@ -14,8 +14,8 @@ import queue
 import threading
 from collections.abc import Callable
 
-from nmt_core.errors import InputError
-from nmt_core.messages import show
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import show
 
 _WAITING = 10_000  # lines
 _AT_ONCE = 1_000  # lines of a write

@@ -8,7 +8,7 @@ import contextlib
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 
 _SECONDS = 5.0  # for a request and its answer
 _CONNECTIONS = 100

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import make_predictor
@@ -19,8 +20,8 @@ from nmt_core.inference.translator import Translator
 from nmt_core.inference.tree_walk import Weights
 from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.inference.vectors import sentence_vectors
-from nmt_core.interfaces import Aligns
 from nmt_core.models.checkpoint import LoadedModel, load_models
+from nmt_core.models.identity import fingerprints
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.cost import Proportions
@@ -73,7 +74,7 @@ def open_served_model(
         processor=lambda: open_raw_text(loaded),
         defaults=defaults,
         proportions=_proportions(loaded, attends=attends, together=decode_tokens),
-        version="+".join(one.fingerprint for one in loaded),
+        version=fingerprints(loaded),
         source_language=first.text.source_language,
         target_language=first.text.target_language,
         source_words=len(first.source),

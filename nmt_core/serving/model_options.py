@@ -8,9 +8,9 @@ import stat
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.numbers import whole_number
 from nmt_core.serving.quota import ModelLimits
-from nmt_core.whole_numbers import whole_number
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
 _MOST = (1 << 32) - 1  # what the messages of the service can say

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from nmt_core.errors import ConfigError, NmtError
-from nmt_core.factors import SEPARATOR
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.base.interfaces import PairScorer, SentencePair
+from nmt_core.base.words import SEPARATOR
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.serving.answers import model_fields
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.step_work import StepDecoder, StepWork
@@ -120,6 +121,24 @@ class ServedModel:
     kind: ModelKind = "neural"
     loaded: Sequence[LoadedModel] = ()
 
+    @functools.cached_property
+    def signature(self) -> str:
+        """What its numbers depend on, the arithmetic of this process included."""
+        return self.scorer.signature
+
+    @functools.cached_property
+    def surface_signature(self) -> str:
+        """What scores of surface words depend on; empty where the models cannot read these."""
+        try:
+            return self.scorer_of("surface").signature
+        except ConfigError:
+            return ""
+
+    @functools.cached_property
+    def fields(self) -> bytes:
+        """What every answer says of the model."""
+        return model_fields(self.version, self.signature)
+
     def work(self, key: Key) -> Work:
         """The work of a key."""
         match key:
@@ -145,7 +164,8 @@ class ServedModel:
         return scorer.reader if isinstance(scorer, FormScorer) else None
 
     def warm_up(self) -> None:
-        """Do each kind of work once, and open what reads other forms of text."""
+        """Do each kind of work once, and open what reads other forms of text; signatures take a moment, too."""
+        _ = self.fields, self.surface_signature
         for form in OTHER_FORMS:
             with contextlib.suppress(NmtError):  # whoever asks for it is told
                 self.scorer_of(form)

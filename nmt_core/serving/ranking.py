@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nmt_core.interfaces import PairScore
-from nmt_core.messages import counted
+from nmt_core.base.interfaces import PairScore
+from nmt_core.base.messages import counted
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid, to_error
 from nmt_core.v1 import nmt_pb2 as pb

@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf import any_pb2, duration_pb2
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.v1 import nmt_pb2 as pb
 
 DOMAIN = "nmt_core"
@@ -79,6 +79,12 @@ def to_error(refusal: Refusal) -> pb.Error:
     if refusal.retry_after is not None:
         error.retry_delay.CopyFrom(_duration(refusal.retry_after))
     return error
+
+
+def from_error(error: pb.Error) -> Refusal:
+    """What a client reads inside an answer."""
+    delay = error.retry_delay.ToTimedelta().total_seconds() if error.HasField("retry_delay") else None
+    return Refusal(error.message, code=error.code, reason=error.reason, retry_after=delay)
 
 
 def bare(refusal: Refusal) -> Refusal:

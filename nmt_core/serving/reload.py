@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.devices import Load
 from nmt_core.serving.metrics import Metrics

@@ -7,18 +7,17 @@ import dataclasses
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt_core.errors import ModelError
+from nmt_core.base.errors import ModelError
+from nmt_core.base.interfaces import NgramAdvice
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.line_requests import advice_in_ids
 from nmt_core.inference.predictor import make_predictor
-from nmt_core.inference.rescoring import Searched, best_first, score_again, search_is_coarse
+from nmt_core.inference.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.translation import Translation
 from nmt_core.inference.translation_maker import TranslationMaker
-from nmt_core.interfaces import NgramAdvice
 from nmt_core.serving.slices import SLICE, Sliced
 from nmt_core.serving.work import LARGE
 from nmt_core.text.sentence import Sentence
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from nmt_core.inference.hypothesis import Hypothesis
     from nmt_core.inference.unknowns import UnknownReplacement
     from nmt_core.models.checkpoint import LoadedModel
-
-_EMPTY = Translation("", (), 0.0, 0.0, (), ())
 
 
 class SearchItem(NamedTuple):
@@ -106,7 +103,7 @@ class RunningSearch:
         return self._search.rows * mean + ended
 
     def admit(self, requests: Sequence[tuple[int, Any]]) -> None:
-        """Let sentences in; one without words has the empty translation, without asking the model."""
+        """Let sentences in; one without words has the empty translation, without a search."""
         entering = []
         for key, (text, asked, advice) in requests:
             config = asked if self._copying is None else asked.lengthened(self._copying.scheme.tokens_of_a_word)
@@ -132,14 +129,22 @@ class RunningSearch:
 
     def step(self) -> list[tuple[int, Any]]:
         """One step; an answer is the list of a sentence's translations."""
-        found: list[tuple[int, Any]] = [(key, [_EMPTY]) for key in self._empty]
-        self._empty = []
+        found = self._not_searched()
         for done in self._search.step():
             hypotheses = [self._in_text(one) for one in done.hypotheses]
             self._ended[done.key] = _Ended(self._admitted.pop(done.key), hypotheses)
         for key, sentence, translations in self._completed():
             nbest: Any = [self._maker.make(one, sentence.source.words) for one in translations]
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
+        return found
+
+    def _not_searched(self) -> list[tuple[int, Any]]:
+        """The answers to sentences without words."""
+        if not self._empty:
+            return []
+        only = self._maker.make(Found(empty_translation(self._models), ()), ())
+        found: list[tuple[int, Any]] = [(key, [only]) for key in self._empty]
+        self._empty = []
         return found
 
     def _completed(self) -> Iterator[tuple[int, _Admitted, list[Found]]]:

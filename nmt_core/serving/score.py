@@ -6,9 +6,9 @@ import functools
 import itertools
 from collections.abc import Sequence
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.text_forms import FormReader, TextForm
-from nmt_core.interfaces import PairScore
 from nmt_core.serving import answers, convert
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.checks import check_items
@@ -41,7 +41,7 @@ async def score(request: pb.ScoreRequest, deadline: float | None, backend: Backe
     scores = await _scores(backend, place, key, pairs, priority=request.priority, deadline=deadline)
     if reader is not None:
         scores = await backend.texts.listed(restored(scores, pairs, reader), small=False)
-    return backend.checked(await backend.texts.run(answers.score_answer, scores, request))
+    return backend.checked(await backend.texts.run(answers.score_answer, scores, request, place.model.fields))
 
 
 async def rerank(request: pb.RerankRequest, deadline: float | None, backend: Backend) -> bytes:
@@ -55,7 +55,7 @@ async def rerank(request: pb.RerankRequest, deadline: float | None, backend: Bac
     read = read_pairs(groups, "lists", limits, reader, place.model.source_factors)
     pairs = await backend.texts.listed(read, small=reader is None)
     scores = await _scores(backend, place, Scoring(place.model), pairs, priority=request.priority, deadline=deadline)
-    return backend.checked(await backend.texts.run(_rerank_answer, request, scores))
+    return backend.checked(await backend.texts.run(_rerank_answer, request, scores, place.model.fields))
 
 
 def _form_reader(model: ServedModel, number: int) -> FormReader | None:
@@ -81,7 +81,8 @@ async def _scores(
     return found
 
 
-def _rerank_answer(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal]) -> bytes:
+def _rerank_answer(request: pb.RerankRequest, scores: Sequence[PairScore | Refusal], model: bytes) -> bytes:
     ends = list(itertools.accumulate(len(one.hypotheses) for one in request.lists))
     parts = (scores[start:end] for start, end in itertools.pairwise([0, *ends]))
-    return answers.rerank_answer(ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
+    rankings = (ranking(one, part, request) for one, part in zip(request.lists, parts, strict=True))
+    return answers.rerank_answer(rankings, model)

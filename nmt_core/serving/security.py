@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import grpc
 
-from nmt_core.errors import ConfigError, InputError, unreadable
-from nmt_core.small_files import MOST_OF_A_KEY, read_pem, read_small
+from nmt_core.base.errors import ConfigError, InputError, unreadable
+from nmt_core.files.small import MOST_OF_A_KEY, read_pem, read_small
 
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate, Name

@@ -16,8 +16,8 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from nmt_core.errors import NmtError
-from nmt_core.memory import keep_memory_of_messages
+from nmt_core.base.errors import NmtError
+from nmt_core.base.memory import keep_memory_of_messages
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.calls import Calls
 from nmt_core.serving.devices import Load

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Generic, TypeVar
 
-from nmt_core.pauses import held_up_by
+from nmt_core.base.pauses import held_up_by
 from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 SLICE = 0.02
@@ -24,7 +24,7 @@ class _GivenUp(BaseException):
 class Sliced(Generic[_Result]):
     """``compute`` in a thread of its own, which runs only while ``advance`` is waited for.
 
-    A slice ends at the first place where ``nmt_core.pauses`` lets computations pause, after its time.
+    A slice ends at the first place where ``nmt_core.base.pauses`` lets computations pause, after its time.
     """
 
     def __init__(self, compute: Callable[[], _Result]) -> None:

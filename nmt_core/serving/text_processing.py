@@ -7,7 +7,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.serving.call import messages_size
 from nmt_core.serving.checks import source_problem, text_problem
 from nmt_core.serving.devices import Place

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.serving.call import SERVICE
 from nmt_core.version import VERSION
 

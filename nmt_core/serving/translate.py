@@ -43,7 +43,7 @@ async def translate(request: pb.TranslateRequest, deadline: float | None, backen
     found = await do(texts, place, ask, items, [(count + 2) * size.beam for count in words])
     shown = await _shown(backend, place, found, replaced=replaced, raw=request.raw)
     await texts.run(_count, backend, place.name, words, found)
-    return backend.checked(await texts.run(answers.translate_answer, found, shown, answered))
+    return backend.checked(await texts.run(answers.translate_answer, found, shown, answered, place.model.fields))
 
 
 def _sizes(words: Sequence[int], texts: Sequence[str | Refusal]) -> list[tuple[int, int]]:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable, Sequence
 
-from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN, split_words
+from nmt_core.base.words import split_words
+from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN
 
 END_OF_WORD = 0
 Spelling = tuple[int, ...]

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.text.lexicon import Lexicon
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN, Vocabulary
@@ -200,11 +200,14 @@ class Copying:
         return self.scheme.token(distance)
 
     def restored(self, words: Sequence[str], source: Sequence[str]) -> list[Piece]:
-        """The words of the text that a model wrote. Words from nowhere, or from beyond the source, are left out."""
+        """The words of the text that a model wrote. Words from nowhere, or from beyond the source, are left out.
+
+        ``<unk>`` is one of them, but with `copyable` it is the first source word that is ``<unk>`` for the model.
+        """
         if self.scheme is CopyScheme.POSALL:
             return list(_of_pairs(words, len(source)))
         marked = self.read_source(source) if self.scheme is CopyScheme.COPYABLE else []
-        tokens = _numbers(self.scheme)
+        tokens = _numbers(self.scheme) | {UNKNOWN: None}
         pieces = []
         for place, word in enumerate(words):
             if word not in tokens:

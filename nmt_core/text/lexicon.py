@@ -18,9 +18,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.files import open_output, write_lines
-from nmt_core.lexicon_lines import NULL, read_lexicon_lines
+from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
 
 _LINES_AT_A_TIME = 10_000
 _SLACK = 4  # candidates of a word that are kept before the worse ones are dropped

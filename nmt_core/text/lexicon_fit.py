@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from nmt_core.errors import InputError
-from nmt_core.escapes import escape, is_escaped, needs_escape, unescape
+from nmt_core.base.errors import InputError
+from nmt_core.base.words import escape, is_escaped, needs_escape, unescape
 from nmt_core.text.lexicon import Keep, Lexicon, collect
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 

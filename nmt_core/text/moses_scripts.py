@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 
 _STOPS_BEFORE_QUOTE = r'(\.+)"(\s*[^<])'  # becomes "\1\2
 _BEHIND_QUOTE = re.compile(r"\s*[^<]")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from nmt_core.errors import ConfigError
-from nmt_core.whole_numbers import whole_number
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.numbers import whole_number
 
 Points = list[tuple[int, int]]
 

@@ -19,9 +19,9 @@ from typing import Protocol
 
 from pydantic import Field
 
+from nmt_core.base.words import split_words
 from nmt_core.config import Config
 from nmt_core.text.moses_scripts import PunctuationNormalizer, import_sacremoses, open_tokenizer
-from nmt_core.text.vocabulary import split_words
 
 # tokenizer.perl always cuts the full stop off the last word of a line; the port keeps it on abbreviations.
 _LANGUAGE = "^[A-Za-z]{2,8}(-[A-Za-z0-9]{1,8})*$"  # it becomes part of a file's name in the library

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import overload
 
-from nmt_core.factors import without_factors
-from nmt_core.text.vocabulary import split_words
+from nmt_core.base.words import split_words, without_factors
 
 
 class Sentence(Sequence[int]):

@@ -13,7 +13,7 @@ import enum
 from collections.abc import Sequence
 from typing import TypeVar
 
-from nmt_core.interfaces import Aligns
+from nmt_core.base.interfaces import Aligns
 from nmt_core.text.sentence import Sentence
 
 Item = TypeVar("Item")

@@ -12,9 +12,10 @@ import functools
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from nmt_core.errors import ModelError
+from nmt_core.base.errors import ModelError
+from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import split_words
 from nmt_core.files import open_output, read_text_lines, write_lines
-from nmt_core.whole_numbers import whole_number
 
 END = "</s>"
 UNKNOWN = "<unk>"
@@ -23,11 +24,6 @@ UNKNOWN_ID = 1
 SPECIAL_WORDS = (END, UNKNOWN)
 MOST_WORDS = 1 << 24
 LONGEST_WORD = 10_000  # characters
-
-
-def split_words(text: str) -> list[str]:
-    """Cut tokenised text into words, at spaces and tabs only (a no-break space belongs to its word)."""
-    return [word for word in _pieces(text) if word]
 
 
 def _pieces(text: str) -> list[str]:

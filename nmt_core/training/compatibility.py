@@ -6,8 +6,8 @@ import math
 
 import torch
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.models.build import build_model, is_language_model, source_factors
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig

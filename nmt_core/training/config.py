@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
+from nmt_core.base.messages import counted
 from nmt_core.config import Config
 from nmt_core.data.corpus import BatchPlan
-from nmt_core.messages import counted
 from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from nmt_core.base.messages import counted
 from nmt_core.config import Config
-from nmt_core.messages import counted
 
 AUTOMATIC = "auto"
 Files = tuple[str, ...]

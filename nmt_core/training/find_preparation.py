@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
-from nmt_core.preparation.carried import CarriedPreparation
+from nmt_core.base.errors import ConfigError
+from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.record import NAME, Record
 from nmt_core.preparation.steps import Side
 from nmt_core.training.data_config import AUTOMATIC, DataConfig
@@ -15,11 +15,11 @@ from nmt_core.training.data_config import AUTOMATIC, DataConfig
 class FoundPreparation(NamedTuple):
     """The preparation, None where there is none, and what to tell the user."""
 
-    preparation: CarriedPreparation | None = None
+    preparation: BundledPreprocessor | None = None
     note: str | None = None
 
 
-def find_preparation(data: DataConfig, start: CarriedPreparation | None) -> FoundPreparation:
+def find_preparation(data: DataConfig, start: BundledPreprocessor | None) -> FoundPreparation:
     """The preparation of the text of a run that begins with a model that carries ``start``.
 
     It is about the sides as the model has them, whichever way it translates. Raises ConfigError for a model
@@ -39,7 +39,7 @@ def find_preparation(data: DataConfig, start: CarriedPreparation | None) -> Foun
 
 
 def _given(data: DataConfig, path: str) -> FoundPreparation:
-    preparation = CarriedPreparation.read(path)
+    preparation = BundledPreprocessor.read(path)
     source, target = (None if name is None else _side_of(name, preparation.record) for name in _texts(data))
     if target is None or target == source or (source is None and data.text is None):
         source, target = "source", "target"  # their names do not say which is which
@@ -52,7 +52,7 @@ def _beside(data: DataConfig) -> FoundPreparation:
     path = os.path.join(os.path.dirname(target or ""), NAME)
     if target is None or data.raw or not os.path.isfile(path):
         return FoundPreparation()
-    preparation = CarriedPreparation.read(path)
+    preparation = BundledPreprocessor.read(path)
     sides = [_output_of(name, preparation.record) for name in (source, target) if name is not None]
     folders = {os.path.dirname(os.path.abspath(name)) for name in (source, target) if name is not None}
     if None in sides or len(folders) > 1:

@@ -6,8 +6,8 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.config import dotted
-from nmt_core.errors import ConfigError
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.file_names import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY

@@ -13,7 +13,7 @@ import os
 import tempfile
 from collections.abc import Iterable, Iterator
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import overwritten
 from nmt_core.models.file_names import LEXICON, PARAMETERS, SETTINGS
 from nmt_core.models.folder import current

@@ -56,7 +56,7 @@ class Gradients:
             batches = work.batches[place * each : (place + 1) * each]
             found = self._add(task, work, batches, first=number * each, update=update, epochs=epochs)
             losses += found
-            objective = sum((one.objective.detach() for one in found), torch.zeros(()))
+            objective = sum((one.objective.detach() for one in found), parameters[0].new_zeros((), dtype=torch.float32))
             added.add(_taken_out(parameters, objective, None if place else buffer))
         self._seed(update, self._config.microbatches)  # what is saved does not depend on who computed what
         total = self._total(added.finish(), buffer)

@@ -17,14 +17,14 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
-from nmt_core.errors import NmtError
-from nmt_core.files import temporary_folder
-from nmt_core.messages import say
+from nmt_core.base.errors import NmtError
+from nmt_core.base.messages import say
 from nmt_core.processes import begin_process, interrupts_held_back
 from nmt_core.training.ranks import LostProcess, Ranks, joined
 
 _INTERFACE = "GLOO_SOCKET_IFNAME"
 _PATIENCE = 20.0  # seconds until a process that waits for one that has ended should have noticed
+_REMEDY = "--resume goes on from the last saved state"
 Follow = Callable[[Ranks], object]
 
 
@@ -54,7 +54,7 @@ def started(processes: int, follow: Follow, *, cuda: bool) -> Iterator[Ranks]:
 
     Raises NmtError, which says what happened, where one of them ends before its time.
     """
-    with temporary_folder(os.path.join(tempfile.gettempdir(), "training")) as folder:
+    with tempfile.TemporaryDirectory(prefix="hybridmt-") as folder:
         meeting = f"file://{folder}/meeting"
         _stay_on_this_machine()
         followers: list[_Follower] = []
@@ -101,7 +101,7 @@ def _follow(ranks: Ranks, follow: Follow, cuda: bool, meeting: str, words: Conne
     begin_process()
     try:
         words.send("")
-        with joined(ranks, cuda=cuda, meeting=meeting):
+        with joined(ranks, cuda=cuda, meeting=meeting) as ranks:
             follow(ranks)
         os._exit(0)  # at once: the first process waits
     except LostProcess:
@@ -129,7 +129,7 @@ def _end_with_the_others(followers: list[_Follower], over: threading.Event) -> N
             process = running.pop(sentinel)  # type: ignore[arg-type]  # of sentinels, which are numbers, wait returns some
             process.join()
             if process.exitcode and not over.wait(_PATIENCE):
-                say(_cause(followers))
+                say(_cause(followers) or f"another process of this run has ended; {_REMEDY}")
                 os._exit(2)
 
 
@@ -141,11 +141,10 @@ def _cause(followers: list[_Follower]) -> str:
         with contextlib.suppress(EOFError, OSError):
             while follower.words.poll():
                 words = follower.words.recv()
-        remedy = "--resume goes on from the last saved state"
         if words:
             return f"{place}: {words}"
         if code is not None and code < 0:
-            return f"{place} was ended by signal {-code} (out of memory?); {remedy}"
+            return f"{place} was ended by signal {-code} (out of memory?); {_REMEDY}"
     return ""
 
 

@@ -22,14 +22,20 @@ def build_optimizer(config: TrainingConfig, parameters: Iterable[nn.Parameter]) 
             return torch.optim.SGD(parameters, lr=config.learning_rate)
 
 
-def rescale_gradient(parameters: Iterable[nn.Parameter], limit: float) -> Tensor:
+def gradient_norm(parameters: Iterable[nn.Parameter]) -> Tensor:
+    """The L2 norm of the gradient of all parameters together."""
+    return torch.nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+
+
+def rescale_gradient(parameters: Iterable[nn.Parameter], limit: float, norm: Tensor | None = None) -> Tensor:
     """Rescale the gradient of all parameters together to an L2 norm of at most ``limit``; the norm before.
 
+    A ``norm`` that is given, on the host, is not read from a GPU again.
     The numbers are those of ``torch.nn.utils.clip_grad_norm_``, but gradients are replaced, not written to, and only
     where they change: other processes may read them (``shared_sum.py``).
     """
     parameters = list(parameters)
-    norm = torch.nn.utils.get_total_norm([each.grad for each in parameters if each.grad is not None])
+    norm = gradient_norm(parameters) if norm is None else norm
     factor = limit / (norm + 1e-6)
     if not factor >= 1:  # it may be no number
         for each in parameters:

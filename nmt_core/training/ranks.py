@@ -9,6 +9,7 @@ that of processes, and on no algorithm of the library that carries them.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import datetime
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -19,11 +20,12 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed.rendezvous import rendezvous
 
-from nmt_core.errors import ConfigError, ModelError, NmtError
+from nmt_core.base.errors import ConfigError, ModelError, NmtError
 
 Value = TypeVar("Value")
 _LONGEST_WAIT = datetime.timedelta(days=7)  # the others wait while one validates; a lost process is noticed otherwise
 _LONGEST_MEETING = datetime.timedelta(minutes=10)
+_LONGEST_SUM = datetime.timedelta(minutes=10)  # of gradients on GPUs: all come to it within an update's time
 
 
 class LostProcess(NmtError):
@@ -55,12 +57,16 @@ class OrderedSum:
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process is number ``rank`` (from 0) of ``size``, and ``local`` of those on its machine, perhaps of all."""
+    """This process is number ``rank`` (from 0) of ``size``, and ``local`` of those on its machine, perhaps of all.
+
+    ``gpus`` adds vectors that are on GPUs; all else goes over the network interfaces of the CPUs.
+    """
 
     rank: int = 0
     size: int = 1
     local: int = 0
     one_machine: bool = True
+    gpus: dist.ProcessGroup | None = None
 
     @property
     def first(self) -> bool:
@@ -78,12 +84,12 @@ class Ranks:
         part = -(-len(vector) // self.size)
         sent = torch.nn.functional.pad(vector, (0, part * self.size - len(vector)))
         received = torch.empty_like(sent)
-        added = OrderedSum(self.size)
+        added, group = OrderedSum(self.size), self.gpus if vector.is_cuda else None
         with _together():
-            dist.all_to_all_single(received, sent)
+            dist.all_to_all_single(received, sent, group=group)
             for one in received.split(part):
                 added.add(one)
-            _gather(sent, added.finish())
+            _gather(sent, added.finish(), group)
         return sent[: len(vector)]
 
     def most(self, *values: float) -> tuple[float, ...]:
@@ -149,17 +155,18 @@ def check_divisible(microbatches: int, processes: int) -> None:
 def joined(ranks: Ranks, *, cuda: bool, meeting: str) -> Iterator[Ranks]:
     """The processes can exchange what they have inside the block; ``meeting`` is PyTorch's URL of where they meet.
 
-    Raises LostProcess where the others do not come.
+    A process that waits on a GPU for a lost one does not notice it: PyTorch ends it after ``_LONGEST_SUM``. Raises
+    LostProcess where the others do not come.
     """
-    backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
     try:
         store, rank, size = next(rendezvous(meeting, ranks.rank, ranks.size, timeout=_LONGEST_MEETING))
         store.set_timeout(_LONGEST_MEETING)
-        dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
+        dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=_LONGEST_WAIT)
+        gpus = dist.new_group(backend="nccl", timeout=_LONGEST_SUM) if cuda else None
     except (RuntimeError, ValueError) as error:
         raise LostProcess(f"the {ranks.size} processes did not meet at {meeting} ({_first_line(error)})") from error
     try:
-        yield ranks
+        yield dataclasses.replace(ranks, gpus=gpus)
     finally:
         dist.destroy_process_group()
 
@@ -177,10 +184,10 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0][:200]
 
 
-def _gather(whole: Tensor, part: Tensor) -> None:
+def _gather(whole: Tensor, part: Tensor, group: dist.ProcessGroup | None) -> None:
     """Put the parts of all processes one behind the other."""
-    gather: Callable[[Tensor, Tensor], Any] = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
-    gather(whole, part)
+    gather: Callable[..., Any] = getattr(dist, "all_gather_single", dist.all_gather_into_tensor)
+    gather(whole, part, group=group)
 
 
 def flat(tensors: Sequence[Tensor], buffer: Tensor | None = None) -> Tensor:

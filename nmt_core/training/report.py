@@ -9,9 +9,9 @@ from typing import Any
 
 from torch import Tensor
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
 from nmt_core.layers.word_loss import Losses
-from nmt_core.messages import counted, say
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
 from nmt_core.training.task import Task
@@ -91,7 +91,7 @@ class Reporter:
         for losses in self._losses:
             for name, part in losses.sums.items():
                 totals[name] = totals.get(name, 0.0) + part.total.item()
-                counts[name] = counts.get(name, 0) + part.count
+                counts[name] = counts.get(name, 0) + int(part.count)
         return {name: total / max(counts[name], 1) for name, total in totals.items()}
 
     def _left(self, progress: Progress) -> str:

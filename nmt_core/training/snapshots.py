@@ -15,6 +15,7 @@ from nmt_core.training.config import TrainingConfig
 from nmt_core.training.validation import Validation
 
 SNAPSHOTS = "snapshots"
+_KEPT = "kept"  # an empty file in the folder of a model that stays, whatever the settings are later
 
 
 @dataclass(frozen=True)
@@ -30,15 +31,24 @@ class Snapshots:
         Wanted is what any of the ``histories`` asks for.
         """
         wanted = {number for history in histories for number in (*self.last(history), *self._best(history))}
-        if update in wanted or self.is_due(update):
+        if self.is_due(update):
+            self.keep_due(update, save)
+        elif update in wanted:
             save(self.path(update))
         for name in os.listdir(self._place) if os.path.isdir(self._place) else []:
-            if name.isdecimal() and int(name) not in wanted and not self.is_due(int(name)):
-                shutil.rmtree(os.path.join(self._place, name))
+            folder = os.path.join(self._place, name)
+            if name.isdecimal() and int(name) not in wanted and not os.path.exists(os.path.join(folder, _KEPT)):
+                shutil.rmtree(folder)
 
     def is_due(self, update: int) -> bool:
         """Whether the model of ``update`` is kept whatever it is worth."""
         return self.config.keep_every is not None and update % self.config.keep_every == 0
+
+    def keep_due(self, update: int, save: Callable[[str], None]) -> None:
+        """Keep the model of an ``update`` that is due, for good."""
+        save(self.path(update))
+        with open(os.path.join(self.path(update), _KEPT), "wb"):
+            pass
 
     def last(self, history: Sequence[Validation]) -> list[int]:
         """The updates whose models are averaged at the end."""

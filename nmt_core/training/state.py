@@ -17,7 +17,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
-from nmt_core.errors import ModelError
+from nmt_core.base.errors import ModelError
 from nmt_core.files import open_output
 from nmt_core.models.folder import current
 from nmt_core.models.tensors import check_finite, open_tensors, save_tensors

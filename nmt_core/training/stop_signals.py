@@ -6,7 +6,7 @@ import signal
 from types import FrameType
 from typing import Any
 
-from nmt_core.messages import say
+from nmt_core.base.messages import say
 
 
 class Interrupted(Exception):

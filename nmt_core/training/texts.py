@@ -9,19 +9,18 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
+from nmt_core.base.words import check_factors, split_words
 from nmt_core.data.aligned_corpus import points_between
 from nmt_core.data.corpus import TextPair
 from nmt_core.data.monolingual import MonolingualText
 from nmt_core.data.phrases import read_phrase_pairs
 from nmt_core.data.stored_pairs import StoredPairs, store_pairs
-from nmt_core.errors import ConfigError
-from nmt_core.factors import check_factors
 from nmt_core.files import read_parallel_lines
-from nmt_core.messages import counted
 from nmt_core.models.build import source_factors
-from nmt_core.preparation.carried import CarriedPreparation, PreparedText
+from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
-from nmt_core.text.vocabulary import split_words
 from nmt_core.training.config import RunConfig
 from nmt_core.training.validation import DevelopmentSet
 
@@ -29,7 +28,7 @@ from nmt_core.training.validation import DevelopmentSet
 class TextReader:
     """The texts of a run, as the model reads them."""
 
-    def __init__(self, run: RunConfig, preparation: CarriedPreparation | None) -> None:
+    def __init__(self, run: RunConfig, preparation: BundledPreprocessor | None) -> None:
         data = self.data = run.data
         self.words = None if preparation is None else preparation.open_words("target").undo
         self._monolingual = {path: MonolingualText(path) for path in (*(data.text or ()), *(data.dev_text or ()))}

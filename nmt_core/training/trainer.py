@@ -19,15 +19,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt_core.base.errors import ModelError
+from nmt_core.base.messages import say
 from nmt_core.data.partitions import Partition
-from nmt_core.errors import ModelError
-from nmt_core.messages import say
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.gradient import Gradients
 from nmt_core.training.identity import RunIdentity, hash_of_bytes
 from nmt_core.training.kept_zeros import KeptZeros
-from nmt_core.training.optimizers import build_optimizer, rate_factor, rescale_gradient
+from nmt_core.training.optimizers import build_optimizer, gradient_norm, rate_factor, rescale_gradient
 from nmt_core.training.ranks import Ranks
 from nmt_core.training.report import Reporter
 from nmt_core.training.snapshots import Snapshots, average_into
@@ -107,7 +107,7 @@ class Trainer:
                     self._validate()  # which saves
                 elif self.snapshots.is_due(number):
                     with self._measured_parameters():
-                        self._save_models(self.snapshots.path(number))
+                        self._keep_due(number)
                 stops, seconds = self.ranks.most(stop.asked, self.progress.seconds)
                 self.progress = dataclasses.replace(self.progress, seconds=seconds)
                 due = seconds - saved >= 60 * self.config.save_every  # by the time that all processes have in common
@@ -139,7 +139,8 @@ class Trainer:
         self.optimizer.zero_grad()
         with self._random_numbers(place, number):
             loss, losses = self.gradients.compute(task, work, update=number, epochs=epochs)
-        norm = rescale_gradient(self.trained.values(), self.config.clip)
+        norm, loss = _on_host(gradient_norm(self.trained.values()), loss)
+        rescale_gradient(self.trained.values(), self.config.clip, norm)
         skipped = 0 if math.isfinite(norm.item()) and math.isfinite(loss.item()) else before.skipped + 1
         if skipped:
             self._report_skipped(number, loss, norm, skipped)
@@ -253,6 +254,12 @@ class Trainer:
         others = [(task.folder, task.loaded) for task in self.tasks if task.folder is not None]
         return [("", self.loaded), *others]
 
+    def _keep_due(self, update: int) -> None:
+        if self.ranks.first:
+            self.snapshots.keep_due(update, self._save_models)
+        else:
+            self._check_folder()
+
     def _save_models(self, folder: str) -> None:
         self._check_folder()
         for name, loaded in self._kept_models() if self.ranks.first else ():
@@ -286,6 +293,12 @@ class Trainer:
     def _set_learning_rate(self, rate: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
+
+
+def _on_host(*numbers: Tensor) -> list[Tensor]:
+    """The same numbers on the host: the only ones of an update that a GPU is waited for."""
+    read = torch.stack([number.double() for number in numbers]).cpu()
+    return [one.to(number.dtype) for one, number in zip(read, numbers, strict=True)]
 
 
 @contextmanager

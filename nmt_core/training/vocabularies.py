@@ -5,9 +5,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import split_factors
 from nmt_core.data.stored_pairs import StoredPairs
-from nmt_core.errors import ConfigError
-from nmt_core.factors import split_factors
 from nmt_core.models.build import source_factors
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.hybrid import HybridConfig

@@ -1,4 +1,4 @@
-# nmt.proto sha256 272b5f6948f96a11feb66f1229caecc1e2a6a4aee5bc5b0ac9e417d1bf582711
+# nmt.proto sha256 2e8104314852e67e0a4df26cd71a403b1944ad4208f77337f0e81a5bf7c75941
 import datetime
 
 from google.protobuf import duration_pb2 as _duration_pb2
@@ -123,10 +123,14 @@ class Translations(_message.Message):
     def __init__(self, translations: _Optional[_Iterable[_Union[Translation, _Mapping]]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class TranslateResponse(_message.Message):
-    __slots__ = ("sentences",)
+    __slots__ = ("sentences", "fingerprint", "signature")
     SENTENCES_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     sentences: _containers.RepeatedCompositeFieldContainer[Translations]
-    def __init__(self, sentences: _Optional[_Iterable[_Union[Translations, _Mapping]]] = ...) -> None: ...
+    fingerprint: str
+    signature: str
+    def __init__(self, sentences: _Optional[_Iterable[_Union[Translations, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class TranslateStreamRequest(_message.Message):
     __slots__ = ("id", "request")
@@ -205,12 +209,16 @@ class GroupScores(_message.Message):
     def __init__(self, scores: _Optional[_Iterable[_Union[PairScore, _Mapping]]] = ...) -> None: ...
 
 class ScoreResponse(_message.Message):
-    __slots__ = ("scores", "groups")
+    __slots__ = ("scores", "groups", "fingerprint", "signature")
     SCORES_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     scores: _containers.RepeatedCompositeFieldContainer[PairScore]
     groups: _containers.RepeatedCompositeFieldContainer[GroupScores]
-    def __init__(self, scores: _Optional[_Iterable[_Union[PairScore, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupScores, _Mapping]]] = ...) -> None: ...
+    fingerprint: str
+    signature: str
+    def __init__(self, scores: _Optional[_Iterable[_Union[PairScore, _Mapping]]] = ..., groups: _Optional[_Iterable[_Union[GroupScores, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class ScoreStreamRequest(_message.Message):
     __slots__ = ("id", "request")
@@ -291,10 +299,14 @@ class Ranking(_message.Message):
     def __init__(self, hypotheses: _Optional[_Iterable[_Union[RankedHypothesis, _Mapping]]] = ...) -> None: ...
 
 class RerankResponse(_message.Message):
-    __slots__ = ("rankings",)
+    __slots__ = ("rankings", "fingerprint", "signature")
     RANKINGS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     rankings: _containers.RepeatedCompositeFieldContainer[Ranking]
-    def __init__(self, rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ...) -> None: ...
+    fingerprint: str
+    signature: str
+    def __init__(self, rankings: _Optional[_Iterable[_Union[Ranking, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class EncodeRequest(_message.Message):
     __slots__ = ("model", "texts", "raw", "priority")
@@ -319,10 +331,14 @@ class PhraseVector(_message.Message):
     def __init__(self, values: _Optional[_Iterable[float]] = ..., unknown_words: _Optional[int] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
 
 class EncodeResponse(_message.Message):
-    __slots__ = ("vectors",)
+    __slots__ = ("vectors", "fingerprint", "signature")
     VECTORS_FIELD_NUMBER: _ClassVar[int]
+    FINGERPRINT_FIELD_NUMBER: _ClassVar[int]
+    SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     vectors: _containers.RepeatedCompositeFieldContainer[PhraseVector]
-    def __init__(self, vectors: _Optional[_Iterable[_Union[PhraseVector, _Mapping]]] = ...) -> None: ...
+    fingerprint: str
+    signature: str
+    def __init__(self, vectors: _Optional[_Iterable[_Union[PhraseVector, _Mapping]]] = ..., fingerprint: _Optional[str] = ..., signature: _Optional[str] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ()

@@ -5,27 +5,26 @@ from __future__ import annotations
 import argparse
 import functools
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark
-from nmt_core.errors import ConfigError, InputError
-from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
+from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark
+from nmt_core.files import InputFile, suffix_of
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.commands.file_types import RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_nbest_arguments
 from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
 
 if TYPE_CHECKING:
-    from nmt_core.jobs.manifest import Shard
     from nmt_core.jobs.run import Job
+    from nmt_core.jobs.shards import Shard
     from smt_bridge.formats.nbest import NbestList
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
-HELP = "add neural and language model scores to a Moses n-best list"
 _OPTIONS = (
     "source", "scorer", "reverse_scorer", "rnnlm", "lm", "word_count", "feature", "factor", "names", "window",
     "unknown_backoff",
@@ -47,7 +46,7 @@ columns, in this order (natural logarithms; the rest of each line stays byte for
   model1:LEX.F2E model1reverse:LEX.E2F; mbrbleu mbrchrf with :posterior for weights by the totals; and installed ones
 
 OUT.json beside OUT names what each column depends on. A command that was interrupted goes on when it is started
-again; OUT.parts holds what is done."""
+again."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,10 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--names", metavar="A,B,...", help="names of the new columns instead of those below, in order")
     parser.add_argument("--window", type=int, default=100, metavar="N", help="sentences scored together (100)")
     parser.add_argument(
-        "--output", type=OutputFile, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
-    )
-    parser.add_argument(
-        "--sidecar", type=OutputFile, metavar="FILE", help="record of the columns (the output's name and .json)"
+        "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     add_word_limit(parser, "source or hypothesis")
@@ -88,33 +84,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stream the list through the features, or work through a file in parts; then write down what they were."""
+    """Add the columns; then write down what they are."""
     from nmt_core.files import read_lines, readable_again
+    from smt_bridge.metadata import known_columns, new_metadata
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
     _dialect(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
-    in_parts = is_done_in_parts(args, args.nbest, args.output, given_as="--nbest")
+    check_shards(args, args.nbest, [args.output], given_as="--nbest")
     jobs = count_jobs(args, models_of(feature_specs(args)))
-    record = _sidecar_path(args)
-    before = _columns_before(args.nbest) if record else {}
+    record = new_metadata(args.output)
+    before = known_columns(args.nbest) if record else {}
 
     def finish(pieces: Sequence[Mapping[str, float]], signatures: Mapping[str, str]) -> None:
         warn_at_the_end(pieces, functools.partial(remark, NAME))
         if record:
-            _write_record(args, record, {**before, **_parsed(signatures)}, pieces)
+            _write_record(args, {**before, **_parsed(signatures)}, pieces)
 
     with readable_again(args.source) as args.source_text:  # every worker reads it
         next(read_lines(args.source_text, shown=args.source), None)  # what is to be said of its start is said here
-        make_job, open_features = functools.partial(_job, args, record), functools.partial(open_worker, NAME, args)
-        work = Work(NAME, " hyp", make_job, open_features, jobs, args.quiet, engine_of(args), counted="hypotheses")
-        if in_parts:
+        open_features = functools.partial(open_worker, NAME, args, suffix_of(args.output))
+        work = Work(NAME, " hyp", open_features, jobs, args.quiet, engine_of(args))
+        job = _job(args)
+        if job.is_resumable:
             next(_windows(args), None)  # a list that is refused leaves no job behind
-            work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
-        else:
-            work.as_stream(_windows(args), args.output, record=record, finish=finish)
+        work.run(job, args, finish=finish)
     return 0
 
 
@@ -125,7 +121,7 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     from smt_bridge.formats.nbest_moses import clean_words
 
     chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
-    for number, window in enumerate(_read_windows(args.nbest, args.window, _dialect(args))):
+    for number, window in enumerate(_read_windows(args)):
         entries = [entry for group in window for entry in group.entries if not entry.json]
         if number == 0 and not chosen and look_factored(clean_words(entry.fields[1]) for entry in entries):
             raise FormatError(args.nbest, FACTORS.format("models of targets do"), line=entries[0].line)
@@ -160,30 +156,37 @@ def _dialect(args: argparse.Namespace) -> str:
     return f"factors:{parse_factors(args.factor).target}"
 
 
-def _job(args: argparse.Namespace, sidecar: str | None, progress: Callable[[str, int], None]) -> Job[list[NbestList]]:
-    from nmt_core.jobs.manifest import Input
-    from nmt_core.jobs.run import Job
+def _job(args: argparse.Namespace) -> Job[list[NbestList]]:
+    from nmt_core.jobs.run import Job, are_files
+    from nmt_core.jobs.shards import Source
 
     description = {
         "input": args.nbest,
         "options": {name: getattr(args, name) for name in (*_OPTIONS, "dtype", "softmax", "nbest_format")},
     }
-    source = Input(args.nbest, functools.partial(_read_windows, args.nbest, args.window, _dialect(args)), _shard_of)
-    record, files = sidecar or args.output + ".json", {args.nbest: args.nbest, args.source: args.source_text}
-    return Job(args.output, description, source, progress=progress, record=record, files=files)
+    read = functools.partial(_windows, args)
+    if are_files(args.nbest, [args.output]):  # which was looked at
+        read = functools.partial(_read_windows, args)
+    files = {args.nbest: args.nbest, args.source: args.source_text}
+    return Job((args.output,), description, Source(args.nbest, read, _shard_of), files=files)
 
 
-def _read_windows(path: str, size: int, dialect: str) -> Iterator[list[NbestList]]:
-    """So many lists at a time."""
+def _read_windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
+    """So many lists at a time. Raises FormatError where a sentence lies apart and a feature needs all of it."""
+    from smt_bridge.catalogue import compares_hypotheses
     from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+    from smt_bridge.formats.nbest_order import undivided
 
-    lists = runs_of_sentence(read_entries(path, dialect=dialect))
-    while window := list(itertools.islice(lists, size)):
+    lists = runs_of_sentence(read_entries(args.nbest, dialect=_dialect(args)))
+    comparing = next(filter(compares_hypotheses, args.feature), None)
+    if comparing is not None:
+        lists = undivided(lists, path=args.nbest, needed_by=comparing)
+    while window := list(itertools.islice(lists, args.window)):
         yield window
 
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
-    from nmt_core.jobs.manifest import shard_of
+    from nmt_core.jobs.shards import shard_of
     from smt_bridge.formats.nbest import format_entry
 
     lines = (format_entry(entry) for group in lists for entry in group.entries)
@@ -191,40 +194,16 @@ def _shard_of(lists: Sequence[NbestList]) -> Shard:
 
 
 def _write_record(
-    args: argparse.Namespace, path: str, columns: Mapping[str, Signature], pieces: Sequence[Mapping[str, float]]
+    args: argparse.Namespace, columns: Mapping[str, Signature], pieces: Sequence[Mapping[str, float]]
 ) -> None:
-    from smt_bridge.signature import Sidecar, write_sidecar
+    from smt_bridge.metadata import content_of_list, write_metadata
 
     given = {name: getattr(args, name) for name in (*_OPTIONS, "dtype", "softmax")}
     counts = {name: int(sum(piece[name] for piece in pieces)) for name in ("hypotheses", "sentences")}
-    write_sidecar(path, Sidecar(args.nbest, columns, counts, given))
+    write_metadata(args.output, content_of_list(args.nbest, columns, counts, given))
 
 
 def _parsed(signatures: Mapping[str, str]) -> dict[str, Signature]:
     from smt_bridge.signature import Signature
 
     return {name: Signature.parse(text) for name, text in signatures.items()}
-
-
-def _sidecar_path(args: argparse.Namespace) -> str | None:
-    from nmt_core.files import check_files
-    from smt_bridge.signature import new_sidecar
-
-    if args.sidecar == "-":
-        raise ConfigError("--sidecar needs a file of its own")
-    if args.sidecar:
-        return str(args.sidecar)
-    check_files(argparse.Namespace(**{**vars(args), "output": RecordedOutput(args.output)}))
-    return new_sidecar(args.output)
-
-
-def _columns_before(nbest: str) -> dict[str, Signature]:
-    """What an earlier run recorded of the input's columns."""
-    from smt_bridge.signature import find_sidecar
-
-    try:
-        found = find_sidecar(nbest)
-    except InputError as error:
-        say(f"{NAME}: {error}; the columns that are there already stay without a record")
-        return {}
-    return dict(found.columns) if found else {}

@@ -8,9 +8,9 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import say
 from nmt_core.files import OutputFile
-from nmt_core.messages import say
 from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
 from smt_bridge.commands.file_types import RecordedInput, ScorerSpec
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from smt_bridge.report.table_study import Source, Study
 
 NAME = "analyse"
-HELP = "show what a model knows of a phrase table"
 _DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "figure4.tsv", "figure5.tsv", "claims.json")
 _EXAMPLE = """examples:
   smt-bridge analyse nmt-table.gz --output analysis.html
@@ -73,13 +72,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
     from nmt_core.files import open_output
+    from smt_bridge.metadata import metadata_path
     from smt_bridge.phrase_scoring import DIRECT
     from smt_bridge.report.map_page import map_claims, map_files, map_sections
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.report.study_page import claims, data_files, study_page
     from smt_bridge.report.table_study import Pool, study
     from smt_bridge.scorers import check_specs
-    from smt_bridge.signature import sidecar_path
 
     _check(args)
     if args.generator is not None:
@@ -87,7 +86,7 @@ def run(args: argparse.Namespace) -> int:
     check_maps(args)
     record = read_record(args.table)
     if DIRECT not in record["added"]:
-        raise InputError(sidecar_path(args.table), f"names no column {DIRECT}")
+        raise InputError(metadata_path(args.table), f"names no column {DIRECT}")
     pool = Pool(args.minimum_words, args.frequent, args.rare, args.phrases, args.seed)
     found = study(args.table, column=record["scores_before"] + record["added"].index(DIRECT), pool=pool)
     drawn = [] if args.generator is None else _draw(args, found)
@@ -120,7 +119,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     """What the model proposes for the sources shown, scored exactly."""
-    from nmt_core.interfaces import SentencePair
+    from nmt_core.base.interfaces import SentencePair
     from smt_bridge.directions import check_kind
     from smt_bridge.report.study_page import Drawn
     from smt_bridge.scorers import ScorerOptions
@@ -146,7 +145,7 @@ def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
 
 
 def _write_data(folder: str, files: Mapping[str, Any]) -> None:
-    from nmt_core.errors import NmtError
+    from nmt_core.base.errors import NmtError
     from nmt_core.files import open_output
 
     try:

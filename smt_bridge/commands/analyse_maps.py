@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import argparse
 import time
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import say
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import say
 
-NAME = "build-lm"
-HELP = "build an n-gram language model"
 _EXAMPLE = """examples:
   smt-bridge build-lm --order 5 < train.tok.fr > lm.fr.arpa
   smt-bridge build-lm --order 4 --input train.tok.fr.gz --output lm.fr.arpa.gz

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say, show
 from nmt_core.commands.parser import from_zero
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted, say, show
-from nmt_core.small_files import check_regular
+from nmt_core.files.small import check_regular
+from smt_bridge.commands.list_options import add_format_argument
 
 NAME = "doctor"
-HELP = "look at moses.ini, tables, lists, weights, models together and name every mismatch"
 _EXAMPLE = """examples:
   smt-bridge doctor moses.ini
   smt-bridge doctor nmt.ini --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\
@@ -35,7 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("--lm", "a KenLM language model"),
     ):
         parser.add_argument(option, default="", metavar="FILE", help=help_text)
-    parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder")
+    add_format_argument(parser)
+    parser.add_argument("--scorer", default="", metavar="SPEC", help="a model folder, or several with commas")
     parser.add_argument(
         "--lines", type=from_zero, default=200_000, metavar="N", help="of each file, 0 for all (200000)"
     )
@@ -45,12 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Examine and print."""
     from smt_bridge.doctor.examination import Files, examine
+    from smt_bridge.formats.nbest_dialects import check_dialect
+    from smt_bridge.scorers import REMOTE
 
-    files = Files(
-        args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm, args.lines
-    )
-    if not any(files[:-1]):
+    if args.scorer.startswith(REMOTE):
+        raise ConfigError(f"--scorer {args.scorer}: a server does not show its vocabularies; give the model's folder")
+    given = (args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm)
+    if not any(given):
         raise ConfigError("give a moses.ini or other files to look at")
+    files = Files(*given, args.lines, check_dialect(args.nbest_format))
     for path in filter(None, (args.source, args.reference)):
         check_regular(path)  # read more than once
     errors = warnings = 0

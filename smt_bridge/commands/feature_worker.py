@@ -7,15 +7,15 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
+from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.commands.parts import remark
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
-from nmt_core.word_limit import MOST_WORDS, check_words
 from smt_bridge.commands.scoring_options import scorer_options
 
 if TYPE_CHECKING:
-    from nmt_core.interfaces import PairScore, PairScorer, SentencePair
-    from nmt_core.jobs.parts import Piece
+    from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+    from nmt_core.jobs.shards import Piece
     from nmt_core.text.unknown_share import UnknownShare
     from smt_bridge.features.interface import Feature
     from smt_bridge.formats.nbest import NbestList
@@ -26,7 +26,7 @@ _SHARE = "share: "  # of the counts of unknown words, which are those of a score
 
 
 class FeatureWorker:
-    """Adds columns to windows of lists; each output is a file of its own where ``suffix`` says compressed."""
+    """Adds columns to windows of lists; compressed for an output that ends in ``suffix``."""
 
     def __init__(
         self,
@@ -49,10 +49,10 @@ class FeatureWorker:
         """The signature of every column."""
         return {name: feature.signature for feature in self._features for name in feature.names}
 
-    def __call__(self, lists: Sequence[NbestList]) -> Piece:
+    def __call__(self, lists: list[NbestList]) -> Piece:
         """The lines of the lists with their new columns."""
         from nmt_core.files import pack
-        from nmt_core.jobs.parts import Piece
+        from nmt_core.jobs.shards import Piece
         from smt_bridge.features.annotate import annotate
         from smt_bridge.formats.nbest import format_entry
 
@@ -64,13 +64,13 @@ class FeatureWorker:
         counts = {"hypotheses": float(len(entries)), "sentences": float(len({group.sentence for group in lists}))}
         for share in self._shares:
             counts |= {f"{_SHARE}{name} {share.name}": number for name, number in share.news().items()}
-        return Piece(pack(content, self._suffix), counts)
+        return Piece((pack(content, self._suffix),), counts)
 
 
 def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int) -> FeatureWorker:
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
+    from nmt_core.base.memory import keep_memory_of_tensors
     from nmt_core.files import read_lines
-    from nmt_core.memory import keep_memory_of_tensors
     from smt_bridge.formats.nbest import words_as_text
 
     keep_memory_of_tensors()
@@ -110,7 +110,7 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
 
     Raises FormatError where words have factors and nobody says which one counts, or not those that are asked for.
     """
-    from nmt_core.factors import check_factors
+    from nmt_core.base.words import check_factors
     from smt_bridge.errors import FormatError
     from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
     from smt_bridge.fields import text_of
@@ -200,7 +200,7 @@ def _open_watched(
     spec: str, *, options: ScorerOptions, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> PairScorer:
     """The scorer that a spec names, with the warning; ``shares`` gets what it is made by."""
-    from nmt_core.interfaces import unknown_words_serve
+    from nmt_core.base.interfaces import unknown_words_serve
     from nmt_core.text.unknown_share import ShareNoted, UnknownShare
     from smt_bridge.scorers import load_folder, open_scorer
 

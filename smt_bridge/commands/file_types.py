@@ -10,7 +10,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.files import Input, InputBehind, InputFile, NamedInput, OutputFile
 
 _WITHOUT_FILE = ("mbrbleu", "mbrchrf")  # features whose argument is a kind of weights
@@ -48,11 +48,11 @@ class RecordedInput(InputFile):
 
     def files(self) -> Iterable[str]:
         """What it names, and its record; where there is none, another file of that name would be taken for it."""
-        from smt_bridge.signature import sidecar_path
+        from smt_bridge.metadata import metadata_path
 
         yield from super().files()
         if self != "-":
-            yield sidecar_path(self)
+            yield metadata_path(self)
 
 
 class RecordedOutput(OutputFile):
@@ -61,11 +61,11 @@ class RecordedOutput(OutputFile):
     def files(self) -> Iterable[str]:
         """Both files; beside standard output, or a device, there is no record."""
         from nmt_core.files import is_written_through
-        from smt_bridge.signature import sidecar_path
+        from smt_bridge.metadata import metadata_path
 
         yield str(self)
         if self != "-" and not is_written_through(self):
-            yield sidecar_path(self)
+            yield metadata_path(self)
 
 
 class IniFile(InputFile):

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import argparse
 import math
-from contextlib import ExitStack
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.numbers import whole_number
 from nmt_core.files import InputFile
-from nmt_core.messages import counted, say
-from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from nmt_core.files import ShareRead
+    from smt_bridge.metadata import Metadata
     from smt_bridge.source_filter import SourceFilter
     from smt_bridge.table_filter import Counts, FilteredChunk, Limits
 
 NAME = "filter-table"
-HELP = "keep of a table what a text needs, or the better targets of every source"
 _EXAMPLE = """examples:
   smt-bridge filter-table nmt-table.gz --keep 20 --minimum-share 0.001 --output small-table.gz
   smt-bridge filter-table phrase-table.gz --by 3 --keep 20 --output small-table.gz
@@ -81,25 +79,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
     from nmt_core.commands.progress import progress_bar
-    from nmt_core.files import ShareRead, open_output, record_renewed
-    from smt_bridge.signature import new_sidecar
+    from nmt_core.files import ShareRead, open_output
+    from smt_bridge.metadata import find_metadata, new_metadata, usable_metadata
     from smt_bridge.table_filter import Counts
 
-    record = _record_of(args.input)
+    without_name = _by_sources_alone(args) or whole_number(args.by) is not None
+    record = usable_metadata(args.input) if without_name else find_metadata(args.input)
     limits = None if _by_sources_alone(args) else _limits(args, record)
-    sidecar = new_sidecar(args.output)
+    beside = new_metadata(args.output)
     counts, share = Counts(), ShareRead()
     sources = _open_sources(args)
-    with ExitStack() as finished:
-        with open_output(args.output) as stream, progress_bar(NAME, " lines", quiet=args.quiet) as progress:
-            for chunk in _chunks(args.input, limits, sources, share):
-                stream.write(chunk.content)
-                counts = counts.plus(chunk.counts)
-                progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
-                progress.update(chunk.counts.lines)
-            finished.enter_context(record_renewed(sidecar))
-        if sidecar is not None and record is not None:
-            _write_record(sidecar, args, record, counts)
+
+    def finish() -> None:
+        if beside is not None and record is not None:
+            _write_record(args, record, counts)
+
+    with (
+        progress_bar(NAME, " lines", quiet=args.quiet) as progress,
+        open_output(args.output, finish=finish) as stream,
+    ):
+        for chunk in _chunks(args.input, limits, sources, share):
+            stream.write(chunk.content)
+            counts = counts.plus(chunk.counts)
+            progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
+            progress.update(chunk.counts.lines)
     _summarise(counts, sources=bool(args.sources), limited=limits is not None)
     return 0
 
@@ -142,19 +145,7 @@ def _chunks(
             yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
 
 
-def _record_of(table: str) -> dict[str, Any] | None:
-    """What rescore-table wrote beside the table, if it did."""
-    from nmt_core.small_files import read_json
-    from smt_bridge.signature import read_sidecar, sidecar_path
-
-    path = sidecar_path(table)
-    if table == "-" or not Path(path).is_file():
-        return None
-    read_sidecar(path)
-    return dict(read_json(path))
-
-
-def _limits(args: argparse.Namespace, record: dict[str, Any] | None) -> Limits:
+def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
     from smt_bridge.table_filter import Limits
 
     if args.keep is not None and args.keep < 1:
@@ -166,41 +157,35 @@ def _limits(args: argparse.Namespace, record: dict[str, Any] | None) -> Limits:
     return Limits(_column(args, record), args.keep, args.minimum_share, args.minimum)
 
 
-def _column(args: argparse.Namespace, record: dict[str, Any] | None) -> int:
-    """The place of the score, from 0. Raises InputError where a record names it that is of another table."""
-    from smt_bridge.formats.phrase_table import read_windows
+def _column(args: argparse.Namespace, record: Metadata | None) -> int:
+    """The place of the score, from 0."""
+    from smt_bridge.metadata import metadata_path
     from smt_bridge.phrase_scoring import UNKNOWN
-    from smt_bridge.signature import check_scores, sidecar_path
 
     number = whole_number(args.by)
     if number is not None:
         if number < 1:
             raise ConfigError("--by counts scores from 1")
         return number - 1
-    path = sidecar_path(args.input)
-    if record is None:
+    path = metadata_path(args.input)
+    if record is None or record.scores_before is None:
         problem = f"which score is {args.by}? There is no {path}, so give its number"
         raise ConfigError(f"--by: {problem}, such as --by 5")
-    if args.by not in record["added"] or args.by == UNKNOWN:
-        there = ", ".join(name for name in record["added"] if name != UNKNOWN)
+    if args.by not in record.columns or args.by == UNKNOWN:
+        there = ", ".join(name for name in record.columns if name != UNKNOWN)
         raise ConfigError(f"--by {args.by}: {path} has {there}; or give the number of a score")
-    scores = next(read_windows(args.input, rules=True)).scores
-    check_scores(record, path, table=args.input, scores=scores)
-    return int(record["scores_before"]) + int(record["added"].index(args.by))
+    return record.scores_before + list(record.columns).index(args.by)
 
 
-def _write_record(path: str, args: argparse.Namespace, record: dict[str, Any], counts: Counts) -> None:
-    import json
-
-    from nmt_core.files import open_output
+def _write_record(args: argparse.Namespace, record: Metadata, counts: Counts) -> None:
+    from smt_bridge.metadata import write_metadata
 
     options = {
         name: getattr(args, name)
         for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
     }
-    filtered = [*record.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
-    with open_output(path) as stream:
-        stream.write(json.dumps({**record, "filtered": filtered}, indent=2).encode() + b"\n")
+    filtered = [*record.content.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
+    write_metadata(args.output, {**record.content, "filtered": filtered})
 
 
 def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:

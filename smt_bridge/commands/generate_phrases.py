@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import argparse
 import functools
-import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
-from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile
-from nmt_core.messages import counted
-from nmt_core.small_files import check_regular
-from nmt_core.whole_numbers import whole_number
-from nmt_core.word_limit import MOST_WORDS
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
+from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import MOST_WORDS
+from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark, summed
+from nmt_core.files import InputFile, suffix_of
+from nmt_core.files.small import check_regular
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 
 if TYPE_CHECKING:
-    from nmt_core.jobs.manifest import Shard
-    from nmt_core.jobs.parts import Piece
     from nmt_core.jobs.run import Job
+    from nmt_core.jobs.shards import Piece, Shard
     from smt_bridge.phrase_generation import Counts, Generation
     from smt_bridge.phrase_sources import Sources
     from smt_bridge.translators import GenerationOptions
 
 NAME = "generate-phrases"
-HELP = "make a phrase table of what a model proposes"
 _BEAM, _NBEST = 12, 10
 _MANY_UNKNOWN = 0.5  # of what is generated
 _EXAMPLE = """examples:
@@ -94,12 +91,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
+    from smt_bridge.metadata import new_metadata
     from smt_bridge.phrase_generation import Counts
     from smt_bridge.scorers import check_specs
-    from smt_bridge.signature import new_sidecar
 
     _check(args)
-    record = new_sidecar(args.output)  # refused before the work, not behind it
+    record = new_metadata(args.output)  # refused before the work, not behind it
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
     check_specs(specs)  # before PyTorch is loaded
     _options(args)
@@ -107,25 +104,22 @@ def run(args: argparse.Namespace) -> int:
     first = next(sources, None)  # a wrong file is found before a model is loaded
     if first is None:
         raise ConfigError(f"{path}: there is nothing to generate targets for: no n-gram is missing from the table")
-    in_parts = is_done_in_parts(args, path, args.output, given_as="input")
-    make_job, open_worker = functools.partial(_job, args), functools.partial(_open_worker, args)
-    work = Work(NAME, " lines", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
+    check_shards(args, path, [args.output], given_as="input")
+    open_worker = functools.partial(_open_worker, args, suffix_of(args.output))
+    work = Work(NAME, " lines", open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
             _write_record(args, signatures, summed(Counts, pieces))
 
-    if in_parts:
-        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
-    else:
-        pieces = work.as_stream(chain([first], sources), args.output, record=record, finish=finish)
+    pieces = work.run(_job(args, chain([first], sources)), args, finish=finish)
     if pieces is not None and not args.quiet:
         _summarise(summed(Counts, pieces))
     return 0
 
 
 class GenerationWorker:
-    """Generates for blocks of sources; each output is a file of its own where ``suffix`` says compressed."""
+    """Generates for blocks of sources; compressed for an output that ends in ``suffix``."""
 
     def __init__(self, generation: Generation, *, suffix: str) -> None:
         self._generation, self._suffix = generation, suffix
@@ -141,11 +135,11 @@ class GenerationWorker:
     def __call__(self, sources: Sources) -> Piece:
         """The lines of the table."""
         from nmt_core.files import pack
-        from nmt_core.jobs.parts import Piece
+        from nmt_core.jobs.shards import Piece
         from smt_bridge.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
-        return Piece(pack(generated.content, self._suffix), generated.counts._asdict())
+        return Piece((pack(generated.content, self._suffix),), generated.counts._asdict())
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -221,25 +215,25 @@ def _read(args: argparse.Namespace) -> Iterator[Sources]:
 
 
 def _shard_of(sources: Sources) -> Shard:
-    from nmt_core.jobs.manifest import Shard
+    from nmt_core.jobs.shards import Shard
 
     return Shard(sources.first, sources.lines, sources.crc)
 
 
-def _job(args: argparse.Namespace, progress: Callable[[str, int], None]) -> Job[Sources]:
-    from nmt_core.jobs.manifest import Input
-    from nmt_core.jobs.run import Job
-    from smt_bridge.signature import sidecar_path
+def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
+    """The job; ``sources`` are those of what is read once."""
+    from nmt_core.jobs.run import Job, are_files
+    from nmt_core.jobs.shards import Source
 
-    path, record = _input(args), sidecar_path(args.output)
+    path = _input(args)
     description = {"input": path, "options": {name: getattr(args, name) for name in _RECORDED}}
-    source = Input(path, functools.partial(_read, args), _shard_of)
+    read = functools.partial(_read, args) if are_files(path, [args.output]) else functools.partial(iter, sources)
     files = {name: name for name in (path, args.missing_from, args.known_words) if name is not None}
-    return Job(args.output, description, source, progress=progress, record=record, files=files)
+    return Job((args.output,), description, Source(path, read, _shard_of), files=files)
 
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
-    from nmt_core.memory import keep_memory_of_tensors
+    from nmt_core.base.memory import keep_memory_of_tensors
     from smt_bridge import scorers, translators
     from smt_bridge.phrase_generation import Generation, Limits
 
@@ -260,15 +254,14 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Generati
 
 
 def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:
-    from nmt_core.ngram import NgramModel
+    from nmt_core.kenlm import NgramModel
 
     return NgramModel(args.known_words).__contains__ if args.known_words else None
 
 
 def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: Counts) -> None:
-    from nmt_core.files import open_output
+    from smt_bridge.metadata import write_metadata
     from smt_bridge.phrase_scoring import column_names
-    from smt_bridge.signature import sidecar_path
 
     record = {
         "scores_before": 0,
@@ -277,8 +270,7 @@ def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: 
         "signatures": signatures,
         "counts": counts._asdict(),
     }
-    with open_output(sidecar_path(args.output)) as stream:
-        stream.write(json.dumps(record, indent=2).encode() + b"\n")
+    write_metadata(args.output, record)
 
 
 def _summarise(counts: Counts) -> None:

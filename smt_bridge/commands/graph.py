@@ -8,9 +8,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.graph_search import add_search_arguments
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from smt_bridge.formats.phrase_graph import PhraseGraph, Words
 
 NAME = "graph"
-HELP = "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs"
 _MOST_WORDS = 9  # of an n-gram
 _EXAMPLE = """examples:
   moses -f moses.ini -output-search-graph-hypergraph true gz graphs < test.tok.en

@@ -7,10 +7,10 @@ import itertools
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.words import check_words
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile
-from nmt_core.word_limit import check_words
 from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:

@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
-from nmt_core.commands.program import Program, run_command
-from smt_bridge.commands import (
-    add_features,
-    analyse,
-    build_lm,
-    doctor,
-    filter_table,
-    generate_phrases,
-    graph,
-    merge,
-    report,
-    rerank,
-    rescore_table,
-    serve,
-    translate,
-    tune,
-    tune_loop,
-    wire,
-)
+from nmt_core.commands.program import Command, Program, run_command
 
-COMMANDS: tuple[ModuleType, ...] = (
-    rescore_table,
-    filter_table,
-    generate_phrases,
-    wire,
-    graph,
-    merge,
-    add_features,
-    tune,
-    tune_loop,
-    rerank,
-    translate,
-    serve,
-    report,
-    analyse,
-    doctor,
-    build_lm,
-)
-
+COMMANDS = {
+    "rescore-table": Command("smt_bridge.commands.rescore_table", "add neural scores to a Moses phrase or rule table"),
+    "filter-table": Command(
+        "smt_bridge.commands.filter_table", "keep of a table what a text needs, or the better targets of every source"
+    ),
+    "generate-phrases": Command("smt_bridge.commands.generate_phrases", "make a phrase table of what a model proposes"),
+    "wire": Command(
+        "smt_bridge.commands.wire", "make the moses.ini that uses a rescored phrase table, or a second one"
+    ),
+    "graph": Command(
+        "smt_bridge.commands.graph",
+        "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs",
+    ),
+    "merge": Command(
+        "smt_bridge.commands.merge", "put the n-best lists of several systems together, with comparable columns"
+    ),
+    "add-features": Command(
+        "smt_bridge.commands.add_features", "add neural and language model scores to a Moses n-best list"
+    ),
+    "tune": Command(
+        "smt_bridge.commands.tune", "find the weights of an n-best list's features that make BLEU, chrF or TER best"
+    ),
+    "tune-loop": Command(
+        "smt_bridge.commands.tune_loop",
+        "tune a Moses system: decode its development set, tune, decode again, until the weights settle",
+    ),
+    "rerank": Command(
+        "smt_bridge.commands.rerank", "choose the best hypothesis of every n-best list by weighted features"
+    ),
+    "translate": Command(
+        "smt_bridge.commands.translate",
+        "translate with Moses and a neural model at once: lists of both, merged and reranked",
+    ),
+    "serve": Command(
+        "smt_bridge.commands.serve", "serve hybrids of Moses and a neural model over gRPC, beside neural models"
+    ),
+    "report": Command("smt_bridge.commands.report", "write an HTML page that shows what reranking or rescoring did"),
+    "analyse": Command("smt_bridge.commands.analyse", "show what a model knows of a phrase table"),
+    "doctor": Command(
+        "smt_bridge.commands.doctor",
+        "look at moses.ini, tables, lists, weights, models together and name every mismatch",
+    ),
+    "build-lm": Command("smt_bridge.commands.build_lm", "build an n-gram language model"),
+}
 
 PROGRAM = Program(
     "smt-bridge",

@@ -5,28 +5,26 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError
-from nmt_core.files import InputFile, NamedInput, OutputFile, record_renewed
-from nmt_core.messages import counted, say
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry, NbestList
     from smt_bridge.formats.nbest_check import SampledPair
     from smt_bridge.merging import Columns, Merger, System
-    from smt_bridge.signature import Sidecar
 
 NAME = "merge"
-HELP = "put the n-best lists of several systems together, with comparable columns"
 _NO_TEXT = b"<none>"  # Moses takes an empty text for a line without an id
 _EXAMPLE = """example:
   nmt-core decode --model runs/search --beam 12 --nbest 12 --input test.tok.en > test.nmt.nbest
   smt-bridge merge --list moses=test.nbest100.gz --list nmt=test.nmt.nbest --source test.tok.en \\
       --exact LM0=lm.fr.arpa.gz --exact WordPenalty0 --output test.merged.gz
   smt-bridge add-features --source test.tok.en --nbest test.merged.gz --scorer runs/search --output test.rich.gz
-  smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 --output weights
+  smt-bridge tune --nbest dev.rich.gz --reference dev.tok.fr --output weights
 
 The hypotheses of all lists, each once; those of the first list come first. Columns are each list's features less
 the values of its own best hypothesis; those of the first list keep their names, an LM0 of a list called nmt becomes
@@ -90,21 +88,18 @@ def _add_values(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Merge, and write the record."""
-    from smt_bridge.signature import new_sidecar, write_sidecar
+    from smt_bridge.metadata import new_metadata, write_metadata
 
     _check(args.lists, dict(args.write_constraints))
-    record = new_sidecar(args.output)
-    with contextlib.ExitStack() as finished:
-        sidecar = _merge(args, lambda: finished.enter_context(record_renewed(record)))
-        if record is not None:
-            write_sidecar(record, sidecar)
+    record = new_metadata(args.output)
+    _merge(args, lambda content: write_metadata(args.output, content) if record is not None else None)
     return 0
 
 
-def _merge(args: argparse.Namespace, finish: Callable[[], None]) -> Sidecar:
-    """Walk through all lists side by side, in constant memory where they are sorted by id; the record of it.
+def _merge(args: argparse.Namespace, finish: Callable[[dict[str, Any]], None]) -> None:
+    """Walk through all lists side by side, in constant memory where they are sorted by id.
 
-    ``finish`` is called when all is written, before the files get their names.
+    ``finish`` is called with the metadata when the output is complete.
     """
     from nmt_core.files import open_output
     from smt_bridge.formats.nbest_order import ordered_lists
@@ -121,7 +116,11 @@ def _merge(args: argparse.Namespace, finish: Callable[[], None]) -> Sidecar:
         merger, columns, systems = _merger(args, systems)
         watch = _Watch(args.source, dict(reversed(named)), columns)
         files = {name: stack.enter_context(open_output(path)) for name, path in constraints.items()}
-        output = stack.enter_context(open_output(args.output))
+
+        def done() -> None:
+            finish(_metadata(args, columns, merger.names, watch.counts))
+
+        output = stack.enter_context(open_output(args.output, finish=done))
         expected = 0
         for sentence, groups in side_by_side(systems):
             watch.see(sentence, groups)
@@ -135,8 +134,6 @@ def _merge(args: argparse.Namespace, finish: Callable[[], None]) -> Sidecar:
         for stream in files.values():
             _write_placeholders(stream, unread)
         watch.report()
-        finish()
-    return _sidecar(args, columns, merger.names, watch.counts)
 
 
 def _named_input(text: str) -> tuple[str, str]:
@@ -278,26 +275,25 @@ class _Watch:
                 _say(f"{self._paths[name]} has plain quotation marks where another list has Moses' escapes (&apos;)")
 
 
-def _sidecar(
+def _metadata(
     args: argparse.Namespace, columns: Sequence[Columns], names: Sequence[str], counts: Mapping[str, int]
-) -> Sidecar:
+) -> dict[str, Any]:
     """The record: the signatures of the columns under their new names."""
-    from nmt_core.errors import InputError
-    from smt_bridge.signature import Sidecar, Signature, find_sidecar
+    from smt_bridge.exact_values import exact_signatures
+    from smt_bridge.metadata import content_of_list, known_columns
+    from smt_bridge.signature import Signature
 
     known: dict[str, Signature] = {}
     for name, path in reversed(args.lists):
         part = next(part for part in columns if part.system == name)
-        with contextlib.suppress(InputError):
-            sidecar = find_sidecar(path)
-            signatures = sidecar.columns if sidecar else {}
-            new = dict(zip(part.names, part.renamed, strict=True))
-            known |= {new[old]: signature for old, signature in signatures.items() if old in new}
+        new = dict(zip(part.names, part.renamed, strict=True))
+        known |= {new[old]: signature for old, signature in known_columns(path).items() if old in new}
     own = {name: Signature.of("merge", fill=args.fill) for part in columns for name in (*part.own, part.total)}
-    signatures = {name: (known | own)[name] for name in names if name in known | own}
+    known |= own | exact_signatures(args.exact)
+    signatures = {name: known[name] for name in names if name in known}
     lists = [f"{name}={path}" for name, path in args.lists]
     options = {"lists": lists} | {name: getattr(args, name) for name in ("source", "fill", "exact")}
-    return Sidecar(" ".join(lists), signatures, counts, options)
+    return content_of_list(" ".join(lists), signatures, counts, options)
 
 
 def _say(text: str) -> None:

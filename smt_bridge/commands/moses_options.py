@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shlex
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 
 
 def add_moses_arguments(group: argparse._ActionsContainer) -> None:

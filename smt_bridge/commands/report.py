@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.messages import counted, say
 from nmt_core.commands.long_lines import add_word_limit
 from nmt_core.commands.parser import from_zero
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import IniFile, RecordedInput, ScorerSpec
 from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
-    from nmt_core.interfaces import PairScorer
+    from nmt_core.base.interfaces import PairScorer
     from smt_bridge.formats.weights import Weights
     from smt_bridge.report.sentences import Sentence
 
 NAME = "report"
-HELP = "write an HTML page that shows what reranking or rescoring did"
 _EXAMPLE = """examples:
   smt-bridge report --nbest test.rich.gz --weights weights --source test.tok.en --reference test.fr \\
       --detokenize fr --tuning tuning.json --scorer runs/search --output report.html
@@ -37,7 +37,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_format_argument(parser)
     parser.add_argument("--weights", type=IniFile, metavar="FILE", help="weights of `tune`, or a moses.ini")
     parser.add_argument("--source", type=InputFile, metavar="FILE", help="tokenised source text, one line per id")
-    parser.add_argument("--reference", type=InputFile, metavar="FILE", help="reference, one line per id")
+    parser.add_argument(
+        "--reference", type=InputFile, action="append", default=[], metavar="FILE", help="reference, one line per id"
+    )
     parser.add_argument("--detokenize", metavar="LANG", help="the reference is plain text, as LANG is written")
     parser.add_argument("--tuning", type=InputFile, metavar="FILE", help="what `tune --report` wrote")
     parser.add_argument(
@@ -57,19 +59,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Make one of the two pages, and the same as JSON."""
-    from nmt_core.files import in_turn, open_output
+    from nmt_core.files import open_output
     from smt_bridge.commands.rerank_judgement import report_bytes
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
         raise ConfigError("give --nbest, --weights, --source and --reference together, or --table alone")
+    if len(args.reference) > 1:
+        raise ConfigError("--reference: the page is about one; `smt-bridge rerank` takes several")
     page, content = _about_table(args) if args.table else _about_reranking(args)
-    with in_turn(args.output, args.json):
-        with open_output(args.output) as stream:
-            stream.write(page.encode("utf-8", "replace"))
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(open_output(args.output)).write(page.encode("utf-8", "replace"))
         if args.json is not None:
-            with open_output(args.json) as stream:
-                stream.write(report_bytes(content))
+            stack.enter_context(open_output(args.json)).write(report_bytes(content))
     say(f"{NAME}: {args.output} has {len(page) >> 10} KiB")
     return 0
 
@@ -129,7 +131,7 @@ def _sentences(args: argparse.Namespace, weights: Weights) -> tuple[list[str], l
         if ordered.sentences > len(sources):
             there = f"{args.source} has only {counted(len(sources), 'line')}"
             raise InputError(args.nbest, f"has ids up to {ordered.sentences - 1} but {there}")
-        reference = read_references(args.reference, len(sources), path=args.source, most_words=args.max_words)
+        reference = read_references(args.reference[0], len(sources), path=args.source, most_words=args.max_words)
         count = statistics_against([reference], tokenize=None, language=args.detokenize)
         most = args.max_words
         return sources, reference, collect(ordered.lists, reranker, sources, reference, count, plain, most_words=most)
@@ -148,7 +150,6 @@ def _scorer(spec: str | None) -> PairScorer | None:
 
 
 def _signatures(nbest: str) -> dict[str, str]:
-    from smt_bridge.signature import find_sidecar
+    from smt_bridge.metadata import known_columns
 
-    found = find_sidecar(nbest)
-    return {name: str(signature) for name, signature in found.columns.items()} if found else {}
+    return {name: str(signature) for name, signature in known_columns(nbest).items()}

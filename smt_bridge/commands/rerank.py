@@ -8,11 +8,11 @@ import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import IO, TYPE_CHECKING
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.numbers import whole_number
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
-from nmt_core.messages import counted, say
-from nmt_core.whole_numbers import whole_number
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
 
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from smt_bridge.reranking import Choices, Reranker
 
 NAME = "rerank"
-HELP = "choose the best hypothesis of every n-best list by weighted features"
 _MOST_SAMPLES = 100_000  # of the test; its memory is so many times the sentences
 _EXAMPLE = """example:
   smt-bridge rerank --nbest test.rich.gz --weights weights --source test.tok.en --detokenize fr \\
@@ -246,16 +245,15 @@ def _write(
     weights: Mapping[str, Sequence[float]],
 ) -> Choices:
     """All outputs, which belong together and get their names together; the choices are judged for the report."""
-    from nmt_core.files import in_turn, open_output
+    from nmt_core.files import open_output
 
-    with contextlib.ExitStack() as turn, contextlib.ExitStack() as stack:
+    with contextlib.ExitStack() as stack:
         report = stack.enter_context(open_output(args.report)) if args.report else None
         listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
         output = stack.enter_context(open_output(args.output))
         choices = _write_best(args, lists, reranker, setting, output, listing)
         if report is not None and setting is not None:
             _report(args, choices, setting, weights, report)
-        turn.enter_context(in_turn(args.output, args.nbest_output, args.report))
     return choices
 
 

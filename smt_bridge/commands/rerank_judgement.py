@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 
 if TYPE_CHECKING:
     from smt_bridge.formats.nbest import NbestEntry
@@ -213,16 +212,11 @@ def document(
     args: argparse.Namespace, choices: Choices, judgement: Judgement, setting: Setting, weights: Any, **more: Any
 ) -> dict[str, Any]:
     """The report with the names of the files, and what the record beside the list says of its columns."""
-    from nmt_core.errors import InputError
     from nmt_core.version import VERSION
-    from smt_bridge.signature import find_sidecar
+    from smt_bridge.metadata import known_columns
 
-    sidecar = None
-    with contextlib.suppress(InputError):
-        sidecar = find_sidecar(args.nbest)
-    signatures = {name: str(signature) for name, signature in sidecar.columns.items()} if sidecar else {}
-    references = [args.reference] if isinstance(args.reference, str) else args.reference
-    files = {"nbest": args.nbest, "source": args.source, "references": references, "weights": args.weights}
+    signatures = {name: str(signature) for name, signature in known_columns(args.nbest).items()}
+    files = {"nbest": args.nbest, "source": args.source, "references": args.reference, "weights": args.weights}
     more = {"detokenize": args.detokenize, "signatures": signatures, **more}
     return report_of(choices, judgement, setting, weights, made_by=f"hybridmt {VERSION}", files=files, **more)
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, engine_of, is_done_in_parts, remark, summed
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
+from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark
+from nmt_core.files import suffix_of
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
@@ -20,18 +21,14 @@ from smt_bridge.commands.scoring_options import (
     count_jobs,
     scorer_options,
 )
-from smt_bridge.commands.table_binarising import binarise_output, check_binarising, check_rules
 
 if TYPE_CHECKING:
-    from nmt_core.jobs.manifest import Shard
-    from nmt_core.jobs.parts import Piece
     from nmt_core.jobs.run import Job
-    from nmt_core.jobs.workers import Worker
     from smt_bridge.formats.phrase_table import Window
-    from smt_bridge.phrase_scoring import Counts, Scorers
+    from smt_bridge.phrase_scoring import Counts
+    from smt_bridge.tables import RescoreWorker
 
 NAME = "rescore-table"
-HELP = "add neural scores to a Moses phrase or rule table"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
 _EXAMPLE = """example:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --reverse-scorer runs/fr-en --output nmt-table.gz
@@ -47,11 +44,11 @@ and </s> are left out; rules without source words get 1. A table is one of rules
 lines end in a label such as [X].
 
 Order and number of lines and all other fields stay byte for byte. Beside OUT.gz, OUT.gz.json records what was
-added. Filter and prune the table first, binarise it afterwards: the work grows with the number of pairs. With Moses'
-programs on the PATH --binarise does that; sorted tables (LC_ALL=C sort) only, tables of rules with ondisk only.
+added. Filter and prune the table first, since the work grows with the number of pairs; binarise it afterwards with
+Moses' programs, by the commands that wire prints.
 
-A command that was interrupted goes on when it is started again; OUT.gz.parts holds the finished parts.
-On a cluster several commands can share the work, and one without --shards puts the parts together:
+A command that was interrupted goes on when it is started again.
+On a cluster several commands can share the work, and one without --shards puts it together:
   smt-bridge rescore-table phrase-table.gz --scorer runs/en-fr --output nmt-table.gz --shards 1-20"""
 
 
@@ -86,11 +83,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--output", type=RecordedOutput, metavar="FILE", help="where to write; *.gz is compressed, '-' for stdout"
     )
-    parser.add_argument(
-        "--binarise",
-        choices=["compact", "probing", "ondisk"],
-        help="then also make FILE binary, by processPhraseTableMin, CreateProbingPT or CreateOnDiskPt of Moses",
-    )
     parser.add_argument("--dry-run", type=int, metavar="N", help="score the first N lines only, to stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress, no summary")
     add_word_limit(parser, "phrase")
@@ -99,88 +91,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Check the input's first lines, then stream, or work through the shards of a file."""
+    """Check the input's first lines, then do the job."""
+    from nmt_core.jobs.run import are_files
     from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.formats.source_groups import check_sorted
-    from smt_bridge.signature import new_sidecar
+    from smt_bridge.metadata import new_metadata
     from smt_bridge.tables import check_factors
 
     output = _output_of(args)
-    check_binarising(args, output)
-    record = new_sidecar(output)  # refused before the work, not behind it
+    record = new_metadata(output)  # refused before the work, not behind it
     windows = read_windows(args.input, rules=True)
     first = next(windows)  # a wrong file is found before a model is loaded
-    check_rules(args, first)
     check_factors(first, args.factor, args.scorer, args.reverse_scorer)
     _remark_on(first, quiet=args.quiet)
-    in_parts = is_done_in_parts(args, args.input, output, given_as="TABLE")
-    if args.binarise and in_parts:
-        check_sorted(args.input)
-    _work(args, output, windows=chain([first], windows), first=first, record=record, in_parts=in_parts)
-    if args.binarise:
-        if not in_parts:  # a stream, which is read once
-            check_sorted(output)
-        _binarise(args, output, first)
+    check_shards(args, args.input, [output], given_as="TABLE")
+    is_stream = not are_files(args.input, [output])
+    _work(args, output, windows=chain([first], windows) if is_stream else None, first=first, record=record)
     return 0
 
 
 def _work(
-    args: argparse.Namespace,
-    output: str,
-    *,
-    windows: Iterable[Window],
-    first: Window,
-    record: str | None,
-    in_parts: bool,
+    args: argparse.Namespace, output: str, *, windows: Iterable[Window] | None, first: Window, record: str | None
 ) -> None:
-    """Score the table, with its record, and say what was met; ``windows`` are a stream's, ``first`` is one of them."""
-    from smt_bridge.phrase_scoring import Counts
-    from smt_bridge.tables import write_record
+    """Score the table and say what was met; ``windows`` are those of a stream, ``first`` is the first one."""
+    from smt_bridge.tables import sum_counts, write_record
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
-            write_record(output, vars(args), first=first, signatures=signatures, counts=summed(Counts, pieces))
+            write_record(output, vars(args), first=first, signatures=signatures, counts=sum_counts(pieces))
 
     started = time.perf_counter()
     specs = [args.scorer, *([args.reverse_scorer] if args.reverse_scorer else [])]
-    make_job, open_worker = functools.partial(_job, args, output), functools.partial(_open_worker, args)
-    work = Work(NAME, " pairs", make_job, open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
-    if in_parts:
-        pieces = work.in_parts(shards=args.shards, restart=args.restart, finish=finish)
-    else:
-        pieces = work.as_stream(_beginning(windows, args.dry_run), output, record=record, finish=finish)
+    open_worker = functools.partial(_open_worker, args, suffix_of(output))
+    work = Work(NAME, " pairs", open_worker, count_jobs(args, specs), args.quiet, engine_of(args))
+    pieces = work.run(_job(args, output, windows), args, finish=finish)
     if pieces is not None and not args.quiet:
-        _summarise(summed(Counts, pieces), _columns(args), time.perf_counter() - started)
+        _summarise(sum_counts(pieces), _columns(args), time.perf_counter() - started)
 
 
-class RescoreWorker:
-    """Scores windows of a table; each output is a file of its own where ``suffix`` says compressed."""
-
-    def __init__(self, scorers: Scorers, *, suffix: str) -> None:
-        self._scorers = scorers
-        self._suffix = suffix
-
-    @property
-    def description(self) -> dict[str, Any]:
-        """The signatures of the models."""
-        return dict(self._scorers.signatures)
-
-    def __call__(self, window: Window) -> Piece:
-        """The lines of the window with their new columns."""
-        from nmt_core.files import pack
-        from nmt_core.jobs.parts import Piece
-        from smt_bridge.phrase_scoring import rescore_chunk
-
-        rescored = rescore_chunk(window, self._scorers)
-        content = pack(rescored.content, self._suffix)
-        return Piece(content, rescored.counts._asdict())
-
-
-def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[Window, Piece]:
-    from nmt_core.memory import keep_memory_of_tensors
+def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreWorker:
+    from nmt_core.base.memory import keep_memory_of_tensors
     from smt_bridge import scorers as opening
     from smt_bridge.formats.factors import parse_factors
     from smt_bridge.phrase_scoring import Scorers
+    from smt_bridge.tables import RescoreWorker
 
     keep_memory_of_tensors()
     options = scorer_options(args, number)
@@ -196,25 +149,14 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> Worker[W
     return RescoreWorker(scorers, suffix=suffix)
 
 
-def _job(args: argparse.Namespace, output: str, progress: Callable[[str, int], None]) -> Job[Window]:
-    from nmt_core.files import ShareRead
-    from nmt_core.jobs.manifest import Input
-    from nmt_core.jobs.run import Job
-    from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.signature import sidecar_path
+def _job(args: argparse.Namespace, output: str, windows: Iterable[Window] | None) -> Job[Window]:
+    """The job; ``windows`` are those of what is read once."""
+    from smt_bridge.tables import table_job
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
-    description = {"input": args.input, "options": {name: getattr(args, name) for name in options}}
-    share = ShareRead()
-    source = Input(args.input, functools.partial(read_windows, args.input, share, rules=True), _shard_of, share)
-    record, files = sidecar_path(output), {args.input: args.input}
-    return Job(output, description, source, progress=progress, record=record, files=files)
-
-
-def _shard_of(window: Window) -> Shard:
-    from nmt_core.jobs.manifest import shard_of
-
-    return shard_of(window.first, window.content)
+    described = {name: getattr(args, name) for name in options}
+    beginning = None if windows is None else _beginning(windows, args.dry_run)
+    return table_job(args.input, output, described, beginning)
 
 
 def _output_of(args: argparse.Namespace) -> str:
@@ -239,14 +181,6 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
                 return
 
 
-def _binarise(args: argparse.Namespace, output: str, first: Window) -> None:
-    """Make the table that was written binary; ``first`` is the first window of what was read."""
-    scores = first.scores + len(_columns(args))
-    path = binarise_output(args.binarise, output, scores=scores, first=first)
-    if not args.quiet:
-        _say(f"{path}: made of {output}, with {counted(scores, 'score')}")
-
-
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:
     from smt_bridge.phrase_scoring import column_names
 
@@ -259,7 +193,8 @@ def _remark_on(window: Window, *, quiet: bool) -> None:
     if quiet:
         return
     if window.content.startswith(b"\xef\xbb\xbf"):
-        _say(f"{window.path}: begins with a byte order mark; it stays, and Moses takes it for a part of the first word")
+        effect = "it stays, the model does not read it, and Moses takes it for a part of the first word"
+        _say(f"{window.path}: begins with a byte order mark; {effect}")
     columns = split_window(window)
     bracketed = 0 if window.rules else bracketed_last_tokens(columns)
     if window.rules:

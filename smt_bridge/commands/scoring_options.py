@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
+import re
 from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.files import InputFile
+from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
     from smt_bridge.scorers import ScorerOptions
 
-_MOST_ON_A_GPU = 8  # processes, and
-_MEMORY = 8 << 30  # bytes of its memory for each
-
 
 def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
+    """Declare the options of a command whose worker processes score."""
+    group = _add_arithmetic(parser)
+    group.add_argument("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
+    group.add_argument(
+        "--jobs",
+        type=int,
+        metavar="N",
+        help="worker processes, each with its own models (one per core, or per GPU)",
+    )
+
+
+def add_search_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of a command that searches and scores itself, on one device."""
+    _add_arithmetic(parser).add_argument("--device", default="auto", help="auto, cpu, cuda or cuda:N (auto)")
+
+
+def _add_arithmetic(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     group = parser.add_argument_group("how to score")
     group.add_argument(
         "--dtype", default="float32", help="float32, or bfloat16, on a GPU tf32: faster, not exact (float32)"
@@ -29,13 +45,7 @@ def add_scoring_arguments(parser: argparse.ArgumentParser) -> None:
         help="normalise over all words; over none, for models trained with self_normalization; or over the N most"
         " frequent and those met. Only full is exact (full)",
     )
-    group.add_argument("--devices", metavar="LIST", help="such as cuda:0,cuda:1 or cpu (default: what there is)")
-    group.add_argument(
-        "--jobs",
-        type=int,
-        metavar="N",
-        help="worker processes, each with its own models (one per core; per GPU up to eight, one for each 8 GiB)",
-    )
+    return group
 
 
 def add_backoff_argument(parser: argparse.ArgumentParser) -> None:
@@ -50,28 +60,39 @@ def add_backoff_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
-    """How many worker processes to use. Raises ConfigError."""
+    """How many worker processes to use.
+
+    Raises ConfigError, and ModuleNotFoundError where the models of ``specs`` need a package that is not installed.
+    """
+    remote = [spec.startswith(REMOTE) for spec in specs]
+    for package in ("torch",) * (not all(remote)) + ("grpc",) * any(remote):
+        if importlib.util.find_spec(package) is None:  # found before workers are started
+            raise ModuleNotFoundError(name=package)
+    _check_names(args.devices)
     if args.jobs is not None:
         if args.jobs < 1:
             raise ConfigError("--jobs must be at least 1")
         return int(args.jobs)
-    if not specs or all(spec.startswith("grpc:") for spec in specs):
+    if all(remote):
         return 1
-    devices, cores = list_devices(args), len(os.sched_getaffinity(0))
-    return cores if devices == ["cpu"] else len(devices) * _processes_each(devices, cores)
+    devices = list_devices(args)
+    if devices == ["cpu"]:
+        return len(os.sched_getaffinity(0))
+    return len({_checked(name) for name in devices})
 
 
-def _processes_each(devices: list[str], cores: int) -> int:
-    """For one device. What a process prepares in a second, some 30,000 phrase pairs, does not keep a GPU busy."""
-    import torch
+def _check_names(devices: str | None) -> None:
+    """Raise ConfigError for a list of something else than devices."""
+    for name in devices.split(",") if devices else ():
+        if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", name.strip(), re.ASCII):
+            raise ConfigError(f"--devices {devices}: expected auto, cpu, cuda or cuda:N, with commas, not '{name}'")
 
+
+def _checked(device: str) -> str:
+    """Raise ConfigError where it is not there."""
     from nmt_core.device import choose_device
 
-    chosen = [choose_device(name) for name in devices]
-    if any(device.type != "cuda" for device in chosen):
-        return 1
-    memory = min(int(torch.cuda.get_device_properties(device).total_memory) for device in chosen)
-    return max(1, min(_MOST_ON_A_GPU, memory // _MEMORY, cores // len(devices)))
+    return str(choose_device(device))
 
 
 def list_devices(args: argparse.Namespace) -> list[str]:
@@ -83,6 +104,13 @@ def list_devices(args: argparse.Namespace) -> list[str]:
     import torch
 
     return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
+
+
+def search_options(args: argparse.Namespace) -> ScorerOptions:
+    """What the only process uses: its device with all threads, for the search and what scores its lists."""
+    from smt_bridge.scorers import ScorerOptions
+
+    return ScorerOptions(args.device, args.dtype, args.softmax)
 
 
 def scorer_options(args: argparse.Namespace, worker: int) -> ScorerOptions:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.commands import serve as neural
-from nmt_core.errors import ConfigError, NmtError
 from smt_bridge.commands.file_types import NamedRecipe
 from smt_bridge.commands.moses_options import add_moses_arguments, check_moses_arguments
 
 NAME = "serve"
-HELP = "serve hybrids of Moses and a neural model over gRPC, beside neural models"
 _EPILOG = """example:
   smt-bridge serve --hybrid en-fr=hybrid.json --model en-fr-neural=runs/search --port 50551
   nmt-core client translate --address localhost:50551 --model en-fr < test.tok.en > test.fr

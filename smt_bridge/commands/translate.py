@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.words import check_words, count_words
 from nmt_core.commands.progress import progress_bar
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted, say
-from nmt_core.word_limit import check_words, count_words
 from smt_bridge.commands.line_windows import windows_of_lines
-from smt_bridge.commands.scoring_options import scorer_options
+from smt_bridge.commands.scoring_options import search_options
 from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
 
 if TYPE_CHECKING:
@@ -30,14 +30,12 @@ if TYPE_CHECKING:
     from smt_bridge.scorers import Load
 
 NAME = "translate"
-HELP = "translate with Moses and a neural model at once: lists of both, merged and reranked"
 _EXAMPLE = """example:
   # 1. lists of a development set, by the same path as later
   smt-bridge translate --moses-ini moses.ini --model runs/search --feature nmt:runs/search --feature wordcount \\
       --nbest-output dev.merged.gz < dev.tok.en > dev.moses.fr
   # 2. weights, and the recipe
-  smt-bridge tune --nbest dev.merged.gz --reference dev.tok.fr --halves FirstMoses0,FirstNmt0 \\
-      --recipe hybrid.json --output weights
+  smt-bridge tune --nbest dev.merged.gz --reference dev.tok.fr --recipe hybrid.json --output weights
   # 3. translation
   smt-bridge translate --recipe hybrid.json < test.tok.en > test.fr
   # or without tuned weights: the neural model, advised by Moses' lists
@@ -57,23 +55,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
-    from nmt_core.files import record_renewed
     from nmt_core.processes import orderly_end
     from smt_bridge.decoder.recipe import write_recipe
 
     recipe = recipe_of(args)
     record = None if recipe.advice else _record_path(args.nbest_output)
     counts = _Counts()
-    with contextlib.ExitStack() as finished:
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(orderly_end())
-            system = _open(args, recipe, stack)
-            _translate_input(args, system, counts, stack)
-            system.decoder.finish()
-            counts.report(system.moses)
-            finished.enter_context(record_renewed(record))
-        if record is not None:
-            _write_record(args, record, system.described(recipe), counts)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(orderly_end())
+        system = _open(args, recipe, stack)
+
+        def finish() -> None:
+            if record is not None:
+                _write_record(args, system.described(recipe), counts)
+
+        _translate_input(args, system, counts, stack, finish)
+        system.decoder.finish()
+        counts.report(system.moses)
     if args.write_recipe:
         write_recipe(args.write_recipe, recipe)
     return 0
@@ -105,7 +103,7 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
 
     advice = recipe.advice
     load = functools.cache(load_folder)  # the search's model is as a rule a scorer's, too
-    features = open_features(recipe, lambda spec: open_scorer(spec, scorer_options(args, 0), load=load))
+    features = open_features(recipe, lambda spec: open_scorer(spec, search_options(args), load=load))
     factors = source_factors(recipe.model)
     if factors and args.raw:
         raise ConfigError("--raw: the neural model reads words with factors, which raw text has not")
@@ -119,13 +117,19 @@ def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack)
     return _System(hybrid, decoder, moses, chooser, features, factors)
 
 
-def _translate_input(args: argparse.Namespace, system: _System, counts: _Counts, stack: contextlib.ExitStack) -> None:
-    """Write a line for every line; the files are complete when the stack is left."""
-    from nmt_core.factors import check_factors
+def _translate_input(
+    args: argparse.Namespace,
+    system: _System,
+    counts: _Counts,
+    stack: contextlib.ExitStack,
+    finish: Callable[[], None],
+) -> None:
+    """Write a line for every line; the files are complete when the stack is left. ``finish`` is of the lists."""
+    from nmt_core.base.words import check_factors
     from nmt_core.files import open_output
 
     text = system.decoder.raw_text() if args.raw else None
-    listing = stack.enter_context(open_output(args.nbest_output)) if args.nbest_output else None
+    listing = stack.enter_context(open_output(args.nbest_output, finish=finish)) if args.nbest_output else None
     output = stack.enter_context(open_output(args.output))
     bar = stack.enter_context(progress_bar(NAME, " sent", quiet=args.quiet))
     for window in windows_of_lines(args.input, args.window):
@@ -144,16 +148,16 @@ def _translate_input(args: argparse.Namespace, system: _System, counts: _Counts,
 
 
 def _record_path(listing: str | None) -> str | None:
-    from smt_bridge.signature import new_sidecar
+    from smt_bridge.metadata import new_metadata
 
-    return new_sidecar(listing) if listing else None
+    return new_metadata(listing) if listing else None
 
 
 def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
     from smt_bridge.translators import SearchOptions, open_decoder
 
     search = SearchOptions(recipe.beam, recipe.nmt_nbest, recipe.forbid_unknown)
-    decoder = open_decoder(recipe.model, search, scorer_options(args, 0), _warn, load=load)
+    decoder = open_decoder(recipe.model, search, search_options(args), _warn, load=load)
     if args.raw and not hasattr(decoder, "raw_text"):
         raise ConfigError("--raw needs a model in a folder, which knows its languages; tokenise the text otherwise")
     return decoder
@@ -163,7 +167,7 @@ def _graphs(args: argparse.Namespace, recipe: Recipe, load: Load) -> GraphLists 
     from smt_bridge.recipe_parts import graph_lists_of
     from smt_bridge.translators import open_searcher
 
-    options = scorer_options(args, 0)
+    options = search_options(args)
     return graph_lists_of(
         recipe, lambda how: open_searcher(recipe.model, options, beam=how.beam, nbest=how.nbest, load=load)
     )
@@ -241,7 +245,7 @@ class _Counts:
 
     def safe(self, line: str, *, factored: bool) -> str:
         """The sentence without characters that mean something to Moses, but for the bars between factors."""
-        from nmt_core.escapes import without_markup
+        from nmt_core.base.words import without_markup
 
         safe = without_markup(line, factored=factored)
         self.escaped += safe != line
@@ -264,13 +268,16 @@ class _Counts:
             _warn(f"Moses was restarted {counted(moses.restarts, 'time')}; {sentences_were} too much for it")
 
 
-def _write_record(args: argparse.Namespace, record: str, recipe: Recipe, counts: _Counts) -> None:
-    from smt_bridge.signature import Sidecar, Signature, write_sidecar
+def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
+    from smt_bridge.exact_values import exact_signatures
+    from smt_bridge.metadata import content_of_list, write_metadata
+    from smt_bridge.signature import Signature
 
     columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}
+    columns |= exact_signatures(recipe.exact)
     numbers = {"sentences": counts.sentences, "hypotheses": counts.hypotheses}
-    sidecar = Sidecar(args.input, columns, numbers, {"recipe": recipe.as_json()})
-    write_sidecar(record, sidecar)
+    content = content_of_list(args.input, columns, numbers, {"recipe": recipe.as_json()})
+    write_metadata(args.nbest_output, content)
 
 
 def _warn(text: str) -> None:

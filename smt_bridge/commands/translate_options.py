@@ -7,8 +7,8 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument
@@ -18,7 +18,7 @@ from smt_bridge.commands.moses_options import (
     check_moses_arguments,
     option_words,
 )
-from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.commands.scoring_options import add_search_arguments
 from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def add_translate_arguments(parser: argparse.ArgumentParser) -> None:
     _add_translation(parser)
     _add_lists(parser.add_argument_group("how lists are made, where there is no recipe yet"))
     _add_advice(parser.add_argument_group("translation without tuned weights, where there is no recipe"))
-    add_scoring_arguments(parser)
+    add_search_arguments(parser)
 
 
 def _add_translation(parser: argparse.ArgumentParser) -> None:

@@ -8,11 +8,11 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.words import check_words
 from nmt_core.files import InputFile, Output, OutputFile
-from nmt_core.messages import counted, say
-from nmt_core.small_files import check_regular
-from nmt_core.word_limit import check_words
+from nmt_core.files.small import check_regular
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.moses_options import (
     add_moses_arguments,
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from smt_bridge.tuning.loop_folder import Round
 
 NAME = "tune-loop"
-HELP = "tune a Moses system: decode its development set, tune, decode again, until the weights settle"
 _EXAMPLE = """examples:
   smt-bridge tune-loop moses.ini --source dev.tok.en --reference dev.tok.fr --working-dir tuning --output tuned.ini
   smt-bridge tune-loop nmt.ini --source dev.tok.en --reference dev.tok.fr --tuner mira --moses-threads 8 \\

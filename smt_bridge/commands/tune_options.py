@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.list_options import add_format_argument
@@ -23,15 +22,18 @@ def add_tuning_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--start", type=IniFile, metavar="WEIGHTS", help="weights to begin with, such as moses.ini (all equal)")
     add("--features", metavar="A,B,...", help="tune these only; the others keep their start weight, or 0")
-    add("--weights-of", choices=["best", "average"], default="best", help="weights of the best run, or of all (best)")
-    add("--cross-validate", type=int, metavar="K", help="also tune on K-1 of K parts and score the rest, K times")
+    add(
+        "--cross-validate",
+        type=int,
+        metavar="K",
+        help="tune on K-1 of K parts, K times, and score the rest (merged: 5)",
+    )
     add(
         "--halves",
         metavar="A,B",
-        help="indicators of the systems of a merged list (FirstMoses0,FirstNmt0): tuning starts at each, too, and the"
-        " best alone is the result where held-out sentences do not show the tuned weights to be better",
+        help="baseline systems of a merged list (FirstMoses0,FirstNmt0; default: all of them): the best alone is the"
+        " result where held-out sentences show it to be better than the tuned weights",
     )
-    add("--select", action="store_true", help="first choose the features by cross-validation, one after the other")
     add("--ablate", action="store_true", help="also tune without each feature, to see what it is worth")
     _add_outputs(parser)
     mira = parser.add_argument_group("MIRA, with the defaults of Moses' kbmira")
@@ -84,8 +86,8 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
     if len(args.features_dat) != len(args.scores_dat):
         raise ConfigError("give as many --scores-dat as --features-dat, in the same order")
-    if args.from_tuner and (args.halves or args.select or args.cross_validate or args.ablate):
-        raise ConfigError("--from-tuner does not tune: leave out --halves, --select, --cross-validate and --ablate")
+    if args.from_tuner and (args.halves or args.cross_validate or args.ablate):
+        raise ConfigError("--from-tuner does not tune: leave out --halves, --cross-validate and --ablate")
     if args.mira_passes < 1 or not 0.0 < args.mira_c < 1e6 or not 0.0 <= args.mira_decay <= 1.0:
         raise ConfigError("--mira-passes must be at least 1, --mira-c above 0, --mira-decay from 0 to 1")
     if not any(moses) and not (args.nbest and args.reference):
@@ -101,8 +103,8 @@ def check_options(args: argparse.Namespace) -> None:
     check_tuner_options(args)
 
 
-def tuning_options(args: argparse.Namespace, features: Sequence[str] | None) -> TuningOptions:
-    """How to tune; ``features`` are the only ones that are tuned, None: all."""
+def tuning_options(args: argparse.Namespace) -> TuningOptions:
+    """How to tune."""
     from smt_bridge.tuning.mira import MiraOptions
     from smt_bridge.tuning.tune import TuningOptions
 
@@ -114,6 +116,5 @@ def tuning_options(args: argparse.Namespace, features: Sequence[str] | None) -> 
         safe_hope=args.safe_hope,
         shuffle=not args.no_shuffle,
     )
-    return TuningOptions(
-        features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, keep=args.weights_of, mira=mira
-    )
+    features = [name.strip() for name in args.features.split(",")] if args.features else None
+    return TuningOptions(features=features, seed=args.seed, runs=args.runs, restarts=args.restarts, mira=mira)

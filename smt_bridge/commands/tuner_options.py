@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import argparse
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.errors import ConfigError
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 

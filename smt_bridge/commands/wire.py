@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile, is_written_through
-from nmt_core.messages import counted, say
 from smt_bridge.commands.file_types import IniFile, RecordedInput, RecordedOutput
 from smt_bridge.commands.wire_tables import added_columns, columns_of_second, merge_tables, text_table, with_second
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from smt_bridge.formats.moses_ini import Feature, MosesIni
 
 NAME = "wire"
-HELP = "make the moses.ini that uses a rescored phrase table, or a second one"
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
 _EXAMPLE = """examples:
   smt-bridge wire moses.ini --table nmt-table.gz --output nmt.ini
@@ -70,12 +70,11 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.formats.moses_packing import check_unpacked
-    from smt_bridge.signature import new_sidecar
+    from smt_bridge.metadata import new_metadata
 
     _check_options(args)
     ini = read_ini(args.ini)
-    if args.merge is not None:
-        new_sidecar(args.merge)  # an older record goes when the table comes
+    record = None if args.merge is None else new_metadata(args.merge)
     feature = ini.phrase_table(args.feature)
     place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
     columns = [] if args.table is None else added_columns(args.table, args.added)
@@ -88,6 +87,8 @@ def run(args: argparse.Namespace) -> int:
     table = args.table
     if args.merge is not None:
         merge_tables(args, text_table(ini, feature) if table is None else table, columns, second or [])
+        if record is not None:
+            Path(record).unlink(missing_ok=True)  # it describes the table that was there before
         table, weights = args.merge, [*weights, 0.0]
     if table is None:
         edited, remarks = _with_placed_paths(ini, None, place)

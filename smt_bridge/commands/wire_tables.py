@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from contextlib import ExitStack
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
-from nmt_core.small_files import read_json
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,20 +16,17 @@ if TYPE_CHECKING:
 
 def added_columns(table: str, added: int | None) -> list[str]:
     """The names of the added columns; WiringError when the record beside the table has another number."""
-    from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.signature import sidecar_path
+    from smt_bridge.errors import WiringError
+    from smt_bridge.metadata import find_metadata, metadata_path
 
     if added is not None and added < 1:
         raise ConfigError("--added must be at least 1")
-    record = sidecar_path(table)
-    if not Path(record).is_file():
+    record, found = metadata_path(table), find_metadata(table)
+    if found is None:
         if added is None:
             raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
         return ["p"] * added
-    try:
-        names = [str(name) for name in read_json(record)["added"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise FormatError(record, "is not a record of rescore-table; delete it and give --added N") from error
+    names = list(found.columns)
     if added not in (None, len(names)):
         raise WiringError(f"--added is {added}, but {record} says that {len(names)} were added ({', '.join(names)})")
     return names
@@ -43,12 +37,12 @@ def columns_of_second(table: str) -> list[str]:
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError, WiringError
     from smt_bridge.formats.phrase_table_lines import count_scores
-    from smt_bridge.signature import sidecar_path
+    from smt_bridge.metadata import find_metadata, metadata_path
 
-    record = sidecar_path(table)
-    if not Path(record).is_file():
+    record, found = metadata_path(table), find_metadata(table)
+    if found is None:
         raise ConfigError(f"--second {table}: there is no {record}, which generate-phrases writes beside it")
-    columns = added_columns(table, None)
+    columns = list(found.columns)
     line = next(read_lines(table, as_it_is=True), None)
     if line is None:
         raise FormatError(table, "the table is empty: nothing was generated")
@@ -98,10 +92,9 @@ def text_table(ini: MosesIni, feature: Feature) -> str:
 
 def merge_tables(args: argparse.Namespace, table: str, columns: Sequence[str], second: Sequence[str]) -> None:
     """Write the merged table."""
-    from nmt_core.files import open_output, record_renewed
+    from nmt_core.files import open_output
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
-    from smt_bridge.signature import new_sidecar
     from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
 
     known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
@@ -115,7 +108,6 @@ def merge_tables(args: argparse.Namespace, table: str, columns: Sequence[str], s
     generated = read_generated(args.second)
     lexicons = Lexicons(Lexicon(args.lex_f2e), Lexicon(args.lex_e2f))
     check_direction(generated, lexicons)
-    with ExitStack() as finished, open_output(args.merge) as stream:
+    with open_output(args.merge) as stream:
         for content in merged_lines(table, generated, [known[name] for name in columns], lexicons):
             stream.write(content)
-        finished.enter_context(record_renewed(new_sidecar(args.merge)))

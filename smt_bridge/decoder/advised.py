@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from nmt_core.interfaces import NgramAdvice
+from nmt_core.base.interfaces import NgramAdvice
 from smt_bridge.decoder.chooser import MOSES, NEURAL, Choice, Lists, as_read, lists_of, why_silent
 from smt_bridge.decoder.hybrid import WithMoses, as_bytes
 from smt_bridge.decoder.moses_process import MosesProcess

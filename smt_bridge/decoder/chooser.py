@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.errors import WiringError
 from smt_bridge.features.annotate import annotate
@@ -36,9 +36,9 @@ class Choice(NamedTuple):
 class Chooser:
     """Merges, scores and chooses.
 
-    ``columns`` are those of the merged lists; None: as the first sentences have them, so that each of ``systems``
-    must translate one of these. ``exact`` gives the functions for columns that can be computed. Without ``weights`` the
-    first hypothesis of the list is chosen, which is Moses' own choice.
+    ``columns`` are those of the merged lists; None: as the first sentences with lists have them, so that each of
+    ``systems`` must translate one of these. ``exact`` gives the functions for columns that can be computed. Without
+    ``weights`` the first hypothesis of the list is chosen, which is Moses' own choice.
     """
 
     def __init__(
@@ -70,6 +70,8 @@ class Chooser:
         self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
     ) -> list[Choice]:
         """One choice per sentence, given its lists, and why systems have none. Raises WiringError."""
+        if not any(groups):  # blank sentences, of which no columns can be learnt and none are needed
+            return [Choice([], None, {}) for _ in sentences]
         merger = self._merger or self._new_merger(_layout(groups, self._systems))
         for found in groups:
             for system, group in found.items():

@@ -21,7 +21,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from smt_bridge.decoder.graph_lists import FoundGraph, GraphReader
 from smt_bridge.decoder.graph_pipe import GraphCutter
 

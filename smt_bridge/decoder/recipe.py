@@ -14,9 +14,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.files import open_output
-from nmt_core.small_files import json_bytes, read_json
+from nmt_core.files.small import json_bytes, read_json
 from smt_bridge.decoder.chooser import GRAPH, MOSES, NEURAL
 from smt_bridge.decoder.moses_child import check_further_options
 from smt_bridge.formats.nbest_entry import LARGEST

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from nmt_core.base.messages import counted
 from nmt_core.files import open_output
-from nmt_core.messages import counted
 from smt_bridge.decoder.development import decode
 from smt_bridge.decoder.moses_child import MosesOptions, has_words
 from smt_bridge.errors import WiringError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 
-from nmt_core.messages import counted
-from nmt_core.whole_numbers import whole_number
+from nmt_core.base.messages import counted
+from nmt_core.base.numbers import whole_number
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from nmt_core.errors import InputError, NmtError
-from nmt_core.small_files import read_json
+from nmt_core.base.errors import InputError, NmtError
 from smt_bridge.doctor import language_model, lists, words
 from smt_bridge.doctor.configuration import examine_ini, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.formats.moses_ini import MosesIni, read_ini
+from smt_bridge.formats.nbest_dialects import AUTO
 from smt_bridge.formats.weights import Weights, read_weights
+from smt_bridge.metadata import find_metadata, metadata_path
 
 
 class Files(NamedTuple):
-    """What is to be looked at; empty names are left out. ``most`` lines of each are read, 0 for all."""
+    """What is to be looked at; empty names are left out.
+
+    ``most`` lines of each are read, 0 for all. ``dialect`` is the format of the list.
+    """
 
     ini: str = ""
     table: str = ""
@@ -29,6 +32,7 @@ class Files(NamedTuple):
     scorer: str = ""
     lm: str = ""
     most: int = 200_000
+    dialect: str = AUTO
 
 
 def examine(files: Files) -> Iterator[Finding]:
@@ -66,7 +70,7 @@ def _language_models(files: Files, ini: MosesIni | None) -> list[tuple[str, int 
 def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.nbest:
         return
-    summary = lists.NbestSummary(files.nbest, most=files.most)
+    summary = lists.NbestSummary(files.nbest, most=files.most, dialect=files.dialect)
     yield from summary.findings
     yield from _examine_record(files.nbest, files.scorer)
     for path in (files.source, files.reference):
@@ -94,7 +98,7 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     for table in tables.values():
         if source is not None:
             yield from words.examine_escapes(source, table.source)
-    if not files.scorer or files.scorer.startswith("grpc:"):
+    if not files.scorer:
         return
     for folder in files.scorer.split(","):
         try:
@@ -113,25 +117,21 @@ def _examine_words(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
 
 
 def _examine_record(path: str, scorer: str) -> Iterator[Finding]:
-    """Whether the record beside a file is of this file, and of this model."""
-    record = path + ".json"
-    if not os.path.isfile(record):
-        return
+    """Whether the metadata next to a file are of this file, and of this model."""
+    record = metadata_path(path)
     try:
-        content = read_json(record)
+        found = find_metadata(path)
     except InputError as error:
         yield warning(record, error.problem, "it is not a record of ours: remove or rename it")
         return
-    if os.path.getmtime(record) < os.path.getmtime(path) - 60:
-        yield warning(record, f"is older than {path}", "was the file made again by something else?")
-    if scorer and not scorer.startswith("grpc:") and isinstance(content, dict):
-        yield from _examine_fingerprint(record, content, scorer)
+    if found is not None and scorer:
+        yield from _examine_fingerprint(record, found.content, scorer)
 
 
-def _examine_fingerprint(record: str, content: dict[str, Any], scorer: str) -> Iterator[Finding]:
+def _examine_fingerprint(record: str, content: Mapping[str, Any], scorer: str) -> Iterator[Finding]:
     from smt_bridge.scorers import open_scorer
 
-    recorded = json.dumps(content)
+    recorded = json.dumps(dict(content))
     try:
         signature = open_scorer(scorer).signature
     except NmtError:

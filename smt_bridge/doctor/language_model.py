@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.files import read_beginning, read_lines
-from nmt_core.ngram_binary import check_binary
+from nmt_core.kenlm import check_binary
 from smt_bridge.doctor.findings import Finding, error, warning
 
 _MAGIC = b"mmap lm http://kheafield.com/code format version"

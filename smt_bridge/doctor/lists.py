@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from nmt_core.messages import counted
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.words import Words, words_of
 from smt_bridge.formats.nbest import read_entries
+from smt_bridge.formats.nbest_dialects import AUTO
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
 _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
@@ -20,7 +21,7 @@ _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
 class NbestSummary:
     """The first lines of a list: their features with their number of values, highest id, and words."""
 
-    def __init__(self, path: str, *, most: int) -> None:
+    def __init__(self, path: str, *, most: int, dialect: str = AUTO) -> None:
         self.path = path
         self.arity: dict[str, int] = {}
         self.highest = -1
@@ -29,7 +30,7 @@ class NbestSummary:
         empty = 0
         positive = 0
         try:
-            for entry in islice(read_entries(path), most or None):
+            for entry in islice(read_entries(path, dialect=dialect), most or None):
                 self.highest = max(self.highest, entry.sentence)
                 self.target.counts.update(word for word in entry.text.split(" ") if word)
                 empty += not entry.hypothesis

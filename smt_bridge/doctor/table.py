@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from nmt_core.errors import InputError
-from nmt_core.messages import counted
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.words import Words
 from smt_bridge.fields import SEPARATOR, has_wide_blanks, phrase_of, text_of

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from nmt_core.escapes import unescape
+from nmt_core.base.messages import counted
+from nmt_core.base.words import unescape
 from nmt_core.files import read_lines, read_text_lines
-from nmt_core.messages import counted
 from nmt_core.text.unknown_share import suspicious_share
 from nmt_core.text.vocabulary import Vocabulary
 from smt_bridge.doctor.findings import Finding, warning

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.ngram_overlap import Floats

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.interface import Candidates, Feature, reads_phrases
 from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features

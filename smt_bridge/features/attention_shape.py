@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.features.pair_score import PairMeasure
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.features.pair_score import PairMeasure
 
 FLOOR = 1e-4  # of a word's attention: below it, float32 noise would decide the logarithm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
-from nmt_core.interfaces import SentencePair
+from nmt_core.base.interfaces import SentencePair
 
 
 class Candidates(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 
-from nmt_core.ngram import NgramModel
+from nmt_core.kenlm import NgramModel
 from smt_bridge.features.interface import Candidates
 from smt_bridge.signature import Signature, file_fingerprint
 

@@ -1,4 +1,4 @@
-"""A Moses lexicon as a table: word translation probabilities of lex.e2f or lex.f2e (``nmt_core.lexicon_lines``)."""
+"""A Moses lexicon as a table: word translation probabilities of lex.e2f or lex.f2e."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.lexicon_lines import read_lexicon_lines
+from nmt_core.files.lexicon_lines import read_lexicon_lines
 
 _SHIFT = 32
 

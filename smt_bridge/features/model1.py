@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.lexicon_lines import NULL
+from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.lexicon import Lexicon

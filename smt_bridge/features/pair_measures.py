@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.features.pair_score import PairMeasure
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.directions import check_exchanged, check_kind, check_language_model, check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from nmt_core.interfaces import PairScorer, SentencePair
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.directions import check_kind
-from smt_bridge.errors import WiringError
+from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_score import Direction
 from smt_bridge.formats.phrase_table import FLOOR
+from smt_bridge.score_checks import score_problem
 from smt_bridge.signature import Signature
 
 _LOG_FLOOR = math.log(FLOOR)
@@ -49,7 +50,8 @@ class PhraseSum:
         phrases = [self._phrases(group) for group in groups]
         distinct = list(dict.fromkeys(pair for group in phrases for pairs in group for pair in pairs))
         scores = self._scorer.score(distinct) if distinct else []
-        known = {pair: _bounded(score.log_prob) for pair, score in zip(distinct, scores, strict=True)}
+        signature = self._scorer.signature
+        known = {pair: _bounded(pair, score, signature) for pair, score in zip(distinct, scores, strict=True)}
         return [[(math.fsum(known[pair] for pair in pairs),) for pairs in group] for group in phrases]
 
     def _phrases(self, group: Candidates) -> list[list[SentencePair]]:
@@ -61,6 +63,9 @@ class PhraseSum:
         return [[SentencePair(pair.target, pair.source) for pair in pairs] for pairs in group.phrases]
 
 
-def _bounded(log_prob: float) -> float:
-    """As the decoder knows it; what is no number stays none, and is refused."""
-    return log_prob if math.isnan(log_prob) else min(max(log_prob, _LOG_FLOOR), 0.0)
+def _bounded(pair: SentencePair, score: PairScore, signature: str) -> float:
+    """As the decoder knows it. Raises BridgeError for what the table refuses."""
+    problem = score_problem(pair, score, signature=signature)
+    if problem is not None:
+        raise BridgeError(problem)
+    return min(max(score.log_prob, _LOG_FLOOR), 0.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 
 
 class SharedScorer:

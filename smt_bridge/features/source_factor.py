@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nmt_core.errors import ConfigError
-from nmt_core.factors import factors_read
-from nmt_core.interfaces import SentencePair
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.words import factors_read
 from smt_bridge.features.interface import Candidates, Feature
 from smt_bridge.features.wrapped import Wrapped
 from smt_bridge.fields import text_of

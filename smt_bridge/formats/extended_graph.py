@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.fixed_numbers import fixed_numbers

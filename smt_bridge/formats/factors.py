@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from smt_bridge.fields import split_tokens
 
 _BAR = b"|"

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from nmt_core.whole_numbers import whole_number
+from nmt_core.base.numbers import whole_number
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.feature_kinds import FeatureKind, kind_of

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import Feature, read_ini
 from smt_bridge.formats.nbest_entry import format_number

@@ -29,7 +29,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import BLANKS, split_fields, split_tokens
 from smt_bridge.formats.graph_features import GraphFeatures

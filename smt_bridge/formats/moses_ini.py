@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_kinds import find_file
 from smt_bridge.formats.feature_lines import Feature, parse_features

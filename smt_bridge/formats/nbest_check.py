@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import log, sqrt
 from typing import NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.formats.nbest_entry import NbestEntry, words_as_text
 
 _ALIGNMENT = re.compile(rb"[ \t]*[0-9]{1,9}-[0-9]{1,9}(?:[ \t]+[0-9]{1,9}-[0-9]{1,9})*[ \t]*")

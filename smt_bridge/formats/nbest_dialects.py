@@ -23,9 +23,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.numbers import whole_number
 from nmt_core.files import read_lines
-from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.factors import look_factored
 from smt_bridge.formats.nbest_entry import SEPARATOR, NbestEntry

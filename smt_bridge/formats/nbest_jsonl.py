@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.json_members import FEATURES, TOTALS, Member, Span, read_line, read_span
 from smt_bridge.formats.nbest_entry import NbestEntry, checked_features

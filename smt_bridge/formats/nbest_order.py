@@ -74,6 +74,17 @@ def join_lists(lists: Iterable[NbestList]) -> list[NbestList]:
     return [joined[sentence] for sentence in sorted(joined)]
 
 
+def undivided(lists: Iterable[NbestList], *, path: str, needed_by: str) -> Iterator[NbestList]:
+    """The same lists, in any order. Raises FormatError where an id comes again; ``needed_by`` says for whom."""
+    seen: set[int] = set()
+    for group in lists:
+        if group.sentence in seen:
+            problem = f"id {group.sentence} comes again, but {needed_by} needs the lines of a sentence together"
+            raise FormatError(path, f"{problem}; sort them by id", line=group.entries[0].line)
+        seen.add(group.sentence)
+        yield group
+
+
 def _scan_ids(path: str, *, shown: str, dialect: str) -> tuple[int, int, bool]:
     """The highest id plus one, how often another id follows, and whether ids never go down."""
     highest, previous, runs, ascending = -1, -1, 0, True

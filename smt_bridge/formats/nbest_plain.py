@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest_entry import BLANKS, SEPARATOR, NbestEntry
 from smt_bridge.formats.nbest_moses import parse_entry, parse_id

@@ -27,8 +27,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.base.numbers import whole_number
 from nmt_core.files import read_lines
-from nmt_core.whole_numbers import whole_number
 from smt_bridge.errors import FormatError
 
 _VERSION = 7

@@ -20,6 +20,7 @@ blanks or to name the line that is wrong.
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
@@ -28,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.files import ShareRead, read_blocks
-from nmt_core.newlines import count_newlines
+from nmt_core.files.newlines import count_newlines
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of
 from smt_bridge.formats.feature_kinds import binarised_kind
@@ -220,11 +221,15 @@ def _source(content: bytes, begin: int) -> bytes:
 def split_window(window: Window) -> Columns:
     """Cut the lines into fields; in the third, single blanks stand between the numbers.
 
-    Raises FormatError, naming the line, for too few fields, rules among phrases, a number of scores
+    A byte order mark before the table stays in the content and is no part of the first source. Raises FormatError,
+    naming the line, for too few fields, rules among phrases, a number of scores
     that is not that of the first line, and scores that are not plain numbers of at least 0.
     """
     fields = cut_fields(window.content, scores=window.scores, rules=window.rules)
-    return _split_slowly(window) if fields is None else Columns(window.content, *fields)
+    columns = _split_slowly(window) if fields is None else Columns(window.content, *fields)
+    if window.first == 1:
+        columns.sources[0] = columns.sources[0].removeprefix(codecs.BOM_UTF8)
+    return columns
 
 
 def _split_slowly(window: Window) -> Columns:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import fsum, isfinite
 from typing import NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import split_fields, split_tokens
 from smt_bridge.formats.rule_phrases import ends_in_label, is_non_terminal, is_tree_fragment

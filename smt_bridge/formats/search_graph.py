@@ -10,9 +10,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
 from nmt_core.files import is_written_through, read_blocks, read_lines
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.extended_graph import BEGINNING, format_extended_graph, read_extended_graphs
 from smt_bridge.formats.graph_features import GraphFeatures

@@ -24,8 +24,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import count
 
-from nmt_core.messages import counted
-from nmt_core.whole_numbers import whole_number
+from nmt_core.base.messages import counted
+from nmt_core.base.numbers import whole_number
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import Feature, MosesIni

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from nmt_core.interfaces import SentencePair
-from nmt_core.messages import counted
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.messages import counted
 from smt_bridge.fields import split_tokens
 from smt_bridge.formats.nbest_entry import NbestEntry
 

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import has_wide_blanks, phrase_of
-from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
+from smt_bridge.fields import phrase_of
+from smt_bridge.formats.phrase_table import Window
 
 
 def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> npt.NDArray[np.int64]:
@@ -33,33 +33,3 @@ def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) ->
             raise FormatError(window.path, remedy, line=window.first + place)
         seen.add(phrases[place])
     return np.array(starts, dtype=np.int64)
-
-
-def check_sorted(path: str) -> None:
-    """Raise FormatError, with the line, for what Moses' binarisers do not put up with.
-
-    That is a source in front of a smaller one, whose pairs they lose, and blanks within phrases other than single
-    spaces: Moses does not load such a table as a ProbingPT, and does not find the phrase in a CompactPT.
-    """
-    before = b""
-    for window in read_windows(path, rules=True):
-        columns = split_window(window)
-        _check_blanks(window, columns)
-        for place, source in enumerate(columns.sources):
-            key = source + b"|||"  # as LC_ALL=C sort compares whole lines
-            if key < before:
-                shown = source.strip().decode("utf-8", "replace")
-                problem = (
-                    f"`{shown}` stands behind a larger source, and a binary table would lose pairs; sort the table"
-                )
-                raise FormatError(path, f"{problem} first (LC_ALL=C sort)", line=window.first + place)
-            before = key
-
-
-def _check_blanks(window: Window, columns: Columns) -> None:
-    if b"  " not in window.content and b"\t" not in window.content:
-        return
-    for number, phrases in enumerate(zip(columns.sources, columns.targets, strict=True), start=window.first):
-        if any(map(has_wide_blanks, phrases)):
-            problem = "has a phrase with several blanks or a tab between its words, which are lost in a binary table"
-            raise FormatError(window.path, f"{problem}; write single ones (tr -s ' \\t' ' ')", line=number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.feature_lines import Feature, is_true
 from smt_bridge.formats.ini_lines import section_lines

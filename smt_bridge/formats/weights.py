@@ -24,9 +24,9 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence, Sized
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.feature_lines import parse_features
 from smt_bridge.formats.ini_lines import code_of, section_name, sections

@@ -1,11 +1,11 @@
-"""The strings of a search graph as what a neural search may write (``nmt_core.interfaces.Guide``)."""
+"""The strings of a search graph as what a neural search may write (``nmt_core.base.interfaces.Guide``)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from math import inf
 
-from nmt_core.interfaces import GuideStep
+from nmt_core.base.interfaces import GuideStep
 from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
 from smt_bridge.graphs.paths import potentials
 from smt_bridge.graphs.prefixes import BEGINNING, Derivation, Prefix, Reached, ended, followed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
-from nmt_core.interfaces import Guide
+from nmt_core.base.interfaces import Guide
 from smt_bridge.formats.graph_features import GraphFeatures
 from smt_bridge.formats.phrase_graph import PhraseGraph
 from smt_bridge.graphs.guide import GraphGuide

@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import BinaryIO
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.tied import tied
 from nmt_core.processes import orderly_end
-from nmt_core.tied import tied
 from smt_bridge.errors import ToolError
 from smt_bridge.lm.arpa import write_arpa
 from smt_bridge.lm.estimate import SPECIAL, estimate, read_text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
+from nmt_core.base.messages import counted
+from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
-from nmt_core.messages import counted
-from nmt_core.word_limit import check_words
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from math import fsum
 from operator import mul
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.inference.attention_svg import attention_svg
-from nmt_core.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.formats.weights import Weights
 from smt_bridge.report import charts
 from smt_bridge.report.page import pairs, section, table, text

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.report.page import text
 
 _WIDTH = 640

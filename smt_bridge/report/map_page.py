@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.report.maps import Map, Shares
 from smt_bridge.report.page import listed, section, table, text, tsv
 from smt_bridge.report.scatter import scatter

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.neighbours import Vectors, nearest
 
 Floats = npt.NDArray[np.float64]

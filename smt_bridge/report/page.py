@@ -8,7 +8,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
-from nmt_core.messages import show
+from nmt_core.base.messages import show
 
 _STYLE = """
 :root { --paper: #ffffff; --ink: #1d2733; --faint: #66727f; --rule: #d7dde3; --panel: #f4f6f8; --first: #8595a6;

@@ -12,14 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.errors import InputError
-from nmt_core.small_files import read_json
+from nmt_core.base.errors import InputError
 from nmt_core.version import VERSION
 from smt_bridge.fields import phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
+from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
-from smt_bridge.signature import check_scores, sidecar_path
 
 REPORT_FORMAT = "hybridmt table report"
 REPORT_VERSION = 1
@@ -121,23 +120,17 @@ def table_report(found: Survey, record: Mapping[str, Any], *, path: str) -> dict
 
 
 def read_record(table: str) -> dict[str, Any]:
-    """The record beside a table; raises InputError where there is none, and when it is something else."""
-    path = sidecar_path(table)
-    if os.path.isdir(table) and not os.path.isfile(path):
+    """The metadata of a rescored table; raises InputError where there are none, and when they are something else."""
+    if os.path.isdir(table):
         raise InputError(table, "is a folder; expected a table that `rescore-table` wrote, with its record beside it")
-    if not os.path.isfile(path):
+    path, found = metadata_path(table), find_metadata(table)
+    if found is None:
         raise InputError(path, "there is no such record; `rescore-table` writes it beside the table")
-    content = read_json(path)
-    if (
-        not isinstance(content, dict)
-        or not isinstance(content.get("scores_before"), int)
-        or not isinstance(content.get("added"), list)
-    ):
+    if found.scores_before is None:
         raise InputError(path, "is not a record of `smt-bridge rescore-table`; rescore the table again")
-    if content["scores_before"] < 1:
+    if found.scores_before < 1:
         raise InputError(path, "is of a table without scores of a translation model to compare with")
-    check_scores(content, path, table=table, scores=next(read_windows(table, rules=True)).scores)
-    return content
+    return dict(found.content)
 
 
 def _logarithms(columns: Columns, places: Sequence[int]) -> npt.NDArray[np.float64]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from nmt_core.errors import InputError
-from nmt_core.interfaces import PairScorer
-from nmt_core.messages import counted
-from nmt_core.small_files import read_json
+from nmt_core.base.errors import InputError
+from nmt_core.base.interfaces import PairScorer
+from nmt_core.base.messages import counted
+from nmt_core.files.small import read_json
 from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import bleu
 from smt_bridge.metrics.by_length import parts_by_length

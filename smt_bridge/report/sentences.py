@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.word_limit import MOST_WORDS
+from nmt_core.base.words import MOST_WORDS
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.metrics.bleu import Counts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
 from smt_bridge.report.table_study import (

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.fields import SEPARATOR, phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window

@@ -15,15 +15,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from nmt_core.escapes import without_markup
+from nmt_core.base.interfaces import NgramAdvice, PairScorer, SentencePair
+from nmt_core.base.words import split_words, without_markup
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translation import Translation
-from nmt_core.interfaces import NgramAdvice, PairScorer, SentencePair
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.slices import Sliced
 from nmt_core.serving.step_work import StepDecoder
-from nmt_core.text.vocabulary import split_words
 from smt_bridge.decoder.advised import AdvisedChooser
 from smt_bridge.decoder.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
 from smt_bridge.decoder.graph_lists import GraphLists

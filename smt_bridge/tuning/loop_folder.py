@@ -14,9 +14,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output
-from nmt_core.small_files import read_json
+from nmt_core.files.small import read_json
 from smt_bridge.errors import FormatError
 
 STATE = "state.json"

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.messages import counted
+from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
@@ -91,10 +91,15 @@ class NbestPool(NamedTuple):
             scores += self.sparse.dot(weights[self.dense :], scores.size).reshape(scores.shape)
         return scores
 
-    def best_statistics(self, weights: Floats) -> Counts:
-        """Summed counts (C,) of the best entry of every sentence; of equals the earliest."""
+    def best_counts(self, weights: Floats) -> Counts:
+        """Counts (S, C) of the best entry of every sentence; of equals the earliest."""
         best = self.scores(weights).argmax(axis=1)
-        total: Counts = self.statistics[np.arange(len(best)), best].sum(axis=0)
+        counts: Counts = self.statistics[np.arange(len(best)), best]
+        return counts
+
+    def best_statistics(self, weights: Floats) -> Counts:
+        """The sum (C,) of ``best_counts``."""
+        total: Counts = self.best_counts(weights).sum(axis=0)
         return total
 
     def of_sentences(self, sentences: npt.NDArray[np.intp]) -> NbestPool:

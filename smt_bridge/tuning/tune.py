@@ -1,21 +1,20 @@
-"""From a pool to weights: tuner, seeds, their results, and how well they generalise (cross-validation)."""
+"""From a pool to weights: tuner, seeds and their results; what each feature is worth."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt_core.errors import ConfigError
-from nmt_core.messages import counted
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
-from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.mert import tune_mert
 from smt_bridge.tuning.mira import MiraOptions, tune_mira
-from smt_bridge.tuning.pool import Floats, NbestPool, Tuned, normalised
+from smt_bridge.tuning.pool import Floats, NbestPool, Tuned
 from smt_bridge.tuning.pro import tune_pro
 
 Weights = dict[str, tuple[float, ...]]
@@ -26,15 +25,13 @@ _Mask = npt.NDArray[np.bool_]
 class TuningOptions(NamedTuple):
     """``features`` limits the search to these names (None: all); runs use seeds ``seed``, ``seed`` + 1, ...
 
-    ``keep`` says which weights are the result: those of the best run, or the mean of all runs' (Clark et
-    al. 2011 ask to look at several runs in any case). ``restarts`` is for MERT, ``mira`` for MIRA.
+    The best run is the result; Clark et al. 2011 ask to look at several. ``restarts`` is for MERT, ``mira`` for MIRA.
     """
 
     features: Sequence[str] | None = None
     seed: int = 1
     runs: int = 3
     restarts: int = 20
-    keep: Literal["best", "average"] = "best"
     mira: MiraOptions = MiraOptions()
 
 
@@ -66,14 +63,6 @@ class TuningReport(NamedTuple):
         return statistics.stdev(self.scores) if len(self.runs) > 1 else 0.0
 
 
-class CrossValidation(NamedTuple):
-    """Mean score on what was tuned on, and the score of all held-out parts put together."""
-
-    folds: int
-    tuned: float
-    held_out: float
-
-
 _Tuner = Callable[[NbestPool, Floats, _Mask, TuningOptions], Tuned]
 
 TUNERS: dict[str, _Tuner] = {
@@ -87,8 +76,24 @@ TUNERS: dict[str, _Tuner] = {
 }
 
 
-def tune(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> TuningReport:
-    """Run a tuner with several seeds; L1 norm of the result is 1.
+class Search(NamedTuple):
+    """The start weights (D + K,), the result of every run, and why nothing was searched (or nothing).
+
+    Where nothing was searched the only result is the start.
+    """
+
+    start: Tuned
+    runs: tuple[Tuned, ...]
+    note: str
+
+    @property
+    def best(self) -> Tuned:
+        """The best run, of equals the earliest."""
+        return max(self.runs, key=lambda run: run.score)
+
+
+def search(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> Search:
+    """Run a tuner with several seeds; L1 norm of each result is 1.
 
     ``start`` maps names to weights; names that it lacks begin at 0. Without it all tuned ones begin equal,
     the others at 0; MIRA begins at 0. Raises WiringError where start weights or the names of ``options.features``
@@ -98,16 +103,21 @@ def tune(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner:
         raise ConfigError("runs must be at least 1, seed and restarts at least 0")
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
+    begun = Tuned(weights, score_of(pool, weights))
     note = _why_not(pool, tuned)
-    if note:
-        return report_of(pool, weights, note=note)
-    results = _runs(pool, weights, tuned, options, tuner)
-    best = max(results, key=lambda result: result.score)
-    if options.keep == "average":
-        mean = normalised(ordered_sum(np.stack([result.weights for result in results]).T) / len(results))
-        best = Tuned(mean, _score(pool, mean))
-    runs = tuple((_by_name(pool, result.weights), result.score) for result in results)
-    return TuningReport(_by_name(pool, best.weights), best.score, _score(pool, weights), runs)
+    return Search(begun, (begun,) if note else tuple(_runs(pool, weights, tuned, options, tuner)), note)
+
+
+def tune(pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert") -> TuningReport:
+    """The best of what ``search`` finds; raises as it."""
+    found = search(pool, start, options, tuner=tuner)
+    return report_of_search(pool, found, found.best)
+
+
+def report_of_search(pool: NbestPool, found: Search, result: Tuned) -> TuningReport:
+    """A report of a search, with this result."""
+    runs = tuple((_by_name(pool, run.weights), run.score) for run in found.runs)
+    return TuningReport(_by_name(pool, result.weights), result.score, found.start.score, runs, found.note)
 
 
 def _runs(pool: NbestPool, start: Floats, tuned: _Mask, options: TuningOptions, tuner: str) -> list[Tuned]:
@@ -117,8 +127,8 @@ def _runs(pool: NbestPool, start: Floats, tuned: _Mask, options: TuningOptions, 
 
 def report_of(pool: NbestPool, weights: Floats, *, note: str) -> TuningReport:
     """A report of weights (in the order of the columns) that were not searched for; ``note`` says why."""
-    score, kept = _score(pool, weights), _by_name(pool, weights)
-    return TuningReport(kept, score, score, ((kept, score),), note)
+    result = Tuned(weights, score_of(pool, weights))
+    return report_of_search(pool, Search(result, (result,), note), result)
 
 
 def begin_with(pool: NbestPool, start: Start | None) -> Floats:
@@ -126,58 +136,19 @@ def begin_with(pool: NbestPool, start: Start | None) -> Floats:
     return _start(pool, start, _tuned_columns(pool, None), "mert")
 
 
-def cross_validate(
-    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", folds: int = 5
-) -> CrossValidation:
-    """Tune on all but every ``folds``-th sentence, in turn, and score what was left out: how much is over-fitting."""
+def ablate(
+    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert"
+) -> dict[str, tuple[float, ...]]:
+    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds."""
     tuned = _tuned_columns(pool, options.features)
     weights = _start(pool, start, tuned, tuner)
-    inside, outside = [], np.zeros(pool.metric.columns, dtype=np.int64)
-    for part, rest in split(pool, folds):
-        found = TUNERS[tuner](part, weights, tuned, options)
-        inside.append(found.score)
-        outside += rest.best_statistics(found.weights)
-    return CrossValidation(len(inside), statistics.fmean(inside), float(pool.metric.score(outside)))
-
-
-def split(pool: NbestPool, folds: int) -> Iterator[tuple[NbestPool, NbestPool]]:
-    """All but every ``folds``-th sentence, and the others, in turn; raises WiringError where that cannot be."""
-    folds, sentences = possible_folds(pool, folds), np.arange(len(pool.padding))
-    for fold in range(folds):
-        held_out = sentences % folds == fold
-        yield pool.of_sentences(sentences[~held_out]), pool.of_sentences(sentences[held_out])
-
-
-def possible_folds(pool: NbestPool, folds: int) -> int:
-    """So many folds, or one for each sentence where these are fewer; raises WiringError for fewer than two."""
-    folds = min(folds, len(pool.padding))
-    if folds < 2:
-        raise WiringError("cross-validation needs at least two sentences and two folds")
-    return folds
-
-
-def starting_points(start: Start | None, indicators: Sequence[str]) -> list[Start | None]:
-    """Where tuning begins: at ``start``, and at each system alone, which its indicator with weight 1 is."""
-    return [start, *({name: (1.0,)} for name in indicators)]
-
-
-def ablate(
-    pool: NbestPool, start: Start | None, options: TuningOptions, *, tuner: str = "mert", indicators: Sequence[str] = ()
-) -> dict[str, tuple[float, ...]]:
-    """For every tuned dense feature the scores that all runs reach without it, tuned anew with their seeds.
-
-    With ``indicators``, from the best of their starts, as in ``tune_with_fallback``.
-    """
-    tuned = _tuned_columns(pool, options.features)
-    starts = [_start(pool, one, tuned, tuner) for one in starting_points(start, indicators)]
     names = np.array([column.name for column in pool.columns])
     found: dict[str, tuple[float, ...]] = {}
     for name in dict.fromkeys(names[: pool.dense][tuned[: pool.dense]].tolist()):
         searched = tuned & (names != name)
         if searched.any():
-            begun = [_without(weights, names == name, tuner) for weights in starts]
-            runs = [tuple(run.score for run in _runs(pool, one, searched, options, tuner)) for one in begun]
-            found[name] = max(runs, key=max)
+            begun = _without(weights, names == name, tuner)
+            found[name] = tuple(run.score for run in _runs(pool, begun, searched, options, tuner))
     return found
 
 
@@ -201,40 +172,6 @@ def losses(report: TuningReport, ablation: Mapping[str, Sequence[float]]) -> dic
         lost = [whole - without for whole, without in zip(report.scores, scores, strict=True)]
         found[name] = Loss(statistics.fmean(lost), statistics.stdev(lost) if len(lost) > 1 else 0.0)
     return found
-
-
-def as_json(
-    report: TuningReport,
-    *,
-    tuner: str,
-    metric: str,
-    validation: CrossValidation | None = None,
-    ablation: Mapping[str, Sequence[float]] | None = None,
-    comparison: Mapping[str, Any] | None = None,
-    selection: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
-    """The report for other programs (docs/tuning.md)."""
-    return {
-        "tuner": tuner,
-        "metric": metric,
-        "weights": {name: list(values) for name, values in report.weights.items()},
-        "score": report.score,
-        "score_at_start": report.score_at_start,
-        "mean": report.mean,
-        "deviation": report.deviation,
-        "note": report.note,
-        "runs": [
-            {"score": score, "weights": {name: list(values) for name, values in weights.items()}}
-            for weights, score in report.runs
-        ],
-        "cross_validation": None if validation is None else validation._asdict(),
-        "ablation": None if ablation is None else {name: statistics.fmean(each) for name, each in ablation.items()},
-        "ablation_loss": None
-        if ablation is None
-        else {name: loss._asdict() for name, loss in losses(report, ablation).items()},
-        "guard": comparison,
-        "selection": selection,
-    }
 
 
 def start_weights(pool: NbestPool, start: Mapping[str, Sequence[float]]) -> Floats:
@@ -265,7 +202,8 @@ def _start(pool: NbestPool, start: Start | None, tuned: _Mask, tuner: str) -> Fl
     return dense / max(int(dense.sum()), 1)
 
 
-def _score(pool: NbestPool, weights: Floats) -> float:
+def score_of(pool: NbestPool, weights: Floats) -> float:
+    """The metric's score of the hypotheses that these weights choose."""
     return float(pool.metric.score(pool.best_statistics(weights)))
 
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
-from nmt_core.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.tuning.moses_dat import dense_places

@@ -9,12 +9,12 @@ import pytest
 
 from nmt_core.data.monolingual import MonolingualText
 from nmt_core.files import read_lines, read_parallel_lines, read_text_lines, readable_again
-from nmt_core.preparation.chunks import read_chunks
+from nmt_core.preparation.corpus import read_chunks
 from nmt_core.text.vocabulary import Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.nbest import read_entries
-from smt_bridge.formats.phrase_table import read_windows
+from smt_bridge.formats.phrase_table import phrases_of, read_windows, split_window
 from smt_bridge.formats.weights import read_weights
 
 MARK = b"\xef\xbb\xbf"
@@ -70,6 +70,14 @@ def test_a_table_passes_through_with_it(tmp_path: Path) -> None:
     content = b"a ||| x ||| 1 2\n"
     (window,) = read_windows(marked(tmp_path, content))
     assert window.content + b"\n" == MARK + content
+
+
+@pytest.mark.parametrize("third", [b"1 2", b"1  2"], ids=["plain", "line by line"])
+def test_a_model_does_not_read_that_of_a_table(tmp_path: Path, third: bytes) -> None:
+    (window,) = read_windows(marked(tmp_path, b"ein haus ||| a house ||| %b\na ||| x ||| 1 2\n" % third))
+    columns = split_window(window)
+    assert [text.strip() for text in phrases_of(window, columns)[0]] == [b"ein haus", b"a"]
+    assert columns.content.startswith(MARK + b"ein haus |||")
 
 
 def test_the_source_of_features_is_told_of_and_scored_without(

@@ -10,8 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt
-from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.alignment import hard_points
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.pair_scorer import ModelPairScorer, open_pair_scorer
@@ -21,12 +22,11 @@ from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.text.pharaoh import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
 from smt_bridge.formats.nbest import read_entries
-from smt_bridge.signature import read_sidecar
+from smt_bridge.metadata import read_metadata
 from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
 
 SOURCES = ["w1 w2 w3 w4", "w5", "w0 unseen w7 w7 w2", "w11 w10"]
@@ -155,7 +155,7 @@ def test_both_orders_are_two_features(folders: dict[str, str], tmp_path: Path) -
         assert found["NMT0"] == pytest.approx(one.log_prob, abs=1e-4)
         assert found["NMT1"] == pytest.approx(other.log_prob, abs=1e-4)
         assert found["NMTmin0"] == pytest.approx(min(other.word_log_probs or ()), abs=1e-4)
-    columns = read_sidecar(str(tmp_path / "out.json")).columns
+    columns = read_metadata(str(tmp_path / "out.json")).columns
     assert columns["NMT1"].get("order") == "right-to-left"
     assert columns["NMT0"].get("order") is None
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import NmtError
+from nmt_core.jobs.workers import LocalWorkers, Worker
 from tests.architecture.test_imports_and_help import ROOT
 from tests.without import BASE, NEURAL, program, run_without
 
@@ -47,6 +49,44 @@ def test_what_is_missing_is_one_line(missing: tuple[str, ...], package: str, arg
     found = run_without(missing, program(package), *arguments)
     assert found.returncode == 2, found.stderr
     assert re.fullmatch(rf"[^\n]*pip install {re.escape(extra)}\n", found.stderr), found.stderr
+
+
+@pytest.mark.parametrize(
+    ("missing", "options", "extra"),
+    [
+        (NEURAL, ["--scorer", ".", "--jobs", "2"], "'hybridmt[nmt]'"),
+        (NEURAL, ["--scorer", "."], "'hybridmt[nmt]'"),
+        (GRPC, ["--scorer", "grpc:h:1", "--jobs", "2"], "'hybridmt[client]'"),
+    ],
+)
+def test_it_is_said_before_workers_are_started(
+    tmp_path: Path, missing: tuple[str, ...], options: list[str], extra: str
+) -> None:
+    (tmp_path / "table").write_text("a ||| b ||| 0.5\n")
+    (tmp_path / "model").mkdir()
+    found = run_without(
+        missing,
+        program("smt_bridge"),
+        "rescore-table",
+        str(tmp_path / "table"),
+        "--output",
+        str(tmp_path / "new"),
+        *options,
+    )
+    assert found.returncode == 2, found.stderr
+    assert re.fullmatch(rf"[^\n]*pip install {re.escape(extra)}\n", found.stderr), found.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_worker_says_it_too(jobs: int) -> None:
+    """Of a package that only the worker needs."""
+    with pytest.raises((NmtError, ModuleNotFoundError)) as caught, LocalWorkers(_opened_without_torch, jobs) as workers:
+        list(workers.map([1]))
+    assert jobs == 1 or str(caught.value) == "this needs PyTorch: pip install 'hybridmt[nmt]'"
+
+
+def _opened_without_torch(number: int) -> Worker[int, int]:
+    raise ModuleNotFoundError("No module named 'torch'", name="torch")
 
 
 def test_python_says_what_to_install() -> None:

@@ -22,7 +22,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "module",
     [
-        "nmt_core.interfaces",
+        "nmt_core.base.interfaces",
         "nmt_core.serving.client",
         "nmt_core.commands.main",
         "smt_bridge.commands.main",
@@ -49,13 +49,13 @@ def test_help_shows_every_command_with_an_example(package: str) -> None:
     assert listing.returncode == 0
     commands = importlib.import_module(f"{package}.commands.main").COMMANDS
     program = package.replace("_", "-")
-    for command in commands:
-        found = run("-m", package, command.NAME, "--help")
-        assert f"{program} {command.NAME}" in found.stdout.partition("example")[2]
+    for name in commands:
+        found = run("-m", package, name, "--help")
+        assert f"{program} {name}" in found.stdout.partition("example")[2]
 
 
 def test_messages_leave_by_one_way() -> None:
-    """Only ``nmt_core.messages`` writes on standard error, so that control characters never reach a terminal."""
+    """Only ``nmt_core.base.messages`` writes on standard error, so that control characters never reach a terminal."""
     files = [path for package in ("nmt_core", "smt_bridge") for path in (ROOT / package).rglob("*.py")]
     writers = [
         path.name for path in files if re.search(r"print\([^\n]*file=sys\.stderr|stderr\.write", path.read_text())

@@ -29,8 +29,8 @@ OTHERS = {
     "mert-moses.pl": {"--maximum-iterations", "--mertdir", "--no-filter-phrase-table", "--predictable-seeds"},
     "torchrun": {"--nnodes", "--nproc-per-node", "--max-restarts"},
     "benchmarks/": {option for path in BENCHMARKS for option in options_of(path)},
-    "scripts/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
-    "scripts/phrase_columns": {
+    "scripts/experiments/luong/luong": {"--data", "--out", "--list", "--table", "--lengths", "--agreement", "--epochs"},
+    "scripts/experiments/phrase_column/phrase_columns": {
         "--data",
         "--moses",
         "--out",
@@ -40,7 +40,7 @@ OTHERS = {
         "--forward",
         "--variants",
     },
-    "scripts/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert", "--tune"},
+    "scripts/experiments/phrase_column/moses_effect": {"--ini", "--dev", "--test", "--seeds", "--mert", "--tune"},
     "scripts/generate_proto.py": {"--check", "--release"},
 }
 
@@ -58,9 +58,9 @@ def written() -> Iterator[tuple[str, Command]]:
                 if "\u2026" not in str(command):
                     yield page.name, command
     for name in PROGRAMS:
-        for part in program_of(name).commands:
-            for command in commands(examples_of(name, part.NAME)):
-                yield f"{name} {part.NAME} --help", command
+        for command_name in program_of(name).commands:
+            for command in commands(examples_of(name, command_name)):
+                yield f"{name} {command_name} --help", command
 
 
 def examples_of(program: str, command: str) -> str:
@@ -94,11 +94,11 @@ def options() -> set[str]:
     """Every option in the usage of a command."""
     found = {"--debug", "--help", "--print-completion", "--version"}
     for name in PROGRAMS:
-        for part in program_of(name).commands:
-            for kind in ([], *([use] for use in USES.get(part.NAME, ()))):
+        for command_name in program_of(name).commands:
+            for kind in ([], *([use] for use in USES.get(command_name, ()))):
                 shown = io.StringIO()
                 with contextlib.redirect_stdout(shown), contextlib.suppress(SystemExit):
-                    parser(name).parse_args([part.NAME, *kind, "--help"])
+                    parser(name).parse_args([command_name, *kind, "--help"])
                 found |= set(re.findall(r"--[a-z][a-z0-9-]*", shown.getvalue().partition("\n\n")[0]))
     return found
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from nmt_core.training.config import RunConfig
+from nmt_core.training.recipes import with_recipe
 from tests.docs.commands import ROOT, commands, parser
 
 GUIDE = (ROOT / "docs" / "guide-moses.md").read_text()
@@ -18,7 +19,7 @@ SETTINGS = [yaml.safe_load(text) for text in re.findall(r"^```yaml\n(.*?)^```", 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=lambda settings: str(settings["folder"]))
 def test_settings_can_be_trained_with(settings: dict[str, object]) -> None:
-    RunConfig.from_mapping(settings, origin="guide")
+    RunConfig.from_mapping(with_recipe(settings), origin="guide")
     name = str(settings["folder"]).removeprefix("runs/")
     assert f"`{name}.yaml`" in GUIDE
     assert f"nmt-core train {name}.yaml" in GUIDE

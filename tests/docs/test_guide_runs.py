@@ -72,6 +72,7 @@ def system(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         settings = yaml.safe_load(text)
         settings["model"] |= SMALL | ({"alignment": 8} if "alignment" in settings["model"] else {})
         settings["training"] |= SHORT
+        settings["data"] |= {"hold_out": 20} if "hold_out" in settings["data"] else {}
         (tmp_path / f"{Path(settings['folder']).name}.yaml").write_text(yaml.safe_dump(settings))
     return tmp_path
 

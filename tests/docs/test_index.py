@@ -17,7 +17,7 @@ def test_every_document_is_in_the_index() -> None:
 
 def test_every_command_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text()
-    names = [part.NAME for program in PROGRAMS for part in program_of(program).commands]
+    names = [name for program in PROGRAMS for name in program_of(program).commands]
     assert [name for name in names if f"| `{name}` |" not in text] == []
 
 

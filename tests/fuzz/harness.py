@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import NamedTuple
 
-from nmt_core.errors import NmtError
-from nmt_core.messages import one_line
+from nmt_core.base.errors import NmtError
+from nmt_core.base.messages import one_line
 from tests.fuzz.targets import Target
 
 SECONDS = 2.0  # of processor time, for one input of at most 16 KiB

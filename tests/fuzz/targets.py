@@ -60,7 +60,7 @@ def _all(items: Iterable[object]) -> None:
 
 def _tables(folder: str) -> list[Target]:
     from nmt_core.data.phrases import read_phrase_pairs
-    from nmt_core.lexicon_lines import read_lexicon_lines
+    from nmt_core.files.lexicon_lines import read_lexicon_lines
     from nmt_core.text.lexicon import Keep, read_lexicon
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.formats.moses_ini import read_ini
@@ -150,19 +150,19 @@ def _graph_features(folder: str) -> Any:
 
 def _records(folder: str) -> list[Target]:
     from nmt_core.config import read_yaml, with_overrides
-    from nmt_core.jobs.manifest import check_same, read_manifest
+    from nmt_core.jobs.journal import Journal, check_identity
     from nmt_core.preparation.record import read_record
     from nmt_core.preparation.settings import PreparationConfig
     from nmt_core.training.config import RunConfig
     from nmt_core.training.first_model import with_start_settings
-    from smt_bridge.signature import read_sidecar
+    from smt_bridge.metadata import read_metadata
     from smt_bridge.tuning.loop_folder import read_rounds
 
-    def manifest(path: str) -> None:
-        found = read_manifest(path)
-        assert found is not None
-        check_same(found, found.description, path=path)
-        assert all(shard.lines >= 0 for shard in found.shards or ())
+    def journal(path: str) -> None:
+        found = Journal(path)
+        found.close()
+        check_identity(found.identity or {}, found.identity or {}, path=path)
+        assert all(entry.shard.lines >= 0 for entry in found.entries)
 
     def training(path: str) -> None:
         RunConfig.from_mapping(with_start_settings(with_overrides(read_yaml(path), ["training.seed=2"])), origin=path)
@@ -178,9 +178,9 @@ def _records(folder: str) -> list[Target]:
             lambda _: read_rounds(folder, {}),
             tokens='"rounds" "weights" "new" null NaN 1e999 [1]',
         ),
-        _of_file(folder, "manifest.json", manifest, tokens='"format" "shards" "description"'),
+        _of_file(folder, "out.journal", journal, tokens='"journal" "identity" "shard" "outputs" "counts"'),
         _of_file(
-            folder, "sidecar.json", read_sidecar, tokens='"columns" "scores_before" "signatures" "added" "nmt:x|a:b"'
+            folder, "sidecar.json", read_metadata, tokens='"columns" "scores_before" "signatures" "added" "nmt:x|a:b"'
         ),
         _of_file(folder, "preparation.json", read_record, share=0.3, tokens='"models" "settings"')._replace(
             names_file=(folder,)
@@ -199,8 +199,9 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.data.aligned_corpus import read_aligned
     from nmt_core.data.monolingual import MonolingualText
     from nmt_core.files import read_lines
+    from nmt_core.kenlm import NgramModel
     from nmt_core.models.embeddings import load_embeddings
-    from nmt_core.ngram import NgramModel
+    from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
     from nmt_core.serving.security import read_tokens
@@ -232,9 +233,11 @@ def _texts(folder: str) -> list[Target]:
         _of_file(
             folder, "language-model.arpa", language_model, share=0.5, tokens="\\data\\ \\1-grams: \\end\\ ngram 1=2"
         ),
-        _of_file(folder, "counts", lambda path: _all(read_counts(path))),
-        _of_file(folder, "merges", lambda path: Bpe(path).apply("the lowest"), tokens="#version: 0.2 e</w>"),
-        _of_file(folder, "morphs", lambda path: Morphs(path).apply("the house"), share=0.3),
+        _of_file(folder, "counts", lambda path: _all(read_counts(ModelFile.read(path)))),
+        _of_file(
+            folder, "merges", lambda path: Bpe(ModelFile.read(path)).apply("the lowest"), tokens="#version: 0.2 e</w>"
+        ),
+        _of_file(folder, "morphs", lambda path: Morphs(ModelFile.read(path)).apply("the house"), share=0.3),
         _of_file(folder, "tokens", read_tokens, tokens="# alice 0123456789abcdef0123456789abcdef"),
     ]
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile, check_files
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -100,10 +100,10 @@ COMMANDS = [
     (smt_bridge, "rescore-table F --scorer none --output F"),
     (smt_bridge, "add-features --source F --nbest a --word-count --output F"),
     (smt_bridge, "add-features --source a --nbest F --word-count --output F"),
-    (smt_bridge, "add-features --source a --nbest F --word-count --output b --sidecar F"),
+    (smt_bridge, "add-features --source a --nbest F --word-count --output F"),
     (smt_bridge, "add-features --source a --nbest b --lm F --output F"),
     (smt_bridge, "add-features --source a --nbest b --feature kenlm:F --output F"),
-    (smt_bridge, "add-features --source a --nbest b --feature model1:F --output c --sidecar F"),
+    (smt_bridge, "add-features --source a --nbest b --feature model1:F --output F"),
     (smt_bridge, "merge --list a=b --exact LM0=F --output F"),
     (smt_bridge, "merge --list a=b --exact LM0=F --write-constraints a=F"),
     (smt_bridge, "translate --moses-ini F --output F"),

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.config import read_yaml, with_overrides
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.training.config import RunConfig
 
 GOOD = {
@@ -31,6 +31,10 @@ GOOD = {
         ("training.max_minutes=false", r"'training': max_minutes is a number, not false"),
         ("training.clip=true", r"'training': clip is a number, not true"),
         ("model.hidden=true", r"'model.*': hidden is a number, not true"),
+        ("data.weights=[true, 2.0]", r"'data': weights is a number, not true"),
+        ("data.weights=[1.0, '2']", r"'data': weights is a number, not the text '2': leave out the quotes"),
+        ("training.max_epochs='3'", r"'training': max_epochs is a number, not the text '3'"),
+        ("model.hidden='8'", r"'model.*': hidden is a number, not the text '8'"),
         ("training.self_normalization=.inf", r"'training.self_normalization': .*finite number \(found inf\)"),
         ("training.decay_after=.inf", r"'training.decay_after': .*finite number \(found inf\)"),
         ("data.phrase_table=t", r"'data': .*either source and target, or phrase_table"),

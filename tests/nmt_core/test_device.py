@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from nmt_core import device as devices
-from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16
-from nmt_core.errors import ConfigError
-from nmt_core.numerics import name_precision
+from nmt_core.base.errors import ConfigError
+from nmt_core.device import allow_tf32, choose_device, choose_dtype, has_bfloat16, name_precision, usual_batch_tokens
 from tests.pretended_gpu import PretendedGPU
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
@@ -25,8 +25,9 @@ def restored() -> Iterator[None]:
 
 
 def test_what_is_not_there_is_refused() -> None:
-    with pytest.raises(ConfigError, match="expected auto, cpu"):
-        choose_device("gpu")
+    for name in ("gpu", "meta", "mps", "xpu", "vulkan", "cpu:0", "cuda:", "cuda:-1", "cuda:1,cuda:2", ""):
+        with pytest.raises(ConfigError, match="expected auto, cpu, cuda or cuda:N"):
+            choose_device(name)
     with pytest.raises(ConfigError, match="this machine has"):
         choose_device("cuda:99")
     with pytest.raises(ConfigError, match="expected float32, float64, bfloat16, tf32"):
@@ -34,6 +35,18 @@ def test_what_is_not_there_is_refused() -> None:
     with pytest.raises(ConfigError, match="tf32 is for GPUs"):
         choose_dtype("tf32", CPU)
     assert choose_dtype("bfloat16", CPU) == torch.bfloat16
+
+
+def test_the_usual_batch_follows_from_the_whole_memory_of_the_smallest_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not from what is free, which is another number when a job goes on."""
+    assert usual_batch_tokens(CPU) == 1000
+    memory = {0: 80 << 30, 1: 20 << 30, 2: 1 << 30}
+    monkeypatch.setattr(
+        torch.cuda, "get_device_properties", lambda number: SimpleNamespace(total_memory=memory[number])
+    )
+    for count, name, tokens in ((1, "cuda", 20480), (2, "cuda", 5120), (2, "cuda:0", 20480), (3, "cuda", 1000)):
+        monkeypatch.setattr(torch.cuda, "device_count", lambda count=count: count)
+        assert usual_batch_tokens(choose_device(name)) == tokens
 
 
 def test_the_name_of_a_precision_says_tf32_where_products_are_made_so(restored: None) -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacremoses import MosesTokenizer
 
-from nmt_core.escapes import escape, is_escaped, needs_escape, unescape
+from nmt_core.base.words import escape, is_escaped, needs_escape, unescape
 
 TEXT = st.text(st.sampled_from("a;&|<>'\"[]#pos"))
 

@@ -11,7 +11,6 @@ import io
 import lzma
 import os
 import resource
-import signal
 import stat
 import subprocess
 import sys
@@ -26,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.files import (
     is_written_through,
     open_output,
@@ -35,11 +34,10 @@ from nmt_core.files import (
     read_parallel_lines,
     read_text_lines,
     readable_again,
-    temporary_folder,
 )
 from nmt_core.files.compression import zstd
 from nmt_core.files.lines import LINE_LIMIT
-from nmt_core.files.writing import check_output
+from nmt_core.files.target import check_output
 
 
 def test_gzip_is_told_by_its_first_bytes(tmp_path: Path) -> None:
@@ -450,25 +448,54 @@ with open_output(sys.argv[1]) as stream:
 """
 
 
-def test_what_a_killed_program_left_goes_and_what_a_living_one_writes_stays(tmp_path: Path) -> None:
-    path = tmp_path / "f"
-    foreign = tmp_path / ".f.mine.tmp"
+def killed_while_writing(path: Path) -> subprocess.Popen[bytes]:
+    """A program that has written a part of its output."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    program = subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, env=environment)
+    assert program.stdout is not None and program.stdout.readline() == b"ready\n"
+    return program
+
+
+def test_what_a_killed_program_left_is_used_again(tmp_path: Path) -> None:
+    path, foreign = tmp_path / "f", tmp_path / ".f.mine.tmp"
     foreign.write_bytes(b"somebody's")
-    programs = [subprocess.Popen([sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE) for _ in range(2)]
-    for program in programs:
-        assert program.stdout is not None and program.stdout.readline() == b"ready\n"
-    assert len(list(tmp_path.iterdir())) == 3
-    programs[0].send_signal(signal.SIGKILL)
-    programs[0].communicate()
+    program = killed_while_writing(path)
+    program.kill()
+    program.communicate()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [".f.hybridmt.tmp", ".f.mine.tmp"]
     write(path)
-    assert len(list(tmp_path.iterdir())) == 3  # the foreign one, that of the living program, and the output
-    programs[1].send_signal(signal.SIGINT)
-    programs[1].communicate()
     assert sorted(tmp_path.iterdir()) == [foreign, path]
+    assert path.read_bytes() == b"new\n"
+
+
+def test_a_second_writer_is_rejected_and_the_first_one_goes_on(tmp_path: Path) -> None:
+    """Also by another name of the output."""
+    path, link = tmp_path / "f", tmp_path / "link"
+    link.symlink_to("f")
+    with open_output(str(path)) as stream:
+        for name in (path, link):
+            with pytest.raises(NmtError, match=f"{name}: another program is writing it; wait for its end, or stop it"):
+                write(name)
+        stream.write(b"first\n")
+    assert path.read_bytes() == b"first\n"
+    assert sorted(tmp_path.iterdir()) == [path, link]
+
+
+def test_what_is_in_the_way_is_named_and_stays(tmp_path: Path) -> None:
+    """A link that somebody else could have made in a directory for all, a pipe, a directory."""
+    temporary, mine = tmp_path / ".f.hybridmt.tmp", tmp_path / "mine"
+    mine.write_bytes(b"years of work")
+    temporary.symlink_to("mine")
+    for make in (lambda: None, lambda: os.mkfifo(temporary), temporary.mkdir):
+        make()
+        with pytest.raises(NmtError, match="cannot be written"):
+            write(tmp_path / "f")
+        temporary.rmdir() if temporary.is_dir() else temporary.unlink()
+    assert mine.read_bytes() == b"years of work"
 
 
 def test_a_file_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As another program does that looks for leftovers at that moment."""
+    """As by a program that ends at that moment."""
     path, lock, removed = tmp_path / "f", fcntl.flock, list[Path]()
 
     def too_late(file: Any, operation: int) -> None:
@@ -481,59 +508,6 @@ def test_a_file_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.Mo
     write(path)
     assert len(removed) == 1
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_temporary_folder_goes_with_its_program_or_when_the_next_one_begins(tmp_path: Path) -> None:
-    """That of a program that lives stays, and folders that look alike."""
-    path, foreign = tmp_path / "f", tmp_path / ".other.01234567.hybridmt.tmp"
-    foreign.mkdir()
-    making = "import sys; from nmt_core.files import temporary_folder as make\nwith make(sys.argv[1]) as folder:\n"
-    making += " open(folder + '/much', 'w').close(); print(folder, flush=True); sys.stdin.read()"
-    command = [sys.executable, "-c", making, str(path)]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    pipe = subprocess.PIPE
-    programs = [
-        subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=environment, cwd=tmp_path) for _ in "ab"
-    ]
-    lost, living = (Path(program.stdout.readline().strip()) for program in programs if program.stdout)
-    programs[0].kill()
-    programs[0].communicate()
-    assert lost.is_dir()
-    with temporary_folder(str(path)) as folder:
-        assert sorted(tmp_path.iterdir()) == sorted([foreign, living, Path(folder)])
-        write(path)
-        assert os.path.isdir(folder)
-    assert sorted(tmp_path.iterdir()) == sorted([foreign, living, path])
-    programs[1].communicate("")
-    assert sorted(tmp_path.iterdir()) == [foreign, path]
-
-
-def test_what_a_killed_program_has_left_goes_also_where_the_output_is_a_link(tmp_path: Path) -> None:
-    (tmp_path / "place").mkdir()
-    (tmp_path / "link").symlink_to("place/f")
-    making = "import os, sys; from nmt_core.files import temporary_folder as make\n"
-    making += "with make(sys.argv[1]): os.kill(os.getpid(), 9)"
-    subprocess.run([sys.executable, "-c", making, str(tmp_path / "link")], check=False)
-    assert len([*tmp_path.iterdir(), *(tmp_path / "place").iterdir()]) == 3
-    with temporary_folder(str(tmp_path / "link")) as folder:
-        assert list((tmp_path / "place").iterdir()) == [Path(folder)]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "place"]
-
-
-def test_a_folder_removed_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As a file."""
-    lock, removed = fcntl.flock, list[Path]()
-
-    def too_late(file: Any, operation: int) -> None:
-        if not removed:
-            removed.extend(tmp_path.iterdir())
-            removed[0].rmdir()
-        lock(file, operation)
-
-    monkeypatch.setattr(fcntl, "flock", too_late)
-    with temporary_folder(str(tmp_path / "f")) as folder:
-        assert [Path(folder)] == list(tmp_path.iterdir()) != removed
-    assert not list(tmp_path.iterdir())
 
 
 def test_what_can_be_read_once_is_read_twice(tmp_path: Path) -> None:
@@ -577,6 +551,16 @@ def test_compressed_lines_come_back(lines: list[bytes]) -> None:
         without_mark = [lines[0].removeprefix(codecs.BOM_UTF8), *lines[1:]] if lines else []
         assert list(read_lines(path)) == without_mark
         assert gzip.decompress(Path(path).read_bytes()) == b"".join(line + b"\n" for line in lines)
+
+
+def test_an_output_is_written_where_files_have_an_owner_of_their_choice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On vfat, CIFS, or NFS for root a file that we make is not ours."""
+    monkeypatch.setattr(os, "geteuid", lambda: 54321)
+    with open_output(str(tmp_path / "f")) as stream:
+        stream.write(b"text\n")
+    assert (tmp_path / "f").read_bytes() == b"text\n"
 
 
 def test_a_file_of_another_user_in_a_sticky_folder_is_refused_before_the_work(

@@ -11,7 +11,7 @@ import pytest
 
 _BLOCKS = """
 import resource
-from nmt_core.memory import keep_memory_of_messages, keep_memory_of_tensors
+from nmt_core.base.memory import keep_memory_of_messages, keep_memory_of_tensors
 {keep}
 for _ in range(4):
     {between}
@@ -23,7 +23,7 @@ print(pages)
 """
 
 _SCORES = """
-    from nmt_core.interfaces import PairScore
+    from nmt_core.base.interfaces import PairScore
     from nmt_core.serving.answers import score_answer
     from nmt_core.v1 import nmt_pb2 as pb
     group = pb.SourceGroup(targets=["a"] * 20_000)

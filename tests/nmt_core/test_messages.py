@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.base.messages import counted, say, show
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.messages import counted, say, show
 from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.report.page import text
 

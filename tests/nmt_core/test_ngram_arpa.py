@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.files.compression import zstd
-from nmt_core.ngram import NgramModel
+from nmt_core.kenlm import NgramModel
 from tests.nmt_core.arpa import ARPA
 
 LINES = ARPA.encode().splitlines(keepends=True)

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError
-from nmt_core.ngram import NgramModel
+from nmt_core.base.errors import InputError
+from nmt_core.kenlm import NgramModel
 from smt_bridge.doctor.language_model import examine
 from tests.nmt_core.arpa import ARPA
 from tests.nmt_core.kenlm_binaries import HASH_TABLES, TRIE

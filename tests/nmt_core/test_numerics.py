@@ -10,11 +10,11 @@ import sys
 import pytest
 import torch
 
-from nmt_core.numerics import name_arithmetic
+from nmt_core.device import name_arithmetic
 
 _NAME = """
 import torch
-from nmt_core.numerics import name_arithmetic
+from nmt_core.device import name_arithmetic
 a = torch.linspace(-1, 1, 64 * 1000).reshape(64, 1000)
 print(name_arithmetic(torch.zeros(1)), (a @ a.T).double().square().sum().item().hex())
 """

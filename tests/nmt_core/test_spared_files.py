@@ -77,7 +77,6 @@ WITH_MODEL = [
     (smt_bridge, "add-features --source a --nbest b --scorer M --output {}"),
     (smt_bridge, "add-features --source a --nbest b --reverse-scorer M --output {}"),
     (smt_bridge, "add-features --source a --nbest b --rnnlm M --output {}"),
-    (smt_bridge, "add-features --source a --nbest b --feature coverage:M --output c --sidecar {}"),
     (smt_bridge, "translate --moses-ini a --model M --nbest-output {}"),
     (smt_bridge, "translate --recipe recipe --output {}"),
     (smt_bridge, "serve --hybrid h=recipe --access-log {}"),
@@ -136,7 +135,7 @@ def test_what_features_of_a_recipe_read_is_spared(capfd: pytest.CaptureFixture[s
 
 
 RECORDS = [
-    "add-features --source a --nbest list --word-count --output b --sidecar list.json",
+    "add-features --source a --nbest list --word-count --output list.json",
     "add-features --source a --nbest list --word-count --output list.json",
     "merge --list a=list --list b=other --output list.json",
     "merge --list a=list --list b=other --output o --write-constraints a=list.json",
@@ -225,19 +224,6 @@ def test_a_tuning_loop_spares_what_it_begins_with(restart: str, capfd: pytest.Ca
     assert "tuning/round3.ini is also read" in refused(smt_bridge, command, capfd).replace(
         " of --working-dir tuning", ""
     )
-
-
-def test_a_binarised_table_spares_the_one_it_is_made_of(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    program = place / "CreateOnDiskPt"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}:{os.environ['PATH']}")
-    Path("t.ondisk").mkdir()
-    Path("t.ondisk/Misc.dat").write_bytes(b"content")
-    message = refused(smt_bridge, "rescore-table t.ondisk --scorer M --output t.gz --binarise ondisk", capfd)
-    assert "--binarise t.ondisk is also read, as t.ondisk, and would be lost" in message
 
 
 def test_python_spares_them_too(capfd: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from nmt_core.tied import tied
+from nmt_core.base.tied import tied
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")

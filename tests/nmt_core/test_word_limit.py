@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
-from nmt_core.word_limit import check_words, count_words, cut_words
+from nmt_core.base.errors import InputError
+from nmt_core.base.words import check_words, count_words, cut_words
 
 _TEXT = st.lists(st.sampled_from(["a", "b.", ".", "c\N{NO-BREAK SPACE}d", "!"])).map(" ".join)
 

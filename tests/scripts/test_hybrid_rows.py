@@ -1,4 +1,4 @@
-"""``scripts/hybrid_rows``: from named model folders to the rows of a table, and what it refuses."""
+"""``hybrid_rows``: from named model folders to the rows of a table, and what it refuses."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SETS = ("val", "test_2016_flickr", "test_2017_mscoco")
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
     paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    command = [str(ROOT / "scripts" / "hybrid_rows"), *map(str, arguments)]
+    command = [str(ROOT / "scripts" / "experiments" / "merged_lists" / "hybrid_rows"), *map(str, arguments)]
     return subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, check=False)
 
 

@@ -1,4 +1,4 @@
-"""``scripts/luong``: its rows are trainings that nmt-core takes, and a small corpus goes all the way."""
+"""``luong``: its rows are trainings that nmt-core takes, and a small corpus goes all the way."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ EXAMPLE = ROOT / "examples" / "en-fr" / "data"
 
 
 def load() -> Any:
-    loader = SourceFileLoader("luong_rows", str(ROOT / "scripts" / "luong"))
+    loader = SourceFileLoader("luong_rows", str(ROOT / "scripts" / "experiments" / "luong" / "luong"))
     spec = importlib.util.spec_from_loader(loader.name, loader)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""``scripts/moses_effect`` and the table that it ends with: a small system with a program that behaves like Moses."""
+"""``moses_effect`` and the table that it ends with: a small system with a program that behaves like Moses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ OPTIONS = (*NEEDED, "--test", "news=test.gz=test.ref", "--out", "out", "--seeds"
 TUNING = ("--tune", "--nbest 3 --runs 1 --restarts 3 --max-rounds 3")
 
 
-def run(folder: Path, *arguments: object, script: str = "moses_effect") -> subprocess.CompletedProcess[str]:
+def run(
+    folder: Path, *arguments: object, script: str = "experiments/phrase_column/moses_effect"
+) -> subprocess.CompletedProcess[str]:
     """The script in the folder, which is the only place that may have a ``moses``."""
     paths = {"PATH": f"{folder}:{Path(sys.executable).parent}:/usr/bin:/bin", "PYTHONPATH": str(ROOT)}
     environment = {**os.environ, **paths, "FAKE_MOSES": "weighted"}

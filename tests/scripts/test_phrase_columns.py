@@ -1,4 +1,4 @@
-"""``scripts/phrase_columns`` and its two programs: what is held out, how it is counted, other columns, a small run."""
+"""``phrase_columns`` and its two programs: what is held out, how it is counted, other columns, a small run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LINE = "{} ||| {} ||| 0.5 0.25 1 0.125 ||| 0-0 ||| 2 1 {} ||| |||"
 
 def run(script: str, *arguments: object) -> subprocess.CompletedProcess[str]:
     paths = {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    command = [str(ROOT / "scripts" / script), *map(str, arguments)]
+    command = [str(ROOT / "scripts" / "experiments" / "phrase_column" / script), *map(str, arguments)]
     return subprocess.run(command, env={**os.environ, **paths}, capture_output=True, text=True, check=False)
 
 

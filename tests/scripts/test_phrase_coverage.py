@@ -1,4 +1,4 @@
-"""`scripts/phrase_coverage.py`: shares worked out by hand."""
+"""`scripts/experiments/phrase_column/phrase_coverage.py`: shares worked out by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, str(ROOT / "scripts/phrase_coverage.py"), *arguments]
+    command = [sys.executable, str(ROOT / "scripts/experiments/phrase_column/phrase_coverage.py"), *arguments]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

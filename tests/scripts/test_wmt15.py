@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-WMT15 = Path(__file__).parents[2] / "scripts" / "wmt15"
+WMT15 = Path(__file__).parents[2] / "scripts" / "experiments" / "wmt15"
 
 
 def run(script: str, *arguments: str, path: str = os.environ["PATH"]) -> subprocess.CompletedProcess[str]:

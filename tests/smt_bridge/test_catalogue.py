@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError
-from nmt_core.interfaces import PairScorer
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScorer
 from smt_bridge.catalogue import BUILT_IN, SharedScorers, numbered, open_feature
 from smt_bridge.features.annotate import annotate, column_names
 from smt_bridge.features.interface import Candidates, Feature

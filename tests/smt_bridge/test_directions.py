@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
 from smt_bridge.commands.main import main
 from smt_bridge.directions import check_exchanged, check_reverse

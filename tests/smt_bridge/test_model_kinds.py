@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.interfaces import LANGUAGE_MODELS
 from nmt_core.models.build import PRESETS, is_language_model
 from smt_bridge.commands.main import main
 from smt_bridge.directions import check_kind

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError, NmtError
-from nmt_core.interfaces import PairScore
+from nmt_core.base.errors import InputError, NmtError
+from nmt_core.base.interfaces import PairScore
 from smt_bridge.errors import WiringError
 from smt_bridge.phrase_generation import Counts, Generation, Limits, generate_chunk
 from smt_bridge.phrase_sources import Source, Sources, sources_of_table, sources_of_text

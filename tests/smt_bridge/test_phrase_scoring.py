@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import NmtError
-from nmt_core.interfaces import PairScore
+from nmt_core.base.errors import NmtError
+from nmt_core.base.interfaces import PairScore
 from smt_bridge.formats.factors import Factors
 from smt_bridge.formats.phrase_table import Window
 from smt_bridge.phrase_scoring import FLOOR, Counts, Scorers, format_probability, rescore_chunk
@@ -78,6 +78,25 @@ def test_scorer_gone_wrong_stops_and_names_the_line(bad: float, reverse: bool) -
     scorers = Scorers(good, broken) if reverse else Scorers(broken)
     with pytest.raises(NmtError, match=r"table\.gz:8: .*`a \|\|\| y`"):
         rescore_chunk(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_probability_above_1_stops_and_names_the_line(*, reverse: bool) -> None:
+    broken = TablePairScorer({("a", "x"): 1e-6, ("a", "y"): 1e-4, ("x", "a"): 1e-6, ("y", "a"): 1e-4})
+    scorers = Scorers(LengthPairScorer(), broken) if reverse else Scorers(broken)
+    with pytest.raises(NmtError, match=r"table\.gz:8: .* 0\.0001, a probability above 1, .*`a \|\|\| y`"):
+        rescore_chunk(window(b"a ||| x ||| 1", b"a ||| y ||| 1", first=7), scorers)
+
+
+def test_scores_that_are_not_normalised_may_be_above_those_of_probabilities() -> None:
+    scorer = TablePairScorer({("a", "x"): 0.5})
+    scorer.signature = "nmt:rnnsearch|model:0a|log:e|norm:none|softmax:none|exact:no"
+    assert rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
+
+
+def test_rounding_above_1_is_written_as_1() -> None:
+    scorer = TablePairScorer({("a", "x"): 1e-6})
+    assert rescore_chunk(window(b"a ||| x ||| 1"), Scorers(scorer)).content == joined(b"a ||| x ||| 1 1")
 
 
 def test_many_unknown_words_stay_in_the_range_of_the_decoder() -> None:

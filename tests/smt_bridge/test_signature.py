@@ -1,8 +1,7 @@
-"""Signatures are taken apart and kept, sidecars are read back, a table's as well."""
+"""Signatures are taken apart and kept."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,27 +9,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
-from nmt_core.numerics import name_arithmetic
+from nmt_core.base.errors import InputError
+from nmt_core.device import name_arithmetic
 from nmt_core.version import VERSION
 from smt_bridge.signature import (
     OF_THE_MACHINE,
-    Sidecar,
     Signature,
     file_fingerprint,
-    find_sidecar,
-    read_sidecar,
-    write_sidecar,
 )
 
 SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
-TABLE = {
-    "scores_before": 4,
-    "added": ["p(target|source)", "p(source|target)", "exp(unknown)"],
-    "signatures": {"scorer": SCORER, "reverse_scorer": "fake:table"},
-    "options": {"input": "phrase-table.gz", "scorer": "runs/search", "reverse_scorer": "x", "unknown_count": True},
-    "counts": {"lines": 3, "pairs": 2, "log_prob": -1.5},
-}
 
 
 def test_fields_of_a_signature() -> None:
@@ -63,36 +51,6 @@ def test_all_fields_of_the_machine_are_known() -> None:
     computed = Signature.parse(name_arithmetic(torch.zeros(1)))
     assert str(computed) and computed.without(OF_THE_MACHINE).fields == ()
     assert Signature.parse("model:1|sums:8508232a|version:3").without(["sums", "version"]).fields == ("model:1",)
-
-
-def test_sidecar_is_read_back(tmp_path: Path) -> None:
-    columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
-    written = Sidecar("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é", "no UTF-8: \udcff"]})
-    write_sidecar(str(tmp_path / "out.gz.json"), written)
-    assert read_sidecar(str(tmp_path / "out.gz.json")) == written
-    assert '"é"' in (tmp_path / "out.gz.json").read_text("utf-8")
-    assert list(read_sidecar(str(tmp_path / "out.gz.json")).columns) == ["NMT0", "WordCount0"]
-    assert find_sidecar(str(tmp_path / "out.gz")) == written
-    assert find_sidecar(str(tmp_path / "other.gz")) is None
-    assert find_sidecar("-") is None
-
-
-def test_sidecar_of_a_rescored_table_is_understood(tmp_path: Path) -> None:
-    (tmp_path / "table.json").write_text(json.dumps(TABLE))
-    found = read_sidecar(str(tmp_path / "table.json"))
-    assert (found.input, found.scores_before, found.counts["pairs"]) == ("phrase-table.gz", 4, 2)
-    assert {name: str(signature) for name, signature in found.columns.items()} == {
-        "p(target|source)": f"direction:forward|{SCORER}",
-        "p(source|target)": "direction:reverse|fake:table",
-        "exp(unknown)": f"direction:forward|{SCORER}",
-    }
-
-
-@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"columns": 3}', '{"scores_before": 4}', "3", '"x"', "\xff"])
-def test_file_that_is_no_sidecar_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "list.json").write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=r"list\.json"):
-        find_sidecar(str(tmp_path / "list"))
 
 
 def test_fingerprint_changes_with_every_part_and_the_size(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.errors import NmtError
 from nmt_core.commands import decode
-from nmt_core.errors import NmtError
+from nmt_core.commands.main import main
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
@@ -160,3 +161,29 @@ def test_wrong_options_are_told_in_one_line(folder: Path, options: tuple[str, ..
     with pytest.raises(NmtError) as caught:
         run(folder, *options)
     assert "\n" not in str(caught.value)
+
+
+class OutOfMemoryError(RuntimeError):
+    """Called as PyTorch's is."""
+
+
+def test_a_full_gpu_is_one_line(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it loads the models, and while it translates."""
+
+    def fill(*_: object, **__: object) -> None:
+        raise OutOfMemoryError("CUDA out of memory. Tried to allocate\n20 GiB")
+
+    command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
+    for place in (
+        "nmt_core.models.checkpoint.load_models",
+        "nmt_core.inference.translator.Translator.translate_stream",
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, fill)
+            assert main([*command, "--output", str(folder / "full")]) == 2
+        message = capsys.readouterr().err
+        assert message.startswith("nmt-core decode: a GPU's memory is full; ")
+        assert message.count("\n") == 1
+        assert not (folder / "full").exists()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
 from tests.nmt_core.commands.test_decode import folder, run
 
 __all__ = ["folder"]
@@ -39,6 +40,20 @@ def test_markup_is_followed(folder: Path, mode: str) -> None:
     (line,) = run(folder, "--xml-input", mode, source="marked")
     assert mode == "inclusive" or "d&apos; hommes" in line or "Zanzibar" in line
     assert run(folder, "--xml-input", "ignore", source="marked") == run(folder)[:1]
+
+
+@pytest.mark.parametrize("prob", ["", ' prob="{}"'])
+def test_alternatives_may_be_written_in_any_order(folder: Path, prob: str) -> None:
+    written = []
+    for number, order in enumerate(
+        itertools.permutations([("un", 0.01), ("groupe un", 0.9), ("Zanz", 0.5), ("Aix", 0.5)])
+    ):
+        attribute = prob.format("||".join(str(value) for _, value in order))
+        phrases = "||".join(phrase for phrase, _ in order)
+        name = f"order{number}"
+        put(folder, name, f'a <np translation="{phrases}"{attribute}>group</np> of men\n')
+        written.append(run(folder, "--xml-input", "exclusive", "--nbest", "5", source=name))
+    assert all(lines == written[0] for lines in written)
 
 
 def test_bad_markup_is_told_with_its_line(folder: Path) -> None:

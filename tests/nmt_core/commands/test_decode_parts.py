@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import gzip
 import random
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from nmt_core import device
+from nmt_core.commands.decode_parts import DecodeWorker, Window
 from nmt_core.commands.main import main
 from nmt_core.jobs import ray_cluster
-from nmt_core.jobs.parts import Parts
+from nmt_core.jobs.outputs import JournaledOutputs
+from nmt_core.jobs.shards import Piece
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig
@@ -74,26 +79,92 @@ def test_shards_and_the_rest_are_what_one_process_writes(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["parts.gz", "points", "points.gz", "whole"]
 
 
+def test_a_job_knows_its_batch(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On another card it would be another one, on which last digits depend."""
+    places = ["--model", str(folder / "model"), "--input", str(folder / "in"), "--output", str(tmp_path / "out")]
+    command = ["decode", *places, "--device", "cpu", "--window", str(WINDOW), "--quiet"]
+    for tokens, exit_code in ((12, 0), (13, 2)):
+        monkeypatch.setattr(device, "usual_batch_tokens", lambda _, tokens=tokens: tokens)
+        assert main([*command, "--shards", "1-1"]) == exit_code
+    assert main([*command, "--batch-tokens", "12"]) == 0
+
+
+def test_parts_of_another_preparation_of_text_are_refused_before_any_is_made(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of the rules in the settings as of tensors; the parts that were made stay."""
+    own = Path(shutil.copytree(folder / "model", tmp_path / "model"))
+    raw = ("--model", str(own), "--raw")
+    assert decode(folder, tmp_path / "out", *raw, "--shards", "1-1") == 0
+    made = {path.name: path.read_bytes() for path in tmp_path.glob("*out*")}
+    settings = yaml.safe_load((own / "config.yaml").read_text())
+    settings["text"]["source_language"] = "it"
+    (own / "config.yaml").write_text(yaml.safe_dump(settings))
+    capsys.readouterr()
+    for rest in (("--shards", "2-3"), ("--jobs", "1")):
+        assert decode(folder, tmp_path / "out", *raw, *rest) == 2
+        error = capsys.readouterr().err
+        assert "the job was begun with models translator=" in error and error.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.glob("*out*")} == made
+
+
+def test_the_command_without_shards_puts_parts_together(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one process, too: nothing that is done is translated again."""
+    assert decode(folder, tmp_path / "whole") == 0
+    assert decode(folder, tmp_path / "out", "--shards", "1-2") == 0
+    done: list[int] = []
+    work = DecodeWorker.__call__
+
+    def noting(worker: DecodeWorker, window: Window) -> Piece:
+        done.append(window.first // WINDOW)
+        return work(worker, window)
+
+    monkeypatch.setattr(DecodeWorker, "__call__", noting)
+    assert decode(folder, tmp_path / "out") == 0
+    assert done == [2, 3, 4]
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "whole"]
+
+
+@pytest.mark.parametrize(
+    "candidates", [(), ("--candidates", "1", "--lexicon", "lexicon", "--candidates-per-word", "1")]
+)
+def test_pieces_of_long_lines_have_the_same_company_in_parts(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, candidates: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "lexicon").write_text("un a 0.6\ngroupe group 0.7\nhommes men 0.8\nun of 0.1\n")
+    options = ("--max-words", "2", "--long-lines", "split", "--scores", "--batch-tokens", "40", *candidates)
+    assert decode(folder, tmp_path / "whole", *options) == 0
+    assert decode(folder, tmp_path / "out", *options, "--restart") == 0
+    assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
 def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prefix = ("--prefix", str(folder / "prefix"))
     assert decode(folder, tmp_path / "whole", *prefix) == 0
     written: list[int] = []
-    write = Parts.write
+    append = JournaledOutputs.append
 
-    def stopping(parts: Parts, task: Any, piece: Any) -> None:
+    def stopping(outputs: JournaledOutputs, shard: Any, piece: Any) -> None:
         if len(written) == 3:
             raise KeyboardInterrupt
-        written.append(task.place)
-        write(parts, task, piece)
+        written.append(shard.first // WINDOW)
+        append(outputs, shard, piece)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Parts, "write", stopping)
+        patch.setattr(JournaledOutputs, "append", stopping)
         assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 130
     assert decode(folder, tmp_path / "out", "--shards", "1-5") == 2  # another job
-    monkeypatch.setattr(
-        Parts, "write", lambda parts, task, piece: (written.append(task.place), write(parts, task, piece))
-    )
-    assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            JournaledOutputs,
+            "append",
+            lambda outputs, shard, piece: (written.append(shard.first // WINDOW), append(outputs, shard, piece)),
+        )
+        assert decode(folder, tmp_path / "out", *prefix, "--shards", "1-5") == 0
     assert written == [0, 1, 2, 3, 4]
     assert decode(folder, tmp_path / "out", *prefix, "--restart") == 0
     assert (tmp_path / "out").read_bytes() == (tmp_path / "whole").read_bytes()

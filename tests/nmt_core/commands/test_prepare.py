@@ -10,7 +10,7 @@ import pytest
 
 from nmt_core.commands.main import main
 from nmt_core.jobs import ray_cluster
-from nmt_core.preparation import chunks
+from nmt_core.preparation import corpus
 from tests.lost_actors import Actors
 
 ENGLISH = "The plan\u2019s good.\nA dog.\n\nA dog.\n"
@@ -54,7 +54,7 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray_cluster, "RayCluster", Actors)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    monkeypatch.setattr(chunks.read_chunks, "__kwdefaults__", {"lines": 3})
+    monkeypatch.setattr(corpus.read_chunks, "__kwdefaults__", {"lines": 3})
     (folder / "raw.en").write_text(ENGLISH * 5)
     (folder / "raw.de").write_text(GERMAN * 5)
     found = []

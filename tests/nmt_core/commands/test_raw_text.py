@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.commands.main import main
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.raw_text import open_raw_text
 from tests.prepared_models import ENGLISH, GERMAN, KINDS, NEW, make_model, pipe
@@ -45,6 +45,15 @@ def test_raw_text_goes_the_way_of_the_training_text(
     assert pipe([*decode, "--raw"], NEW, monkeypatch) == by_hand
     assert by_hand[1] == ""
     assert any(by_hand)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bundled_models_are_read_from_memory(
+    model_of: Callable[[str], Path], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_model(str(model_of(kind)))
+    monkeypatch.setattr("tempfile.tempdir", "/no/such/directory")
+    assert open_raw_text([model]).tokenize(NEW[0])
 
 
 def test_the_folder_says_how_it_is_read(model_of: Callable[[str], Path]) -> None:
@@ -143,26 +152,26 @@ def test_only_regular_files_of_a_bounded_size_are_read(
 ) -> None:
     import os
 
-    from nmt_core.preparation import carried
+    from nmt_core.preparation import bundled
 
     place = tmp_path / "preparation"
     shutil.copytree(model_of("bpe") / "preparation", place)
-    monkeypatch.setattr(carried, "MOST_BYTES", 10)
+    monkeypatch.setattr(bundled, "MOST_BYTES", 10)
     with pytest.raises(InputError, match="has more than 10 bytes"):
-        carried.CarriedPreparation.read(str(place / "preparation.json"))
+        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
     monkeypatch.undo()
     (place / "subwords").unlink()
     os.mkfifo(place / "subwords")
     with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
-        carried.CarriedPreparation.read(str(place / "preparation.json"))
+        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
     (place / "subwords").unlink()
     (place / "subwords").symlink_to("/dev/zero")
     with pytest.raises(InputError, match=r"subwords: is .*expected an ordinary file"):
-        carried.CarriedPreparation.read(str(place / "preparation.json"))
+        bundled.BundledPreprocessor.read(str(place / "preparation.json"))
 
 
 def test_a_record_cannot_name_files_elsewhere(model_of: Callable[[str], Path], tmp_path: Path) -> None:
-    from nmt_core.preparation.carried import CarriedPreparation
+    from nmt_core.preparation.bundled import BundledPreprocessor
 
     place = tmp_path / "preparation"
     shutil.copytree(model_of("words") / "preparation", place)
@@ -170,7 +179,7 @@ def test_a_record_cannot_name_files_elsewhere(model_of: Callable[[str], Path], t
     record["models"] = {"../../escaped": "0" * 64}
     (place / "preparation.json").write_text(json.dumps(record))
     with pytest.raises(InputError, match="speaks of other files than its steps have"):
-        CarriedPreparation.read(str(place / "preparation.json"))
+        BundledPreprocessor.read(str(place / "preparation.json"))
 
 
 def test_scores_of_raw_text_and_of_surface_words(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands import score
-from nmt_core.errors import ConfigError
 from tests.nmt_core.commands.test_decode import folder, run
 
 __all__ = ["folder"]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt_core.base.errors import NmtError
 from nmt_core.data.corpus import ParallelCorpus, TextPair, encode_corpus
 from nmt_core.data.stored_pairs import store_pairs
-from nmt_core.errors import NmtError
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 ODD: list[TextPair] = [

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.data.word_aligner import ALIGNERS, align
-from nmt_core.errors import ConfigError
 
 CORPUS = [
     (source.split(), target.split())

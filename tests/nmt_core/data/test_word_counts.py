@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import InputError
 from nmt_core.data.aligned_corpus import AlignedPair, read_aligned
 from nmt_core.data.word_counts import lexicon_of
-from nmt_core.errors import InputError
 from nmt_core.text.lexicon import Keep
 
 

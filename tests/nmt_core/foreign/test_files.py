@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.foreign.arrays import Arrays
 from nmt_core.foreign.plain_pickle import read_pickle
 from nmt_core.foreign.vocabularies import ordered, read_words

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import NgramAdvice, SentencePair
 from nmt_core.inference.advice import FACTORS, WordAdvice
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.pair_scorer import ModelPairScorer
@@ -20,7 +21,6 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Finished, Request
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import NgramAdvice, SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.target_order import TargetOrder
 

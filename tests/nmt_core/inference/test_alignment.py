@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.alignment import hard_alignment_line, hard_points, soft_alignment_line
 from nmt_core.inference.heatmap import write_heatmap
 from nmt_core.inference.translation import Translation

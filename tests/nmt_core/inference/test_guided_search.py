@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt_core.errors import ConfigError, ModelError
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.interfaces import GuideStep, SentencePair
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.guided_choice import GuideInIds
 from nmt_core.inference.guided_search import GuidedTranslator
@@ -19,7 +20,6 @@ from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import make_predictor
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
-from nmt_core.interfaces import GuideStep, SentencePair
 from nmt_core.models.build import build_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig

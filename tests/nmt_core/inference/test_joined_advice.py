@@ -7,6 +7,7 @@ import random
 
 import pytest
 
+from nmt_core.base.interfaces import NgramAdvice, SentencePair
 from nmt_core.inference.advice import FACTORS
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.joined_advice import JoinedAdvice
@@ -16,7 +17,6 @@ from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import NgramAdvice, SentencePair
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.folder_config import FolderConfig

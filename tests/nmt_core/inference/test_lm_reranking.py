@@ -9,14 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError
-from nmt_core.inference.lm_reranking import LanguageModelReranker, with_lm_log_probs
+from nmt_core.base.errors import InputError
+from nmt_core.inference.lm_reranking import (
+    CoverageWarning,
+    LanguageModelReranker,
+    unknown_share,
+    with_lm_log_probs,
+)
 from nmt_core.inference.search_config import BY_LENGTH, DecodingConfig, LengthNormalization
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator
+from nmt_core.kenlm import NgramModel
 from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.ngram import NgramModel
 from tests.nmt_core.arpa import ARPA
 
 kenlm = pytest.importorskip("kenlm")
@@ -82,9 +87,11 @@ def test_the_score_is_the_formula(model: NgramModel) -> None:
     assert root[0].score == pytest.approx((-2.1 + 0.5 * -1.6 * LN_10) / 2, abs=1e-5)
 
 
-def test_an_empty_line_stays_empty(model: NgramModel) -> None:
-    empty = Translation("", (), 0.0, 0.0, (), ())
-    assert LanguageModelReranker(model, weight=0.5).rerank([empty])[0].score == 0.0
+def test_an_empty_translation_has_the_probability_of_its_end(model: NgramModel) -> None:
+    empty = Translation("", (), -3.0, -3.0, (-3.0,), ())
+    (found,) = LanguageModelReranker(model, weight=0.5).rerank([empty])
+    assert found.lm_log_prob == model.log_prob(())
+    assert found.score == pytest.approx(-3.0 + 0.5 * model.log_prob(()))
 
 
 def test_weight_zero_leaves_the_order_and_a_great_one_takes_the_language_model_s(
@@ -116,9 +123,10 @@ def test_coverage_and_probabilities_of_constraints_still_count(
 
 def heard(model: NgramModel, texts: list[str]) -> list[str]:
     warnings: list[str] = []
-    lines = [[translation(text, -1.0)] for text in texts]
-    stream = LanguageModelReranker(model, weight=0.1).rerank_stream(lines, keep=1, warn=warnings.append)
-    assert [found[0].text for found in stream] == texts
+    coverage = CoverageWarning(model.path, warnings.append)
+    for text in texts:
+        coverage.add(*unknown_share(model, text.split()))
+    coverage.finish()
     return warnings
 
 

@@ -13,6 +13,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.data.batching import pad_pairs
 from nmt_core.inference import tree_walk
 from nmt_core.inference.beam_search import BeamSearch
@@ -25,7 +26,6 @@ from nmt_core.inference.shallow_fusion import FusedLanguageModel
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_fusion import fuse

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import pad, pad_pairs
-from nmt_core.errors import ConfigError
 from nmt_core.inference import pair_scorer, tree_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig

@@ -12,8 +12,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.data.batching import pad_pairs
-from nmt_core.errors import ConfigError, ModelError
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.constrained_choice import allocate
 from nmt_core.inference.hypothesis import Hypothesis
@@ -244,6 +244,54 @@ def test_a_word_that_many_constraints_ask_for_is_followed_in_bounded_time(number
         assert len(progress.readings) <= MOST_READINGS
         assert rules.missing(progress) == 16 - met
     assert {one.constraint for one in rules.best(progress).taken} == set(range(16))
+
+
+def all_readings(
+    words: Words, asked: tuple[Constraint, ...], met: frozenset[int] = frozenset()
+) -> Iterable[tuple[frozenset[int], float]]:
+    """The constraints met and the log-probability, of every way to read the words."""
+    if not words:
+        yield met, 0.0
+        return
+    yield from all_readings(words[1:], asked, met)
+    for number, constraint in enumerate(asked):
+        for phrase, value in zip(constraint.phrases, constraint.log_probs, strict=True):
+            if number not in met and words[: len(phrase)] == phrase:
+                for after, rest in all_readings(words[len(phrase) :], asked, met | {number}):
+                    yield after, value + rest
+
+
+Drawn = list[tuple[list[tuple[Words, float]], bool]]
+
+alternatives = st.lists(st.tuples(st.lists(st.integers(1, 3), min_size=1, max_size=3).map(tuple), st.floats(-5, 0)))
+likely_constraints = st.lists(st.tuples(alternatives.filter(lambda one: 1 <= len(one) <= 3), st.booleans()), max_size=3)
+
+
+def rules_of(drawn: Drawn) -> Rules:
+    return Rules(
+        constraints=tuple(
+            Constraint(tuple(phrase for phrase, _ in pairs), tuple(value for _, value in pairs), required)
+            for pairs, required in drawn
+        )
+    )
+
+
+@settings(max_examples=400)
+@given(drawn=likely_constraints, words=st.lists(st.integers(1, 4), max_size=7).map(tuple))
+def test_words_are_read_in_the_likeliest_way(drawn: Drawn, words: Words) -> None:
+    rules, turned = rules_of(drawn), rules_of([(pairs[::-1], required) for pairs, required in drawn])
+    progress, backwards = Progress(), Progress()
+    for word in words:
+        progress, backwards = rules.extend(progress, word), turned.extend(backwards, word)
+    needed = {number for number, (_, required) in enumerate(drawn) if required}
+    complete = [(len(met), value) for met, value in all_readings(words, rules.constraints) if met >= needed]
+    assert (rules.missing(progress) == 0) == bool(complete)
+    if complete:
+        assert rules.log_prob(progress) == pytest.approx(max(complete)[1], abs=1e-9)
+    assert rules.log_prob(backwards) == pytest.approx(rules.log_prob(progress), abs=1e-12)
+    assert rules.missing(backwards) == rules.missing(progress)
+    assert turned.wanted(backwards) == rules.wanted(progress)
+    assert turned.bank(backwards) == rules.bank(progress)
 
 
 def test_places_are_divided_among_banks() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search_config import DecodingConfig, LengthNormalization, SamplingConfig
 
 NUMBERS = [-1, -1e-9, math.inf, -math.inf, math.nan, 1e308, 2**70]

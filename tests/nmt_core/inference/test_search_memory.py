@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor
@@ -19,7 +20,6 @@ from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search_requests import Request
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.tree_walk import MOST_POSITIONS
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel

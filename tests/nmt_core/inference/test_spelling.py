@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 import torch
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import Batch
-from nmt_core.errors import ConfigError
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.pair_scorer import ModelPairScorer
@@ -20,7 +21,6 @@ from nmt_core.inference.spelling import Found, Speller, Unspelled
 from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
-from nmt_core.errors import ConfigError, ModelError
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
@@ -46,7 +48,8 @@ def test_lines_without_words_have_empty_translations(load_tiny: Load) -> None:
     assert len(found) == len(LINES)
     for line, (best,) in zip(LINES, found, strict=True):
         assert best.source_words == tuple(line.split(" ")) if line.strip() else best.text == ""
-    assert found[1][0].log_prob == 0.0
+    (score,) = ModelPairScorer([load_tiny("rnnsearch")]).score([SentencePair("", "")])
+    assert found[1][0].log_prob == score.log_prob
 
 
 def test_streaming_reads_no_more_than_a_window_ahead(load_tiny: Load) -> None:

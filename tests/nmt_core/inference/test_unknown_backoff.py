@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 import torch
 
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import pad_pairs
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.unknown_backoff import BackedOffScorer, read_unigrams
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.target_order import TargetOrder
 from tests.nmt_core.arpa import ARPA

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import RULES, UnknownCounts, UnknownReplacement

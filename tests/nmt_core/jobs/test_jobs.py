@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -20,13 +21,12 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.jobs import run as running
-from nmt_core.jobs.folder import held_folder
-from nmt_core.jobs.manifest import Input, Shard, parse_range, read_manifest, shard_of
-from nmt_core.jobs.parts import Parts, Piece, Task
+from nmt_core.files import PartialOutput, pack
+from nmt_core.jobs.outputs import JournaledOutputs
 from nmt_core.jobs.run import Job, run_job
+from nmt_core.jobs.shards import Piece, Shard, Source, parse_range, shard_of
 from nmt_core.jobs.workers import LocalWorkers
 from smt_bridge.commands.main import main as smt_bridge
 
@@ -43,7 +43,7 @@ class Shouting:
         lines = item[1]
         if b"poison" in lines:
             raise NmtError("a line is poison")
-        return Piece(b"".join(line.upper() + b"\n" for line in lines), {"lines": len(lines)})
+        return Piece((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
 
 
 class Quitting(Shouting):
@@ -84,10 +84,6 @@ def shard(item: Lines) -> Shard:
     return shard_of(first, b"\n".join(lines))
 
 
-def nobody(what: str, lines: int) -> None:
-    pass
-
-
 def half() -> float:
     """Stands for how much of the input has been read."""
     return 0.5
@@ -95,11 +91,9 @@ def half() -> float:
 
 def job_in(folder: Path, *, size: int = 0, share: Callable[[], float] | None = None) -> Job[Lines]:
     return Job(
-        output=str(folder / "out"),
+        outputs=(str(folder / "out"),),
         description={"size": size, "options": {"loud": True, "fast": False}},
-        source=Input(str(folder / "in"), partial(read, str(folder / "in")), shard, share),
-        progress=nobody,
-        record=str(folder / "out.json"),
+        source=Source(str(folder / "in"), partial(read, str(folder / "in")), shard, share),
     )
 
 
@@ -112,15 +106,19 @@ def job(request: pytest.FixtureRequest, tmp_path: Path) -> Job[Lines]:
 EXPECTED = b"".join(b"LINE %d\n" % number for number in range(10))
 
 
-def opened(job: Job[Lines], number: int, *, kind: type[Shouting] = Shouting, version: str = "1") -> Any:
-    return job.part_maker(kind(number, version=version))
+def opened(number: int, *, kind: type[Shouting] = Shouting, version: str = "1") -> Any:
+    return kind(number, version=version)
 
 
 def finish(
     job: Job[Lines], *, jobs: int = 1, kind: type[Shouting] = Shouting, version: str = "1", **options: Any
 ) -> Any:
-    with LocalWorkers(partial(opened, job, kind=kind, version=version), jobs=jobs) as workers:
+    with LocalWorkers(partial(opened, kind=kind, version=version), jobs=jobs) as workers:
         return run_job(job, workers, **options)
+
+
+def noted_by(progress: list[tuple[str, int]]) -> Callable[[str, int], None]:
+    return lambda what, lines: progress.append((what, lines))
 
 
 def test_an_absurd_number_of_processes_is_refused() -> None:
@@ -138,34 +136,43 @@ class Killed(BaseException):
     """Stands for the end of the program."""
 
 
-def steps() -> list[str]:
-    """Every call of a job that changes files, in its order."""
-    return ["makedirs", "write_manifest", "_do_parts", "_make", "unlink", "fsync", "replace"]
+STEPS = ["mkdir", "open", "replace", "unlink", "fsync", "append", "commit", "discard", "resume"]
 
 
 @contextlib.contextmanager
 def ended_at(monkeypatch: pytest.MonkeyPatch, step: str, times: int, *, before: bool) -> Iterator[None]:
-    """The program ends at the call of a step that is number ``times``: before the call, or behind it."""
-    place: Any = os if hasattr(os, step) and not hasattr(running, step) else running
+    """The program ends at the call of a step that is number ``times``: before the call, or behind it.
+
+    As after a kill, what it leaves stays there.
+    """
+    place: Any = JournaledOutputs if hasattr(JournaledOutputs, step) else os
     original: Callable[..., Any] = getattr(place, step)
-    calls = 0
+    unlink = os.unlink
+    calls, dead = 0, False
 
     def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal calls
+        nonlocal calls, dead
         calls += 1
         if calls == times and before:
+            dead = True
             raise Killed
         result = original(*args, **kwargs)
         if calls == times:
+            dead = True
             raise Killed
         return result
 
+    def unlinked(*args: Any, **kwargs: Any) -> None:
+        if not dead:
+            unlink(*args, **kwargs)
+
     with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", unlinked)
         patch.setattr(place, step, dying)
         yield
 
 
-@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("times", [1, 2, 5])
 @pytest.mark.parametrize("before", [True, False])
 def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
@@ -178,6 +185,7 @@ def test_killed_at_any_step_it_goes_on_to_the_same_bytes(
             assert not (tmp_path / "out").exists() or (tmp_path / "out").read_bytes() == EXPECTED
     assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 class Echoing(Shouting):
@@ -185,139 +193,175 @@ class Echoing(Shouting):
 
     def __call__(self, item: Lines) -> Piece:
         piece = super().__call__(item)
-        return piece._replace(others=(piece.content.lower(),))
+        return piece._replace(contents=(*piece.contents, piece.contents[0].lower()))
 
 
-@pytest.mark.parametrize("step", steps())
+@pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("times", [1, 3, 4, 7])
 def test_a_job_of_two_files_killed_at_any_step_goes_on_to_the_same_bytes(
     job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, times: int
 ) -> None:
-    job = dataclasses.replace(job, others=(str(tmp_path / "folder" / "other"),))
+    job = dataclasses.replace(job, outputs=(*job.outputs, str(tmp_path / "folder" / "other")))
     with ended_at(monkeypatch, step, times, before=True), contextlib.suppress(Killed):
         finish(job, kind=Echoing)
     assert finish(job, kind=Echoing) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
     assert (tmp_path / "folder" / "other").read_bytes() == EXPECTED.lower()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "in", "out"]
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["other"]
+
+
+class Stopped(Shouting):
+    """Ends where a line says so."""
+
+    def __call__(self, item: Lines) -> Piece:
+        if b"line 6" in item[1]:
+            raise Killed
+        return super().__call__(item)
+
+
+def stopped_after_two(job: Job[Lines], kind: type[Shouting] = Stopped) -> None:
+    """The job, of which the first two shards are finished."""
+    with pytest.raises(Killed):
+        finish(job, kind=kind)
+
+
+@pytest.fixture
+def partial_file(tmp_path: Path) -> Path:
+    return tmp_path / ".out.hybridmt.tmp"
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Path:
+    return tmp_path / ".out.hybridmt.journal"
 
 
 def test_what_belongs_into_another_file_and_is_damaged_is_made_again(job: Job[Lines], tmp_path: Path) -> None:
-    job = dataclasses.replace(job, others=(str(tmp_path / "other"),))
-    assert finish(job, kind=Echoing, shards="1-4") is None
-    (tmp_path / "out.parts" / "000002.1").write_bytes(b"line 9\n" * 3)
+    class StoppedEcho(Echoing, Stopped):
+        pass
+
+    job = dataclasses.replace(job, outputs=(*job.outputs, str(tmp_path / "other")))
+    stopped_after_two(job, StoppedEcho)
+    (tmp_path / ".other.hybridmt.tmp").write_bytes(b"line 9\n" * 6)
     assert finish(job, kind=Echoing) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
     assert (tmp_path / "other").read_bytes() == EXPECTED.lower()
 
 
 def test_what_is_done_is_not_done_again(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, shards="2-3")
+    stopped_after_two(job)
     progress: list[tuple[str, int]] = []
-    finish(Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))}))
-    assert progress == [("total", 10), ("resumed", 6), ("done", 3), ("done", 1)]
+    finish(job, report=noted_by(progress))
+    assert [one for one in progress if one[0] != "expected"][-4:] == [
+        ("resumed", 3), ("resumed", 3), ("done", 3), ("done", 1)
+    ]  # fmt: skip
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(
-    "damage", [b"", b"LINE 3\n", b"LINE 3\nLINE 4\nLINE x\n", None], ids=["empty", "short", "changed", "lost"]
-)
-def test_a_part_that_is_not_what_was_written_is_done_again(
-    job: Job[Lines], tmp_path: Path, damage: bytes | None, jobs: int
+    "damage", [b"", EXPECTED[:24], b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n", None],
+    ids=["empty", "short", "changed", "lost"],
+)  # fmt: skip
+def test_an_output_that_is_not_what_was_written_is_made_again_from_there(
+    job: Job[Lines], tmp_path: Path, partial_file: Path, damage: bytes | None, jobs: int
 ) -> None:
-    finish(job, shards="1-4")
-    part = tmp_path / "out.parts" / "000002"
+    stopped_after_two(job)
     if damage is None:
-        part.unlink()
+        partial_file.unlink()
     else:
-        part.write_bytes(damage)
+        partial_file.write_bytes(damage)
     assert finish(job, jobs=jobs) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"job": 1, "bytes": 2, "crc": 3, "counts": 4}'])
-def test_a_part_whose_record_is_damaged_is_done_again(job: Job[Lines], tmp_path: Path, content: bytes) -> None:
-    finish(job, shards="1-4")
-    (tmp_path / "out.parts" / "000003.json").write_bytes(content)
+@pytest.mark.parametrize("size", [0, 5, 40, -1, -30, -60])
+def test_a_journal_that_was_cut_counts_up_to_there(job: Job[Lines], tmp_path: Path, journal: Path, size: int) -> None:
+    stopped_after_two(job)
+    journal.write_bytes(journal.read_bytes()[:size])
     assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_a_part_whose_counts_have_changed_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_journal_whose_counts_have_changed_does_not_count(job: Job[Lines], tmp_path: Path, journal: Path) -> None:
     """The name of a count, or its number, of which nothing else knows."""
-    finish(job, shards="1-4")
-    for number, before, after in ((1, b'"lines": 3', b'"limes": 3'), (2, b'"lines": 3', b'"lines": 7')):
-        record = tmp_path / "out.parts" / f"{number:06d}.json"
-        assert before in record.read_bytes()
-        record.write_bytes(record.read_bytes().replace(before, after))
-    assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    for before, after in ((b'"lines": 3}}', b'"limes": 3}}'), (b'"lines": 3}}', b'"lines": 7}}')):
+        stopped_after_two(job)
+        assert before in journal.read_bytes()
+        journal.write_bytes(journal.read_bytes().replace(before, after))
+        assert finish(job) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+        assert (tmp_path / "out").read_bytes() == EXPECTED
+
+
+@pytest.mark.parametrize("content", [b"years of work\n", b"{}\n", b""])
+def test_a_journal_that_is_none_is_begun_again(job: Job[Lines], tmp_path: Path, journal: Path, content: bytes) -> None:
+    journal.write_bytes(content)
+    assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_a_damaged_part_found_while_others_are_done_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
-    """Also where half of it was in the output already."""
+def test_files_that_are_called_like_the_output_stay(tmp_path: Path) -> None:
+    """The journal has a name that no file of a user has: a text called OUT.journal was emptied, as the input, too."""
+    names = ("out.journal", "out.shards-1-2.journal")
+    for name in names:
+        (tmp_path / name).write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
+    job = job_in(tmp_path)
+    source = job.source._replace(path=str(tmp_path / names[0]), read=partial(read, str(tmp_path / names[0])))
+    assert finish(dataclasses.replace(job, source=source)) is not None
+    assert sorted(os.listdir(tmp_path)) == ["out", *names]
+    assert (tmp_path / "out").read_bytes() == EXPECTED == (tmp_path / names[0]).read_bytes().upper()
+
+
+def test_a_damaged_range_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
     finish(job, shards="1-2")
-    (tmp_path / "out.parts" / "000002").write_bytes(b"LINE 3\nLINE 4\nLINE x\n")
+    (tmp_path / ".out.shards-1-2.hybridmt.tmp").write_bytes(b"LINE 0\nLINE 1\nLINE 2\nLINE 3\nLINE 4\nLINE x\n")
     progress: list[tuple[str, int]] = []
-    again = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
-    assert finish(again) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
-    assert [lines for what, lines in progress if what == "done"] == [3, 1, 3]
+    assert finish(job, report=noted_by(progress)) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
+    assert [lines for what, lines in progress if what == "done"] == [3, 3, 1]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_what_is_finished_is_put_together_while_the_rest_is_done(job: Job[Lines], tmp_path: Path) -> None:
-    """The output has its name when it is whole."""
+def test_the_output_has_its_name_when_it_is_complete(job: Job[Lines], tmp_path: Path, partial_file: Path) -> None:
     sizes: list[int] = []
 
-    def progress(what: str, lines: int) -> None:
-        sizes.extend(path.stat().st_size for path in tmp_path.glob(".out.*.hybridmt.tmp") if what == "done")
+    def report(what: str, lines: int) -> None:
+        if what == "done":
+            sizes.append(partial_file.stat().st_size)
         assert not (tmp_path / "out").exists()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nmt_core.jobs.joining._BEHIND", 1)
-        finish(Job(**{**vars(job), "progress": progress}))
-    assert sizes == [len(b"".join(EXPECTED.splitlines(keepends=True)[:lines])) for lines in (0, 3, 6, 9)]
+    finish(job, report=report)
+    assert sizes == [len(b"".join(EXPECTED.splitlines(keepends=True)[:lines])) for lines in (3, 6, 9, 10)]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
 @pytest.fixture
-def flushed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    """The names of the parts that have been flushed to the disk."""
-    names: set[str] = set()
+def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that have been flushed to the disk."""
+    names: list[str] = []
     fsync = os.fsync
 
     def noted(descriptor: int) -> None:
         fsync(descriptor)
-        names.add(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        names.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
 
     monkeypatch.setattr(os, "fsync", noted)
     return names
 
 
-def test_parts_that_others_put_together_are_flushed_to_the_disk(job: Job[Lines], flushed: set[str]) -> None:
+def test_a_range_that_others_put_together_is_flushed_to_the_disk(job: Job[Lines], flushed: list[str]) -> None:
     finish(job, shards="2-3")
-    assert {"000002", "000002.json", "000003", "000003.json"} < flushed
+    assert {".out.shards-2-3.hybridmt.tmp", ".out.shards-2-3.hybridmt.journal"} == set(flushed)
 
 
-def test_parts_are_flushed_to_the_disk_every_few_seconds(
-    job: Job[Lines], flushed: set[str], monkeypatch: pytest.MonkeyPatch
+def test_outputs_are_flushed_to_the_disk_every_few_seconds(
+    job: Job[Lines], flushed: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Here after each."""
+    """Here after each shard."""
     finish(job)
-    assert not any(name.startswith("00") for name in flushed)
-    monkeypatch.setattr("nmt_core.jobs.parts._SECONDS", 0.0)
+    assert flushed.count(".out.hybridmt.journal") == 0
+    monkeypatch.setattr("nmt_core.jobs.outputs._SECONDS", 0.0)
     finish(job)
-    assert {f"00000{number}{suffix}" for number in range(1, 5) for suffix in ("", ".json")} < flushed
-
-
-def test_a_part_of_another_job_is_done_again(job: Job[Lines], tmp_path: Path) -> None:
-    """As a program leaves them that is killed while it removes what an earlier job has done."""
-    finish(job, shards="1-4", version="1")
-    (tmp_path / "out.parts" / "manifest.json").unlink()
-    progress: list[tuple[str, int]] = []
-    other = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
-    assert finish(other, version="2") is not None
-    assert ("resumed", 0) in progress
+    assert flushed.count(".out.hybridmt.journal") == 4
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -329,66 +373,22 @@ def test_an_input_whose_end_is_not_known_is_read_once(job: Job[Lines], tmp_path:
         reads.append(len(progress))
         return read(job.source.path)
 
-    source = job.source._replace(read=counted, share=half)
-    once = Job(**{**vars(job), "source": source, "progress": lambda what, lines: progress.append((what, lines))})
-    with LocalWorkers(partial(opened, job), jobs=jobs) as workers:
-        assert run_job(once, workers) is not None
+    once = dataclasses.replace(job, source=job.source._replace(read=counted, share=half))
+    assert finish(once, jobs=jobs, report=noted_by(progress)) is not None
     assert len(reads) == 1
     assert [lines for what, lines in progress if what == "expected"] == [6, 12, 18, 20, 10]
     assert [lines for what, lines in progress if what == "done"] == [3, 3, 3, 1]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-@pytest.mark.parametrize("shards", [None, "1-4"])
-def test_what_was_done_while_the_input_was_read_is_not_done_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: str | None
-) -> None:
-    """Neither by the whole job nor by one who does some shards, which have to be planned then."""
-    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    job = job_in(tmp_path, share=half)
-    with monkeypatch.context() as patch:
-        patch.setattr(Parts, "write", dying_at(3))
-        with pytest.raises(Killed):
-            finish(job)
-    progress: list[tuple[str, int]] = []
-    again = Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))})
-    finish(again, shards=shards)
-    assert sum(lines for what, lines in progress if what == "resumed") == 6
-    assert [lines for what, lines in progress if what == "done"] == [3, 1]
-    if shards is not None:
-        finish(job)
+def test_an_input_that_is_no_file_is_worked_through_as_it_comes(job: Job[Lines], tmp_path: Path) -> None:
+    lines = read(job.source.path)
+    stream = dataclasses.replace(job, source=job.source._replace(path="-", read=lambda: lines))
+    assert finish(stream) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}]
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def dying_at(place: int) -> Callable[..., None]:
-    write = Parts.write
-
-    def written(self: Parts, task: Task[Any], piece: Piece) -> None:
-        if task.place + 1 == place:
-            raise Killed
-        write(self, task, piece)
-
-    return written
-
-
-def test_a_shard_of_another_input_is_done_again(tmp_path: Path) -> None:
-    """As of files that are no ordinary ones, whose digest nobody has."""
-    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
-    job = job_in(tmp_path, share=half)
-
-    def dying(_: object) -> None:
-        raise Killed
-
-    with pytest.raises(Killed):
-        finish(job, finish=dying)
-    (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % (number // 9) for number in range(10)))
-    progress: list[tuple[str, int]] = []
-    finish(Job(**{**vars(job), "progress": lambda what, lines: progress.append((what, lines))}))
-    assert sum(lines for what, lines in progress if what == "resumed") == 0
-    assert (tmp_path / "out").read_bytes() == b"".join(b"LINE %d\n" % (number // 9) for number in range(10))
-
-
-def test_a_file_that_changes_while_it_is_read_once_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_changes_while_it_is_read_once_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(b"".join(b"line %d\n" % number for number in range(10)))
     job = job_in(tmp_path, share=half)
 
@@ -396,17 +396,17 @@ def test_a_file_that_changes_while_it_is_read_once_is_refused(tmp_path: Path) ->
         with open(tmp_path / "in", "ab") as stream:
             stream.write(b"more\n")
 
-    job = Job(**{**vars(job), "files": {"in": str(tmp_path / "in")}, "progress": changing})
-    with pytest.raises(InputError, match="in: changed while the job was at work; begin anew with --restart"):
-        finish(job)
+    job = dataclasses.replace(job, files={"in": str(tmp_path / "in")})
+    with pytest.raises(InputError, match="in: changed while the job was at work; start again with --restart"):
+        finish(job, report=changing)
     assert not (tmp_path / "out").exists()
 
 
-def test_a_file_that_changed_but_for_its_size_is_refused(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_file_that_changed_but_for_its_size_is_rejected(job: Job[Lines], tmp_path: Path) -> None:
     """Also when all shards are finished."""
     (tmp_path / "source").write_bytes(b"one")
     names = [str(tmp_path / name) for name in ("in", "source")]
-    job = Job(**{**vars(job), "files": {name: name for name in names}})
+    job = dataclasses.replace(job, files={name: name for name in names})
     finish(job, shards="1-4")
     for name in names:
         before = Path(name).read_bytes()
@@ -414,51 +414,116 @@ def test_a_file_that_changed_but_for_its_size_is_refused(job: Job[Lines], tmp_pa
         with pytest.raises(InputError, match=rf"{name}: changed since the job was begun.*--restart"):
             finish(job)
         Path(name).write_bytes(before)
-    assert finish(job) is not None
+    assert finish(dataclasses.replace(job)) is not None  # described anew, as every command does it
 
 
-def test_what_was_done_is_written_down_before_the_parts_go(job: Job[Lines], tmp_path: Path) -> None:
-    """Whoever is killed meanwhile does it again."""
+@pytest.mark.parametrize("shards", [None, "1-2"])
+def test_a_file_that_changes_while_workers_begin_is_rejected(
+    job: Job[Lines], tmp_path: Path, shards: str | None
+) -> None:
+    """They have read the old one, and the new one would be hashed for it."""
+    source = tmp_path / "source"
+    source.write_bytes(b"one")
+    job = dataclasses.replace(job, files={"source": str(source)})
+    with LocalWorkers(opened, jobs=1) as workers:
+        source.write_bytes(b"other")
+        with pytest.raises(InputError, match="source: changed while the job was at work; start again with --restart"):
+            run_job(job, workers, shards=shards)
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_was_done_is_written_down_before_the_output_has_its_name(job: Job[Lines], tmp_path: Path) -> None:
+    """A program that is killed meanwhile does it again, and nothing else."""
 
     def dying(_: object) -> None:
         raise Killed
 
     with pytest.raises(Killed):
         finish(job, finish=dying)
-    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert not (tmp_path / "out").exists()
     counts: list[Any] = []
     assert finish(job, finish=counts.append) == counts[0]
-    assert not (tmp_path / "out.parts").exists()
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
 
 
 def test_shards_are_shared_out_and_put_together_by_the_last(job: Job[Lines], tmp_path: Path) -> None:
     assert finish(job, shards="3-4") is None
     assert finish(job, shards="1") is None
     assert not (tmp_path / "out").exists()
-    assert finish(job) is not None
+    progress: list[tuple[str, int]] = []
+    assert finish(job, report=noted_by(progress)) is not None
+    assert [one for one in progress if one[0] in ("done", "resumed")] == [
+        ("resumed", 3), ("done", 3), ("resumed", 3), ("resumed", 1)
+    ]  # fmt: skip
+    assert (tmp_path / "out").read_bytes() == EXPECTED
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
+
+
+def test_another_model_option_or_input_is_rejected_with_the_difference(job: Job[Lines], tmp_path: Path) -> None:
+    """By the whole job and by another range."""
+    finish(job, shards="1")
+    other = dataclasses.replace(job, description={**job.description, "options": {"loud": False, "fast": False}})
+    for shards in (None, "1", "2"):
+        with pytest.raises(ConfigError, match=r"begun with options loud=True, not False.*--restart"):
+            finish(other, shards=shards)
+        with pytest.raises(ConfigError, match="begun with models shouting='1', not '2'"):
+            finish(job, version="2", shards=shards)
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 2", b"line x"))
+    with pytest.raises(InputError, match=r"in:1: changed since the job was begun"):
+        finish(job)
+    assert finish(job, restart=True) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 2", b"LINE X")
+
+
+def test_an_input_that_became_shorter_is_rejected(job: Job[Lines], tmp_path: Path) -> None:
+    stopped_after_two(job)
+    with pytest.raises(ConfigError, match="begun with size 0, not 7"):
+        finish(job_in(tmp_path, size=7))
+    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes()[:30])
+    with pytest.raises(InputError, match=r"in:4: changed since the job was begun"):
+        finish(job)
+
+
+def test_a_journal_of_another_version_is_named(job: Job[Lines], tmp_path: Path, journal: Path) -> None:
+    body = b'{"journal": 99}'
+    journal.write_bytes(b"%08x %b\n" % (zlib.crc32(body), body))
+    with pytest.raises(
+        ConfigError, match=r"hybridmt\.journal: a job that another version has begun; start again with --re"
+    ):
+        finish(job)
+    assert finish(job, restart=True) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
-def test_another_model_option_or_input_is_refused_with_the_difference(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, shards="1")
-    other = {**job.description, "options": {"loud": False, "fast": False}}
-    with pytest.raises(ConfigError, match=r"begun with options loud=True, not False.*--restart"):
-        finish(Job(**{**vars(job), "description": other}))
-    with pytest.raises(ConfigError, match="begun with models shouting='1', not '2'"):
-        finish(job, version="2")
-    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 4", b"line x"))
-    with pytest.raises(InputError, match=r"in:4: changed since the job was begun"):
+def test_a_range_of_another_version_goes_with_restart(job: Job[Lines], tmp_path: Path) -> None:
+    body = b'{"journal": 99}'
+    (tmp_path / ".out.shards-1-2.hybridmt.journal").write_bytes(b"%08x %b\n" % (zlib.crc32(body), body))
+    with pytest.raises(ConfigError, match="a job that another version has begun; start again with --restart"):
         finish(job)
     assert finish(job, restart=True) is not None
-    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 4", b"LINE X")
+    assert sorted(os.listdir(tmp_path)) == ["in", "out"]
 
 
-def test_an_input_that_became_shorter_or_longer_is_refused(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, shards="1")
-    with pytest.raises(ConfigError, match="begun with size 0, not 7"):
-        finish(job_in(tmp_path, size=7))
-    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes()[:-7])
-    with pytest.raises(InputError, match=r"in:10: changed since the job was begun"):
+@pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
+@pytest.mark.parametrize("journaled", [True, False])
+def test_of_an_empty_input_other_programs_can_read_the_output(tmp_path: Path, suffix: str, journaled: bool) -> None:
+    """gzip and xz refuse a file without a byte."""
+    (tmp_path / "in").write_bytes(b"")
+    output = str(tmp_path / f"out{suffix}")
+    assert finish(dataclasses.replace(job_in(tmp_path), outputs=(output,), journaled=journaled)) == []
+    assert Path(output).read_bytes() == pack(b"", suffix)
+
+
+def test_what_ranges_have_done_is_counted_with_the_rest(job: Job[Lines]) -> None:
+    finish(job, shards="2-3")
+    seen: list[dict[str, float]] = []
+    assert finish(job, seen=seen.append) == [{"lines": 3}, {"lines": 3}, {"lines": 3}, {"lines": 1}] == seen
+
+
+def test_a_job_of_an_older_version_is_named(job: Job[Lines], tmp_path: Path) -> None:
+    (tmp_path / "out.parts").mkdir()
+    with pytest.raises(ConfigError, match=r"out\.parts: holds a job that an older version began"):
         finish(job)
 
 
@@ -479,7 +544,7 @@ def test_an_error_is_told_and_leaves_no_output(job: Job[Lines], tmp_path: Path, 
 def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
     job: Job[Lines], tmp_path: Path, shards: str | None
 ) -> None:
-    job = Job(**{**vars(job), "output": str(tmp_path / "new" / "folder" / "out")})
+    job = dataclasses.replace(job, outputs=(str(tmp_path / "new" / "folder" / "out"),))
     before = (tmp_path / "in").read_bytes()
     (tmp_path / "in").write_bytes(before.replace(b"line 1", b"poison"))
     with pytest.raises(NmtError, match="poison"):
@@ -490,29 +555,22 @@ def test_a_job_that_fails_before_anything_is_finished_leaves_nothing(
     assert (tmp_path / "new" / "folder" / "out").read_bytes() == EXPECTED
 
 
-def test_a_job_that_fails_later_keeps_what_is_finished(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_job_that_fails_later_keeps_what_is_finished(
+    job: Job[Lines], tmp_path: Path, partial_file: Path, journal: Path
+) -> None:
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 7", b"poison"))
     with pytest.raises(NmtError, match="poison"):
         finish(job)
-    assert sorted(os.listdir(tmp_path / "out.parts")) == [
-        "000001", "000001.json", "000002", "000002.json", "lock", "manifest.json"
-    ]  # fmt: skip
+    assert sorted(os.listdir(tmp_path)) == [journal.name, partial_file.name, "in"]
+    assert partial_file.read_bytes() == b"".join(EXPECTED.splitlines(keepends=True)[:6])
 
 
-def test_a_job_that_was_killed_before_anything_is_finished_begins_anew(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, shards="1")
-    for name in ("000001", "000001.json"):
-        (tmp_path / "out.parts" / name).unlink()
-    (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 4", b"line x"))
-    assert finish(job, version="2") is not None
-    assert (tmp_path / "out").read_bytes() == EXPECTED.replace(b"LINE 4", b"LINE X")
-
-
-def test_who_fails_takes_nothing_from_those_who_do_other_parts(job: Job[Lines], tmp_path: Path) -> None:
+def test_a_range_that_fails_takes_nothing_from_another(job: Job[Lines], tmp_path: Path) -> None:
+    assert finish(job, shards="3-4") is None
     (tmp_path / "in").write_bytes((tmp_path / "in").read_bytes().replace(b"line 1", b"poison"))
-    with held_folder(job.parts.folder, restart=False, alone=False), pytest.raises(NmtError, match="poison"):
+    with pytest.raises(NmtError, match="poison"):
         finish(job, shards="1")
-    assert sorted(os.listdir(tmp_path / "out.parts")) == ["lock", "manifest.json"]
+    assert sorted(os.listdir(tmp_path)) == [".out.shards-3-4.hybridmt.journal", ".out.shards-3-4.hybridmt.tmp", "in"]
 
 
 def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> None:
@@ -521,16 +579,15 @@ def test_a_process_that_dies_is_reported(job: Job[Lines], tmp_path: Path) -> Non
         finish(job, jobs=2, kind=Quitting)
 
 
-def test_a_process_that_died_before_more_was_asked_is_reported(job: Job[Lines]) -> None:
+def test_a_process_that_died_before_more_was_asked_is_reported() -> None:
     def tasks() -> Iterator[Any]:
-        shard = Shard(first=1, lines=1, crc=0)
-        yield Task(0, shard, "", (1, [b"die"]))
+        yield 1, [b"die"]
         deadline = time.monotonic() + 60
         while multiprocessing.active_children() and time.monotonic() < deadline:  # all are ended when one has died
             time.sleep(0.01)
-        yield Task(1, shard, "", (1, [b"more"]))
+        yield 1, [b"more"]
 
-    workers = LocalWorkers(partial(opened, job, kind=Quitting), jobs=2)
+    workers = LocalWorkers(partial(opened, kind=Quitting), jobs=2)
     with workers, pytest.raises(NmtError, match="a worker process died"):
         list(workers.map(tasks()))
 
@@ -554,82 +611,58 @@ class Differing(Shouting):
         super().__init__(number, version=str(number))
 
 
-def test_processes_that_differ_are_refused(job: Job[Lines], tmp_path: Path) -> None:
+def test_processes_that_differ_are_refused() -> None:
     def tasks() -> Iterator[Any]:
         while True:  # until each of the processes has been asked
-            yield Task(0, Shard(first=1, lines=1, crc=0), "", (1, [b"line"]))
+            yield 1, [b"line"]
 
-    workers = LocalWorkers(partial(opened, job, kind=Differing), jobs=2)
-    os.mkdir(job.parts.folder)
+    workers = LocalWorkers(partial(opened, kind=Differing), jobs=2)
     with workers, pytest.raises(NmtError, match=r"two workers differ: shouting='[01]', and '[01]'"):
         list(workers.map(tasks()))
 
 
-@pytest.mark.parametrize("options", [{}, {"restart": True}, {"shards": "1"}, {"shards": "1", "restart": True}])
-def test_two_programs_do_not_make_one_output(job: Job[Lines], options: dict[str, Any]) -> None:
-    finish(job, shards="2")
-    before = sorted(os.listdir(job.parts.folder))
-    with held_folder(job.parts.folder, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
+@pytest.mark.parametrize("options", [{}, {"restart": True}])
+def test_two_programs_do_not_make_one_output(job: Job[Lines], tmp_path: Path, options: dict[str, Any]) -> None:
+    with PartialOutput(job.outputs[0]), pytest.raises(NmtError, match="another program is writing it"):
         finish(job, **options)
-    assert sorted(os.listdir(job.parts.folder)) == before
+    assert sorted(os.listdir(tmp_path)) == ["in"]
 
 
-def test_who_does_parts_lets_others_do_parts_but_nothing_begin_anew(job: Job[Lines], tmp_path: Path) -> None:
-    with held_folder(job.parts.folder, restart=False, alone=False):
+def test_a_range_that_is_at_work_lets_others_work_but_is_not_put_together(job: Job[Lines], tmp_path: Path) -> None:
+    finish(job, shards="3-4")
+    with PartialOutput(str(tmp_path / "out.shards-3-4")) as held:
+        held.keep()
         assert finish(job, shards="1-2") is None
-        for options in ({}, {"restart": True}, {"shards": "3", "restart": True}):
-            with pytest.raises(ConfigError, match="another program"):
-                finish(job, **options)
+        for shards in (None, "3-4"):
+            with pytest.raises(NmtError, match=r"shards-3-4: another program is writing it"):
+                finish(job, shards=shards)
     assert finish(job) is not None
+    assert (tmp_path / "out").read_bytes() == EXPECTED
 
 
 def test_two_names_of_one_output_are_one_job(job: Job[Lines], tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("out")
-    linked = Job(**{**vars(job), "output": str(tmp_path / "link")})
-    assert linked.parts == job.parts
-    with held_folder(job.parts.folder, restart=False, alone=True), pytest.raises(ConfigError, match="another program"):
-        finish(linked)
-    assert finish(linked) is not None
+    stopped_after_two(job)
+    linked = dataclasses.replace(job, outputs=(str(tmp_path / "link"),))
+    with PartialOutput(job.outputs[0]) as held:
+        held.keep()
+        with pytest.raises(NmtError, match="another program"):
+            finish(linked)
+    progress: list[tuple[str, int]] = []
+    assert finish(linked, report=noted_by(progress)) is not None
+    assert sum(lines for what, lines in progress if what == "resumed") == 6
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_bytes() == EXPECTED
 
 
-@pytest.mark.parametrize("restart", [False, True])
-@pytest.mark.parametrize("name", ["thesis.tex", "manifest.json", "lock", "000001"])
-def test_a_folder_of_somebody_else_is_left_alone(job: Job[Lines], tmp_path: Path, name: str, restart: bool) -> None:
-    folder = tmp_path / "out.parts"
-    folder.mkdir()
-    (folder / name).write_bytes(b"years of work")
-    with pytest.raises(ConfigError, match=r"out\.parts: is there already and does not hold parts of a job"):
-        finish(job, restart=restart)
-    assert [(path.name, path.read_bytes()) for path in folder.iterdir()] == [(name, b"years of work")]
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_foreign_file_among_the_parts_stays(job: Job[Lines], tmp_path: Path) -> None:
-    finish(job, shards="1")
-    (tmp_path / "out.parts" / "notes").write_bytes(b"mine")
-    assert finish(job, restart=True) is not None
-    assert sorted(os.listdir(tmp_path / "out.parts")) == ["lock", "notes"]
-    assert finish(job) is not None
-
-
-def test_what_a_program_killed_while_merging_left_goes(job: Job[Lines], tmp_path: Path) -> None:
-    left = tmp_path / ".out.01234567.hybridmt.tmp"
-    left.write_bytes(b"half")
-    finish(job, shards="1-4")
-    assert finish(job) is not None
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
-
-
-def test_interrupted_while_merging_nothing_is_left_but_the_parts(
-    job: Job[Lines], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_interrupted_at_its_end_nothing_is_lost(
+    job: Job[Lines], tmp_path: Path, partial_file: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "out").write_bytes(b"old")
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", interrupted_at(os.replace, str(tmp_path / "out")))
         with pytest.raises(KeyboardInterrupt):
             finish(job)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out", "out.parts"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [journal.name, partial_file.name, "in", "out"]
     assert (tmp_path / "out").read_bytes() == b"old"
     assert finish(job) is not None
     assert (tmp_path / "out").read_bytes() == EXPECTED
@@ -644,17 +677,10 @@ def interrupted_at(replace: Callable[[str, str], None], name: str) -> Callable[[
     return interrupted
 
 
-def test_a_folder_that_cannot_be_made_is_one_clear_line(job: Job[Lines], tmp_path: Path) -> None:
-    (tmp_path / "out.parts").write_bytes(b"")
-    with pytest.raises(NmtError, match=r"out\.parts: cannot be written"):
+def test_a_journal_that_cannot_be_made_is_one_clear_line(job: Job[Lines], journal: Path) -> None:
+    journal.mkdir()
+    with pytest.raises(NmtError, match=r"out\.hybridmt\.journal: cannot be"):
         finish(job)
-
-
-@pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format": 99}'])
-def test_a_manifest_that_is_none_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "m").write_bytes(content)
-    with pytest.raises(InputError, match="--restart"):
-        read_manifest(str(tmp_path / "m"))
 
 
 @pytest.mark.parametrize("wrong", ["", "0", "3-2", "a-b", "1-9", "-1", "1-"])
@@ -697,12 +723,12 @@ def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table
     options = [str(table), "--scorer", str(model), "--unknown-count", "--devices", "cpu"]
     assert smt_bridge(["rescore-table", *options, "--output", str(whole), "--jobs", "1", "--quiet"]) == 0
     command = [sys.executable, "-m", "smt_bridge", "rescore-table", *options, "--output", str(pieces), "--jobs", "2"]
-    parts = tmp_path / "pieces.gz.parts"
+    journal = tmp_path / ".pieces.gz.hybridmt.journal"
     for wanted in (1, 2):
         program = subprocess.Popen([*command, "--quiet"], stderr=subprocess.DEVNULL, start_new_session=True)
         deadline = time.monotonic() + 60
         while program.poll() is None and time.monotonic() < deadline:
-            if parts.is_dir() and len(list(parts.glob("00*.gz"))) >= wanted:
+            if journal.exists() and journal.read_bytes().count(b"\n") > wanted:
                 break
             time.sleep(0.005)
         program.kill()
@@ -712,7 +738,7 @@ def test_a_real_job_killed_for_good_goes_on_to_the_same_bytes(model: Path, table
     assert pieces.read_bytes() == whole.read_bytes()
     records = [json.loads((tmp_path / f"{name}.gz.json").read_bytes()) for name in ("whole", "pieces")]
     assert records[0] == records[1]
-    assert not parts.exists()
+    assert not journal.exists()
 
 
 class Endless(Shouting):
@@ -745,7 +771,7 @@ def test_a_job_of_one_process_that_is_told_to_end_leaves_nothing(tmp_path: Path,
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=tmp_path) as program:
         assert program.stdout is not None and program.stdout.readline() == b"working\n"
-        assert (tmp_path / "out.parts").exists()
+        assert (tmp_path / ".out.hybridmt.journal").exists()
         program.send_signal(number)
     assert program.returncode == 128 + number
     assert [path.name for path in tmp_path.iterdir()] == ["in"]

@@ -16,13 +16,12 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.errors import NmtError
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import NmtError
-from nmt_core.jobs.manifest import Input, Shard, shard_of
-from nmt_core.jobs.parts import Piece
 from nmt_core.jobs.ray_cluster import RayCluster
 from nmt_core.jobs.remote import Lost, RemoteWorkers
 from nmt_core.jobs.run import Job, run_job
+from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig
@@ -157,7 +156,7 @@ def test_without_ray_it_is_one_line(
 
 def test_an_address_where_nobody_answers_is_one_line() -> None:
     with pytest.raises(NmtError, match=r"--ray-address 127.0.0.1:9: no Ray cluster answers"):
-        RayCluster(partial(open_maker, ""), address="127.0.0.1:9", jobs=1, gpus=0)
+        RayCluster(partial(open_shouting, ""), address="127.0.0.1:9", jobs=1, gpus=0)
 
 
 # --- with Ray
@@ -195,7 +194,7 @@ class Shouting:
         if b"poison" in lines or (b"die once" in lines and not once.exists()):
             once.touch()
             os.kill(os.getpid(), signal.SIGKILL)
-        return Piece(b"".join(line.upper() + b"\n" for line in lines), {"lines": len(lines)})
+        return Piece((b"".join(line.upper() + b"\n" for line in lines),), {"lines": len(lines)})
 
 
 def read_threes(path: str) -> Iterator[tuple[int, list[bytes]]]:
@@ -224,16 +223,15 @@ class Waiting(Shouting):
 
 
 def job_in(folder: str) -> Job[tuple[int, list[bytes]]]:
-    source = Input(f"{folder}/in", partial(read_threes, f"{folder}/in"), shard_of_three)
-    return Job(f"{folder}/out", {}, source, progress=lambda what, lines: None, record=f"{folder}/out.json")
+    return Job((f"{folder}/out",), {}, Source(f"{folder}/in", partial(read_threes, f"{folder}/in"), shard_of_three))
 
 
-def open_maker(folder: str, number: int) -> Any:
-    return job_in(folder).part_maker(Shouting(folder))
+def open_shouting(folder: str, number: int) -> Any:
+    return Shouting(folder)
 
 
-def open_waiting_maker(folder: str, number: int) -> Any:
-    return job_in(folder).part_maker(Waiting(folder))
+def open_waiting(folder: str, number: int) -> Any:
+    return Waiting(folder)
 
 
 @pytest.mark.timeout(900)
@@ -245,16 +243,16 @@ def test_ray_makes_the_same_bytes_through_lost_actors(tmp_path: Path, monkeypatc
     lines = [b"line %d" % number for number in range(30)]
     lines[13] = b"die once"
     (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
-    cluster = RayCluster(partial(open_maker, str(tmp_path)), address=None, jobs=2, gpus=0)
-    with RemoteWorkers[Any, int](cluster, jobs=2) as workers:
+    cluster = RayCluster(partial(open_shouting, str(tmp_path)), address=None, jobs=2, gpus=0)
+    with RemoteWorkers[Any, Any](cluster, jobs=2) as workers:
         assert run_job(job_in(str(tmp_path)), workers) is not None
         assert (tmp_path / "once").exists()
         assert (tmp_path / "out").read_bytes() == b"".join(line.upper() + b"\n" for line in lines)
         lines[20] = b"poison"
         (tmp_path / "in").write_bytes(b"".join(line + b"\n" for line in lines))
-        with pytest.raises(NmtError, match="the shard that begins at line 19 has ended its worker 3 times"):
+        with pytest.raises(NmtError, match="item 7 has ended its worker 3 times"):
             run_job(job_in(str(tmp_path)), workers)
-        assert len(list((tmp_path / "out.parts").glob("0*.json"))) >= 6
+        assert (tmp_path / ".out.hybridmt.journal").read_bytes().count(b"\n") >= 6
 
 
 @pytest.mark.timeout(900)
@@ -281,8 +279,8 @@ def test_ray_makes_the_same_bytes_through_a_lost_machine(tmp_path: Path, monkeyp
     watching = threading.Thread(target=lose, daemon=True)
     watching.start()
     try:
-        cluster = RayCluster(partial(open_waiting_maker, str(tmp_path)), address=machines.address, jobs=2, gpus=0)
-        with RemoteWorkers[Any, int](cluster, jobs=2) as workers:
+        cluster = RayCluster(partial(open_waiting, str(tmp_path)), address=machines.address, jobs=2, gpus=0)
+        with RemoteWorkers[Any, Any](cluster, jobs=2) as workers:
             assert run_job(job_in(str(tmp_path)), workers) is not None
     finally:
         machines.shutdown()

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import pad_pairs
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.interfaces import SentencePair
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import pad, pad_pairs
 from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.data.partitions import cut_into_partitions
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import Ensemble, ModelPredictor
-from nmt_core.interfaces import SentencePair
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import AnyConfig, build_model, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model

@@ -12,9 +12,9 @@ import pytest
 import torch
 import yaml
 
+from nmt_core.base.errors import InputError, ModelError
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
-from nmt_core.errors import InputError, ModelError
 from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model, settings_beside_parameters
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.embeddings import load_embeddings
@@ -111,7 +111,7 @@ def test_init_gives_the_same_parameters_for_the_same_seed(folder: Path, tmp_path
 _LOADED = """
 import sys
 import torch
-from nmt_core.memory import keep_memory_of_tensors
+from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.models.checkpoint import load_model
 
 def own_memory():

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import pad_pairs
 from nmt_core.inference import context_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import PRESETS, build_model, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.cslm import CSLM, CSLMConfig

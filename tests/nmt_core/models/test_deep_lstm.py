@@ -9,16 +9,16 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.commands.main import main
 from nmt_core.data.batching import pad_pairs
 from nmt_core.data.layout import Layout
-from nmt_core.errors import ConfigError
 from nmt_core.inference.alignment import AlignedPair, hard_alignment_line
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.translator import Translator
 from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.layers import recurrent
 from nmt_core.layers.cells import Cell
 from nmt_core.layers.initialisation import initialise

@@ -11,13 +11,13 @@ import torch
 import yaml
 from torch import Tensor, nn
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.data.batching import Batch, Padded, pad_pairs
 from nmt_core.data.layout import Layout
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.interfaces import SentencePair
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator

@@ -10,13 +10,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.data.batching import Padded, pad
 from nmt_core.data.corpus import BatchPlan, encode_corpus, make_batch
 from nmt_core.data.partitions import cut_into_partitions
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding
 from nmt_core.layers.recurrent import RecurrentEncoder

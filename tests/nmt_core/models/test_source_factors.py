@@ -10,15 +10,15 @@ import pytest
 import torch
 import yaml
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import SentencePair
+from nmt_core.base.words import split_factors
 from nmt_core.commands.main import main
 from nmt_core.data.batching import FactoredWords
 from nmt_core.data.corpus import encode_corpus, make_batch
-from nmt_core.errors import ConfigError
-from nmt_core.factors import split_factors
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig

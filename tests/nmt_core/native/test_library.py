@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.native import build, library
 
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 import torch
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -17,9 +19,8 @@ from nmt_core.native.tiles import TiledMatrix, TiledWords
 
 
 @pytest.fixture(autouse=True)
-def with_tiles(library: Library, one_thread: None) -> None:
-    if not library.has_tiles:
-        pytest.skip("this processor has no tiles, or the system does not let them be used")
+def library(library_with_tiles: Library, one_thread: None) -> Library:
+    return library_with_tiles
 
 
 def numbers(*shape: int, seed: int = 0, scale: float = 1.0) -> Tensor:
@@ -30,6 +31,12 @@ def exactly(inputs_ND: Tensor, weight_VD: Tensor, bias_V: Tensor) -> Tensor:
     return torch.logsumexp(inputs_ND.double() @ weight_VD.double().t() + bias_V.double(), dim=1)
 
 
+def log_sum_exp(words: TiledWords, inputs_ND: Tensor) -> Tensor:
+    none = torch.empty(0, dtype=torch.int64)
+    shift_N, total_N, _ = words.sums(inputs_ND, none, none)
+    return total_N.log().add(shift_N)
+
+
 def as_it_is(inputs_ND: Tensor) -> Tensor:
     return inputs_ND
 
@@ -38,7 +45,7 @@ def as_it_is(inputs_ND: Tensor) -> Tensor:
 @given(rows=st.integers(0, 70), words=st.integers(1, 1200), columns=st.integers(1, 140), scale=st.floats(0.01, 1.0))
 def test_it_is_the_log_of_the_sum_of_the_exponentials(rows: int, words: int, columns: int, scale: float) -> None:
     inputs_ND, weight_VD, bias_V = numbers(rows, columns), numbers(words, columns, seed=1, scale=scale), numbers(words)
-    found_N = TiledWords(weight_VD, bias_V).log_sum_exp(inputs_ND)
+    found_N = log_sum_exp(TiledWords(weight_VD, bias_V), inputs_ND)
     assert torch.allclose(found_N.double(), exactly(inputs_ND, weight_VD, bias_V), rtol=2e-6, atol=2e-6)
 
 
@@ -150,10 +157,10 @@ def test_matrices_of_models_in_use_are_multiplied_so(library: Library, monkeypat
 def test_a_row_is_the_same_whatever_is_beside_it(columns: int) -> None:
     inputs_ND, weight_VD, bias_V = numbers(75, columns), numbers(3000, columns, seed=1, scale=0.1), numbers(3000)
     words = TiledWords(weight_VD, bias_V)
-    together_N = words.log_sum_exp(inputs_ND)
+    together_N = log_sum_exp(words, inputs_ND)
     for first, last in ((0, 1), (74, 75), (3, 40), (31, 33)):
-        assert torch.equal(words.log_sum_exp(inputs_ND[first:last]), together_N[first:last])
-    assert torch.equal(words.log_sum_exp(inputs_ND.flip(0)), together_N.flip(0))
+        assert torch.equal(log_sum_exp(words, inputs_ND[first:last]), together_N[first:last])
+    assert torch.equal(log_sum_exp(words, inputs_ND.flip(0)), together_N.flip(0))
 
 
 def test_it_is_nearer_to_the_exact_number_than_without(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -183,14 +190,14 @@ def test_words_that_cannot_come_add_nothing() -> None:
     inputs_ND, weight_VD, bias_V = numbers(40, 64), numbers(500, 64, seed=1, scale=0.1), numbers(500)
     bias_V[100:300] = -torch.inf
     possible = torch.isfinite(bias_V)
-    found_N = TiledWords(weight_VD, bias_V).log_sum_exp(inputs_ND)
+    found_N = log_sum_exp(TiledWords(weight_VD, bias_V), inputs_ND)
     assert torch.allclose(found_N.double(), exactly(inputs_ND, weight_VD[possible], bias_V[possible]), atol=2e-6)
 
 
 def test_other_inputs_are_refused() -> None:
     words, matrix = TiledWords(numbers(50, 40), numbers(50)), TiledMatrix(numbers(50, 40))
     for wrong in (numbers(3, 41), numbers(3, 40).float(), torch.empty(3, 40, dtype=torch.bfloat16, device="meta")):
-        for work in (words.log_sum_exp, matrix):
+        for work in (partial(log_sum_exp, words), matrix):
             with pytest.raises(ValueError, match="expected \\(rows, 40\\)"):
                 work(wrong)
     with pytest.raises(ValueError, match="expected a bias of 50"):
@@ -206,4 +213,14 @@ def test_signatures_tell_numbers_of_tiles_from_others(library: Library, monkeypa
     names = {kernels.name_kernels(numbers(1))}
     monkeypatch.setattr(library, "has_tiles", False)
     assert not kernels.tiles_apply_to(numbers(1, 2), numbers(3, 2))
-    assert names == {f"|kernels:{VERSION}+amx2"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+    assert names == {f"|kernels:{VERSION}+amx3"} and kernels.name_kernels(numbers(1)) == f"|kernels:{VERSION}"
+
+
+def test_logits_of_pairs_are_those_that_are_summed() -> None:
+    inputs_ND, weight_VD, bias_V = numbers(75, 60), numbers(1300, 60, seed=1, scale=0.1), numbers(1300)
+    every_M = torch.randperm(75 * 1300, generator=torch.Generator().manual_seed(3))
+    shift_N, total_N, logits_M = TiledWords(weight_VD, bias_V).sums(inputs_ND, every_M // 1300, every_M % 1300)
+    logits_NV = torch.empty_like(logits_M).index_copy_(0, every_M, logits_M).view(75, 1300)
+    exact_NV = inputs_ND.double() @ weight_VD.double().t() + bias_V.double()
+    assert torch.allclose(logits_NV.double() + shift_N.unsqueeze(1), exact_NV, atol=1e-5)
+    assert torch.allclose(logits_NV.double().exp().sum(dim=1), total_N.double(), rtol=2e-6)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.preparation.characters import clean, is_junk
+from nmt_core.preparation.steps import clean, is_junk
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.preparation.compounds import Compounds, CompoundsConfig, best_split, learn_compounds
+from nmt_core.preparation.steps import ModelFile
+from nmt_core.preparation.words import Compounds, CompoundsConfig, best_split, learn_compounds
 
 # Koehn and Knight (2003), section 3.2
 PAPER = {"aktionsplan": 852, "aktion": 960, "aktions": 5, "akt": 224, "ion": 1, "plan": 710}
@@ -103,5 +104,5 @@ def test_learning_counts_all_forms_of_a_word(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("Plan plan Plan , aktion Aktion Aktion 3 x2\n")
     learn_compounds(str(tmp_path / "text"), str(tmp_path / "model"))
     assert (tmp_path / "model").read_text() == "Aktion\t3\nPlan\t3\n"
-    step = Compounds.open(str(tmp_path / "model"), CompoundsConfig())
+    step = Compounds.open(ModelFile.read(str(tmp_path / "model")), CompoundsConfig())
     assert step.apply("aktionsplan") == "Aktion Plan"

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.preparation.duplicates import Seen, hash_of
+from nmt_core.preparation.filters import Seen, hash_of
 
 
 @given(st.lists(st.lists(st.integers(0, 60), max_size=20), max_size=30))

@@ -6,9 +6,8 @@ import sys
 
 import pytest
 
-from nmt_core.errors import ConfigError
-from nmt_core.preparation.filters import Filters, FiltersConfig, Reason
-from nmt_core.preparation.language import LanguageConfig, LanguageFilter
+from nmt_core.base.errors import ConfigError
+from nmt_core.preparation.filters import Filters, FiltersConfig, LanguageConfig, LanguageFilter, Reason
 from nmt_core.preparation.steps import Side
 
 PAIR: dict[Side, str] = {"source": "en", "target": "de"}

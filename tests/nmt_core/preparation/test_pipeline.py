@@ -13,13 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError, InputError, NmtError
-from nmt_core.preparation.carried import CarriedPreparation
-from nmt_core.preparation.models import open_steps
+from nmt_core.base.errors import ConfigError, InputError, NmtError
+from nmt_core.preparation.bundled import BundledPreprocessor, Preprocessor, preprocess_lines
 from nmt_core.preparation.pipeline import Preparation
 from nmt_core.preparation.record import Record, read_record
-from nmt_core.preparation.replay import Replay, replay_lines
-from nmt_core.preparation.settings import PLAIN, PreparationConfig
+from nmt_core.preparation.settings import PLAIN, PreparationConfig, models_in, open_steps
 
 ENGLISH = ["The plan\u2019s good.", "A man sees the plan.", "Men see a dog.", "The dog sees the man.", "Good dogs!"]
 GERMAN = ["Der Aktionsplan ist gut.", "Ein Mann sieht den Plan.", "Der Plan der Aktion.", "Die Aktion.", "Gute Hunde!"]
@@ -79,7 +77,7 @@ def test_a_replay_equals_the_first_pass(tmp_path: Path, settings: dict[str, Any]
         pytest.importorskip("subword_nmt")
     prepare(tmp_path, write(tmp_path, ENGLISH, GERMAN), **settings)
     for side, raw in (("source", ENGLISH), ("target", GERMAN)):
-        replay = Replay.open(str(tmp_path / "out/preparation.json"), side)
+        replay = Preprocessor.open(str(tmp_path / "out/preparation.json"), side)
         prepared = lines(tmp_path / f"out/train.{'en' if side == 'source' else 'de'}")
         assert [replay.apply(line) for line in raw] == prepared
         assert [replay.undo(line) for line in prepared] == [line.replace("\u2019", "'") for line in raw]
@@ -95,7 +93,7 @@ def test_bytes_do_not_depend_on_processes(tmp_path: Path) -> None:
     for name in names:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes(), name
     record = str(tmp_path / "1/preparation.json")
-    one, two = (list(replay_lines(record, "target", GERMAN * 500, reverse=False, jobs=jobs)) for jobs in (1, 2))
+    one, two = (list(preprocess_lines(record, "target", GERMAN * 500, reverse=False, jobs=jobs)) for jobs in (1, 2))
     assert one == two
 
 
@@ -104,7 +102,7 @@ def test_errors_of_other_processes_are_told(tmp_path: Path) -> None:
     prepare(tmp_path, inputs, **LEARNED)
     (tmp_path / "out/compounds.de").write_text("damaged\n")
     with pytest.raises(NmtError, match=r"compounds.de: not the model"):
-        list(replay_lines(str(tmp_path / "out/preparation.json"), "target", GERMAN, reverse=False, jobs=2))
+        list(preprocess_lines(str(tmp_path / "out/preparation.json"), "target", GERMAN, reverse=False, jobs=2))
 
 
 def test_shuffling_keeps_pairs(tmp_path: Path) -> None:
@@ -133,7 +131,7 @@ def test_a_monolingual_corpus(tmp_path: Path) -> None:
 def test_another_corpus_like_the_first(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
     prepare(tmp_path, inputs, **LEARNED)
-    earlier = CarriedPreparation.read(str(tmp_path / "out/preparation.json"))
+    earlier = BundledPreprocessor.read(str(tmp_path / "out/preparation.json"))
     assert (earlier.side_of("en", "x"), earlier.side_of("de", "x")) == ("source", "target")
     like = earlier.between("target", "source")
     swapped = {"source": inputs["target"], "target": inputs["source"]}
@@ -161,7 +159,7 @@ def test_a_failure_leaves_older_files_alone(tmp_path: Path) -> None:
 
 def test_what_a_killed_program_left_goes_and_a_second_one_is_refused(tmp_path: Path) -> None:
     inputs = write(tmp_path, ENGLISH, GERMAN)
-    left = tmp_path / "out" / ".train.tmp"
+    left = tmp_path / "out" / ".train.hybridmt.tmp"
     (left / ".shuffle.x").mkdir(parents=True)
     (left / "clean.pass.source").write_text("half a li")
     lock = os.open(left, os.O_RDONLY)
@@ -172,6 +170,19 @@ def test_what_a_killed_program_left_goes_and_a_second_one_is_refused(tmp_path: P
     os.close(lock)
     prepare(tmp_path, inputs)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["preparation.json", "train.de", "train.en"]
+
+
+def test_a_hidden_folder_of_somebody_else_stays(tmp_path: Path) -> None:
+    inputs = write(tmp_path, ENGLISH, GERMAN)
+    mine = tmp_path / "out" / ".train.tmp"
+    mine.mkdir(parents=True)
+    (mine / "notes").write_text("mine")
+    prepare(tmp_path, inputs)
+    assert (mine / "notes").read_text() == "mine"
+    (tmp_path / "out" / ".train.hybridmt.tmp").symlink_to(mine)
+    with pytest.raises(NmtError, match="out: cannot be written"):
+        prepare(tmp_path, inputs)
+    assert (mine / "notes").read_text() == "mine"
 
 
 def test_a_file_in_another_encoding_is_refused(tmp_path: Path) -> None:
@@ -262,8 +273,8 @@ def test_real_text(shared: Path, tmp_path: Path) -> None:
     assert record.kept > 1000
     text = (tmp_path / "out/train.de").read_text()
     assert " @s@ " in text
-    replay = Replay.open(str(tmp_path / "out/preparation.json"), "target")
-    plain = Replay(open_steps(config(), "target", PLAIN, ""))
+    replay = Preprocessor.open(str(tmp_path / "out/preparation.json"), "target")
+    plain = Preprocessor(open_steps(config(), "target", PLAIN, models_in("")))
     for line in lines(tmp_path / "out/train.de")[:200]:
         back = plain.apply(replay.undo(line))
         assert back[:1].upper() == back[:1]
@@ -272,6 +283,6 @@ def test_real_text(shared: Path, tmp_path: Path) -> None:
 
 @given(st.text(st.characters(exclude_characters="\n", exclude_categories=["Cs"])))
 def test_any_line_gives_one_line_without_spaces_to_spare(line: str) -> None:
-    text = Replay(open_steps(config(), "source", PLAIN, "")).apply(line)
+    text = Preprocessor(open_steps(config(), "source", PLAIN, models_in(""))).apply(line)
     assert "\n" not in text
     assert text == " ".join(text.split(" "))

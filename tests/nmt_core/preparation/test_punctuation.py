@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nmt_core.preparation.punctuation import Punctuation, PunctuationConfig
-from nmt_core.preparation.tokenization import Tokenization, TokenizationConfig
+from nmt_core.preparation.steps import Punctuation, PunctuationConfig, Tokenization, TokenizationConfig
 
 
 @pytest.mark.parametrize("apostrophe", ["'", "\u2019", "\u02bc", "\uff07"])

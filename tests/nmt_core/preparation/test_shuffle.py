@@ -12,8 +12,8 @@ from typing import IO
 
 import pytest
 
-from nmt_core.errors import InputError
-from nmt_core.preparation.shuffle import shuffle
+from nmt_core.base.errors import InputError
+from nmt_core.preparation.corpus import shuffle
 
 LINES = 7000
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.preparation.steps import ModelFile
 from nmt_core.preparation.subwords import (
     Bpe,
     BpeConfig,
@@ -41,7 +42,7 @@ def text(tmp_path: Path) -> Path:
 def test_words_come_back(text: Path, tmp_path: Path, module: str, config: SubwordsConfig) -> None:
     pytest.importorskip(module)
     learn_subwords(config, [str(text)], str(tmp_path / "model"))
-    step = open_subwords(config, str(tmp_path / "model"))
+    step = open_subwords(config, ModelFile.read(str(tmp_path / "model")))
     for line in [*LINES, "unseen W\u00f6rter \u4e2d\u6587", "x", ""]:
         assert step.undo(step.apply(line)) == line
     assert len(step.apply("unlowest").split()) > 1
@@ -86,7 +87,7 @@ def test_too_many_pieces_are_a_mistake(text: Path, tmp_path: Path) -> None:
 def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: SubwordsConfig) -> None:
     pytest.importorskip(module)
     with pytest.raises(InputError, match="text"):
-        open_subwords(config, str(text))
+        open_subwords(config, ModelFile.read(str(text)))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_a_file_that_is_no_model_is_named(text: Path, module: str, config: Subwo
 def test_what_is_no_file_of_merges_says_where(tmp_path: Path, content: str, problem: str) -> None:
     (tmp_path / "codes").write_text(content)
     with pytest.raises(InputError, match=problem):
-        Bpe(str(tmp_path / "codes"))
+        Bpe(ModelFile.read(str(tmp_path / "codes")))
 
 
 @pytest.mark.parametrize("length", [101, 20_000])

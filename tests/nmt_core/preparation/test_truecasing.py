@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 import sacremoses
 
-from nmt_core.preparation.truecasing import Truecasing, learn_truecasing
+from nmt_core.preparation.steps import ModelFile
+from nmt_core.preparation.words import Truecasing, learn_truecasing
 
 TEXT = """\
 The man saw the dog in Paris .
@@ -22,7 +23,7 @@ Paris is big , McDonald is not . Unseen words stay .
 def learned(tmp_path: Path) -> Truecasing:
     (tmp_path / "text").write_text(TEXT)
     learn_truecasing(str(tmp_path / "text"), str(tmp_path / "model"))
-    return Truecasing.open(str(tmp_path / "model"))
+    return Truecasing.open(ModelFile.read(str(tmp_path / "model")))
 
 
 def test_first_words_take_their_usual_form(tmp_path: Path) -> None:
@@ -52,7 +53,7 @@ def test_sentences_begin_as_moses_writes_them(shared: Path, tmp_path: Path, lang
         lines = [line.rstrip("\n") for line in itertools.islice(stream, 3000)]
     (tmp_path / "text").write_text("".join(f"{line}\n" for line in lines))
     learn_truecasing(str(tmp_path / "text"), str(tmp_path / "model"))
-    ours, theirs = Truecasing.open(str(tmp_path / "model")), sacremoses.MosesTruecaser()
+    ours, theirs = Truecasing.open(ModelFile.read(str(tmp_path / "model"))), sacremoses.MosesTruecaser()
     theirs.train([line.split(" ") for line in lines])
     pairs = [(ours.apply(line), theirs.truecase(line, return_str=True, use_known=True)) for line in lines]
     assert sum(one == other for one, other in pairs) > 0.99 * len(pairs)

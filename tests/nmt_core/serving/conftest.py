@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -136,3 +137,20 @@ def both(models: Path) -> Iterator[ServerProcess]:
     """A server of two models from a folder, with the limits as they are."""
     with servers() as begin:
         yield begin("--models", str(models), "--beam", "4")
+
+
+@pytest.fixture
+def own(folder: str, tmp_path: Path) -> Path:
+    """A copy of the model, to be changed."""
+    return Path(shutil.copytree(folder, tmp_path / "models" / "m"))
+
+
+@pytest.fixture(scope="module")
+def other(folder: str, tmp_path_factory) -> Path:
+    """Another model of the same words."""
+    place = tmp_path_factory.mktemp("other") / "m"
+    vocabularies = ["--source-vocab", f"{folder}/source.vocab", "--target-vocab", f"{folder}/target.vocab"]
+    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "alignment=4"]
+    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
+    assert main(["init", str(place), "--preset", "rnnsearch", *vocabularies, *overrides, "--seed", "77"]) == 0
+    return place

@@ -14,6 +14,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.base.words import split_words
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.serving.checks import sample_problem
 from nmt_core.serving.client import NmtClient
@@ -22,7 +23,6 @@ from nmt_core.serving.cost import Proportions, count_words, count_words_of_all, 
 from nmt_core.serving.refusal import Refusal, from_trailers
 from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.wire import SHAPES, has_more_fields
-from nmt_core.text.vocabulary import split_words
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.http2 import RudeClient

@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translation import Translation
-from nmt_core.interfaces import PairScore, SentencePair
-from nmt_core.serving.answers import encode_answer, in_stream, score_answer, translate_answer
+from nmt_core.serving.answers import (
+    encode_answer,
+    in_stream,
+    model_fields,
+    rerank_answer,
+    score_answer,
+    translate_answer,
+)
 from nmt_core.serving.model_opening import ArrayPairScorer, open_served_model
 from nmt_core.serving.models import Scoring
 from nmt_core.serving.refusal import invalid, to_error
@@ -65,6 +72,22 @@ def test_scores(count: int, attention) -> None:
         assert (score.unknown_source_words, score.unknown_target_words) == (1, 2)
         assert score.word_log_probs == [-1.0, -2.0]
         assert (score.attention_columns, score.attention) == (columns, weights)
+
+
+def test_every_answer_says_which_model_made_it() -> None:
+    fields, request = (
+        model_fields("3f2a", "nmt:rnnsearch|x"),
+        pb.ScoreRequest(pairs=[pb.Pair()], groups=[pb.SourceGroup()]),
+    )
+    found = [
+        pb.TranslateResponse.FromString(translate_answer([REFUSED], [[]], False, fields)),
+        pb.ScoreResponse.FromString(score_answer([PairScore(-1.0)], request, fields)),
+        pb.RerankResponse.FromString(rerank_answer([pb.Ranking()], fields)),
+        pb.EncodeResponse.FromString(encode_answer([REFUSED], fields)),
+        pb.ScoreStreamResponse.FromString(in_stream("a", fields)).response,
+    ]
+    assert {(one.fingerprint, one.signature) for one in found} == {("3f2a", "nmt:rnnsearch|x")}
+    assert [len(part) for part in (found[0].sentences, found[1].scores, found[2].rankings, found[3].vectors)] == [1] * 4
 
 
 def test_vectors_and_answers_in_streams() -> None:

@@ -13,8 +13,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt_core.errors import ServiceError
-from nmt_core.interfaces import SentencePair
+from nmt_core.base.errors import ServiceError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import OPTIONS
 from nmt_core.serving.refusal import DETAILS

@@ -14,9 +14,9 @@ from pathlib import Path
 import grpc
 import pytest
 
+from nmt_core.base.errors import ConfigError, Overloaded, ServiceError, Unavailable
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.errors import ConfigError, Overloaded, ServiceError, Unavailable
-from nmt_core.interfaces import SentencePair
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import ssl
@@ -18,6 +19,7 @@ import yaml
 
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import Access
+from nmt_core.serving.limits import Limits
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_reload import eventually
 from tests.nmt_core.serving.test_security import Authority
@@ -43,7 +45,15 @@ def http_settings(settings: dict) -> dict:
 
 def test_the_example_has_limits_and_times() -> None:
     settings = http_settings(example())
-    assert settings["stream_idle_timeout"] == "120s"
+    routes = settings["route_config"]["virtual_hosts"][0]["routes"]
+    longest = max(float(one["route"]["timeout"].removesuffix("s")) for one in routes)
+    assert float(settings["stream_idle_timeout"].removesuffix("s")) > longest
+    streams = {f"/nmt_core.v1.NmtService/{kind}Stream" for kind in ("Translate", "Score")}
+    (unary,) = [one for one in routes if one["match"].get("prefix") == "/nmt_core.v1.NmtService/"]
+    buffer = unary["typed_per_filter_config"]["envoy.filters.http.buffer"]["buffer"]
+    assert buffer["max_request_bytes"] == Limits().request_bytes + 5  # and the head of a message
+    unbuffered = [one for one in routes[: routes.index(unary)] if "typed_per_filter_config" not in one]
+    assert all(re.fullmatch(unbuffered[0]["match"]["safe_regex"]["regex"], path) for path in streams)
     assert settings["request_headers_timeout"] == "5s"
     assert settings["http2_protocol_options"]["max_concurrent_streams"] == 256
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from nmt_core.errors import Unavailable
+from nmt_core.base.errors import Unavailable
 from nmt_core.serving import handshake
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient

@@ -17,12 +17,12 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from nmt_core.base.errors import ServiceError
+from nmt_core.base.interfaces import PairScore
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.commands.server_limits import read_limits
-from nmt_core.errors import ServiceError
 from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.interfaces import PairScore
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits

@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import InputError
 from nmt_core.commands.main import main
-from nmt_core.errors import InputError
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.log_writer import LogHandler, LogWriter
 from tests.nmt_core.serving.conftest import ROOT

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.pauses import held_up_by, may_pause
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.models.checkpoint import load_model
-from nmt_core.pauses import held_up_by, may_pause
 from nmt_core.serving import step_work
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.running_search import RunningSearch, SearchItem

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.refusal import Refusal

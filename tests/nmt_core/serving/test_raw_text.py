@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.scorers import open_scorer
@@ -77,7 +77,7 @@ def test_client_scores_every_form(
 
 
 def test_a_form_that_there_is_not_is_refused(prepared: Any) -> None:
-    from nmt_core.errors import NmtError
+    from nmt_core.base.errors import NmtError
 
     with NmtClient(prepared.address, model="bpe") as client, pytest.raises(NmtError, match="no form of text 9"):
         list(client.score([("a", "b")], form=9))

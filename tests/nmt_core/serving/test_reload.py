@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from nmt_core.commands.main import main
-from nmt_core.errors import ServiceError
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import Access
 from tests.nmt_core.serving.conftest import ROOT
@@ -29,25 +30,10 @@ def eventually(condition) -> None:
         time.sleep(0.05)
 
 
-@pytest.fixture
-def own(folder: str, tmp_path: Path) -> Path:
-    return Path(shutil.copytree(folder, tmp_path / "models" / "m"))
-
-
 def exchange(folder: Path, other: Path) -> None:
     """Another model of the same words in its place: the folder's ``init`` with another seed."""
     shutil.copyfile(other / "model.safetensors", folder / "new")
     os.replace(folder / "new", folder / "model.safetensors")
-
-
-@pytest.fixture(scope="module")
-def other(folder: str, tmp_path_factory) -> Path:
-    place = tmp_path_factory.mktemp("other") / "m"
-    vocabularies = ["--source-vocab", f"{folder}/source.vocab", "--target-vocab", f"{folder}/target.vocab"]
-    sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot", "alignment=4"]
-    overrides = [argument for size in sizes for argument in ("--set", f"model.{size}")]
-    assert main(["init", str(place), "--preset", "rnnsearch", *vocabularies, *overrides, "--seed", "77"]) == 0
-    return place
 
 
 def facts(server, access: Access | None = None) -> tuple[str, float]:
@@ -60,14 +46,30 @@ def test_sighup_exchanges_models_under_load(start, own: Path, other: Path) -> No
     server = start("--model", f"m={own}", "--beam", "4")
     version, score = facts(server)
     exchange(own, other)
-    with NmtClient(server.address) as client:
-        asked = iter(client.translate_lines(["un deux un"] * 3000, window=50))
+    with NmtClient(server.address) as client, ThreadPoolExecutor(4) as callers:
+        asked = callers.map(lambda _: client.translate(["un deux un"] * 50), range(60))
         next(asked)
         server.process.send_signal(signal.SIGHUP)
-        assert sum(bool(one.translations) for one in asked) == 2999
+        assert sum(bool(one.translations) for part in asked for one in part) == 59 * 50
     eventually(lambda: facts(server)[0] != version)
     assert facts(server)[1] != score
     assert server.process.poll() is None
+
+
+def test_a_call_of_many_requests_is_of_one_model_or_ends(start, own: Path, other: Path) -> None:
+    server = start("--model", f"m={own}", "--beam", "4")
+    version, _ = facts(server)
+    with NmtClient(server.address) as client:
+        asked = iter(client.translate_lines(itertools.repeat("un deux"), window=2))
+        next(asked)
+        exchange(own, other)
+        server.process.send_signal(signal.SIGHUP)
+        with pytest.raises(
+            ServiceError, match=rf"the model changed during the work \(it was {version}, now \w{{12}}\)"
+        ):
+            for _ in asked:
+                pass
+        assert client.translate(["un deux"])[0].translations  # another call
 
 
 def test_a_folder_that_changes_is_noticed_and_a_broken_one_is_not_taken(start, own: Path, other: Path) -> None:

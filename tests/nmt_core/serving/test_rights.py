@@ -10,7 +10,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from nmt_core.errors import ServiceError
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb

@@ -22,9 +22,9 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
+from nmt_core.base.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.commands.main import main
 from nmt_core.commands.server_security import add_security_options, read_address
-from nmt_core.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.connection import Access
 from nmt_core.serving.security import (

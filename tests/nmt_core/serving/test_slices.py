@@ -13,12 +13,12 @@ from typing import Any
 import pytest
 import torch
 
+from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.base.pauses import held_up_by, may_pause
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.interfaces import PairScore, SentencePair
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.pauses import held_up_by, may_pause
 from nmt_core.serving.call import charge_to
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.dispatch import ask_for, do

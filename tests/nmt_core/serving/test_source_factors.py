@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.serving.client import NmtClient, RemotePairScorer, ServiceError
 
 SOURCES = ["un|A deux|B", "un|B deux|B", "deux|unseen", ""]

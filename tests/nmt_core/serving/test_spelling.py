@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.serving import running_search
 from nmt_core.serving.client import NmtClient, RemotePairScorer

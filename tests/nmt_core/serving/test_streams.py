@@ -12,7 +12,7 @@ from urllib.request import urlopen
 import grpc
 import pytest
 
-from nmt_core.errors import ServiceError
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving import streams
 from nmt_core.serving.answers import in_stream
 from nmt_core.serving.async_client import AsyncNmtClient

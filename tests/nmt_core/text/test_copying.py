@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from nmt_core.text.copying import FARTHEST, NUMBERED, Copying, CopyScheme, weight_of, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
@@ -153,7 +153,7 @@ def test_whatever_a_model_writes_is_words_of_the_text(scheme, source, written) -
     pieces = kind.restored(written, source)
     assert [piece.place for piece in pieces] == sorted({piece.place for piece in pieces})
     assert all(piece.source is None or 0 <= piece.source < len(source) for piece in pieces)
-    assert not {piece.word for piece in pieces} & set(scheme.target_tokens)
+    assert not {piece.word for piece in pieces} & {"<unk>", *scheme.target_tokens}
 
 
 # --- the cases of the table
@@ -196,6 +196,12 @@ def test_types_beyond_the_last_number_are_unknown() -> None:
     assert kind.read_source(source)[-3:] == [f"<unk_{NUMBERED}>", "<unk>", "<unk>"]
     target = ["A", "B"]
     assert kind.read_target(source, target, [(NUMBERED - 1, 0), (NUMBERED, 1)]) == [f"<unk_{NUMBERED}>", "<unk>"]
+    assert text_of(kind, [f"<unk_{NUMBERED}>", "the", "<unk>"], source) == [f"X{NUMBERED - 1}", "the", f"X{NUMBERED}"]
+
+
+@pytest.mark.parametrize("scheme", ["copyable", "posunk"])
+def test_an_unknown_word_that_comes_from_nowhere_is_left_out(scheme: str) -> None:
+    assert text_of(copying(scheme), ["the", "<unk>", "gate"], ["in", "X"]) == ["the", "gate"]
 
 
 def test_of_several_links_that_of_largest_weight_is_taken_and_of_equals_the_first() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.text.lexicon import Candidate, Keep, Lexicon, collect, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

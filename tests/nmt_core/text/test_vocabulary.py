@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.base.errors import ModelError
+from nmt_core.base.words import split_words
 from nmt_core.commands.main import main
-from nmt_core.errors import ModelError
-from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary, build_vocabulary, joint_vocabulary, split_words
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary, build_vocabulary, joint_vocabulary
 
 
 def test_the_most_frequent_words_are_kept_and_the_rest_counted() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.translator import open_translator
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 
 DEEP = {"type": "deep-lstm", "depth": 1, "hidden": 8, "embedding": 6, "dropout": 0.1, "alignment": None}

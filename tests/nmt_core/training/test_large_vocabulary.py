@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main
 from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
 from nmt_core.data.partitions import cut_into_partitions
-from nmt_core.errors import ConfigError
 from nmt_core.models.build import new_model, preset
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.rnnlm import RNNLMConfig

@@ -19,8 +19,8 @@ import pytest
 import torch
 import torch.distributed as dist
 
+from nmt_core.base.errors import ModelError
 from nmt_core.commands.main import main
-from nmt_core.errors import ModelError
 from nmt_core.training import launch, trainer
 from nmt_core.training.launch import ranks_of_torchrun
 from nmt_core.training.ranks import OrderedSum, Ranks

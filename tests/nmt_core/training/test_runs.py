@@ -375,6 +375,20 @@ def test_the_best_models_and_those_of_every_so_many_updates_are_kept(runs, monke
         torch.testing.assert_close(mean, (sum(parts) / 2).float(), rtol=0, atol=0)
 
 
+@pytest.mark.parametrize("average", [1, 3])
+def test_models_of_every_so_many_updates_stay_where_the_setting_goes(
+    runs, monkeypatch: pytest.MonkeyPatch, average: int
+) -> None:
+    """At update 18 the model of update 12 is one of the last three, too."""
+    scripted(runs, monkeypatch, {"run": [3.0, 1.0, 2.0, 4.0, 5.0, 6.0, 7.0], "average": [9.0, 9.0]})
+    runs.write("run", select_by="nll", average=average, keep_every=4, max_updates=18)
+    assert runs.go_on("run") == 0
+    runs.write("run", select_by="nll", average=average, max_updates=42)
+    assert runs.go_on("run") == 0
+    kept = {int(name) for name in os.listdir(runs.file("run/snapshots"))}
+    assert kept >= {4, 8, 12, 16} and 6 not in kept and 18 not in kept
+
+
 def test_average_does_not_overwrite_a_model(runs, capsys: pytest.CaptureFixture[str]) -> None:
     runs.write("run", max_updates=2)
     assert runs.go_on("run") == 0

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

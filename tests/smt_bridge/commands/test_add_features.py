@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import NmtError
 from nmt_core.version import VERSION
 from smt_bridge.commands import add_features
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
-from smt_bridge.signature import read_sidecar
+from smt_bridge.metadata import read_metadata
 
 NBEST = b"0 ||| la maison ||| A= 1 ||| -1\n0 ||| maison la ||| A= 2 ||| -2\n2 ||| la ||| A= 3 ||| -3\n"
 
@@ -42,7 +42,7 @@ def test_features_by_name_in_the_order_given(files: Path) -> None:
 
 def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
     call(files, "--word-count", "--feature", "mbrchrf:posterior:0.5", "--output", files / "out.gz")
-    found = read_sidecar(str(files / "out.gz.json"))
+    found = read_metadata(str(files / "out.gz.json"))
     assert found.input == str(files / "nbest")
     assert {name: str(signature) for name, signature in found.columns.items()} == {
         "WordCount0": f"feature:wordcount|tok:none|version:{VERSION}",
@@ -55,7 +55,7 @@ def test_sidecar_names_what_every_column_depends_on(files: Path) -> None:
 def test_columns_of_an_earlier_run_stay_in_the_record(files: Path) -> None:
     call(files, "--word-count", "--names", "Words", "--output", files / "first")
     call(files, "--nbest", files / "first", "--feature", "lengthratio", "--output", files / "second")
-    assert list(read_sidecar(str(files / "second.json")).columns) == ["Words", "LengthRatio0", "LengthRatiolog0"]
+    assert list(read_metadata(str(files / "second.json")).columns) == ["Words", "LengthRatio0", "LengthRatiolog0"]
 
 
 def test_strange_file_beside_the_list_is_said_and_left(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,21 +63,17 @@ def test_strange_file_beside_the_list_is_said_and_left(files: Path, capsys: pyte
     call(files, "--word-count", "--output", files / "out")
     assert "nbest.json" in capsys.readouterr().err
     assert (files / "nbest.json").read_text() == "[]"
-    assert list(read_sidecar(str(files / "out.json")).columns) == ["WordCount0"]
+    assert list(read_metadata(str(files / "out.json")).columns) == ["WordCount0"]
 
 
-def test_standard_output_has_a_record_only_where_it_is_asked_for(
+def test_standard_output_has_no_record(
     files: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(files)
     before = sorted(files.iterdir())
     call(files, "--word-count")
     assert sorted(files.iterdir()) == before
-    call(files, "--word-count", "--sidecar", files / "record")
-    assert list(json.loads((files / "record").read_text())["columns"]) == ["WordCount0"]
-    assert capfdbinary.readouterr().out.count(b"WordCount0= 2 ||| -1\n") == 2
-    with pytest.raises(ConfigError, match="--sidecar"):
-        call(files, "--word-count", "--sidecar", "-")
+    assert capfdbinary.readouterr().out.count(b"WordCount0= 2 ||| -1\n") == 1
 
 
 def test_failed_run_leaves_the_old_list_with_its_record(files: Path) -> None:
@@ -121,7 +117,7 @@ def test_parts_processes_and_streams_make_the_same_bytes(tmp_path: Path) -> None
     assert main(["add-features", *shared]) == 0
     assert len({*found, third.read_bytes()}) == 1
     assert len(found[0].splitlines()) == 75
-    assert not list(tmp_path.glob("*.parts"))
+    assert not list(tmp_path.glob(".*.hybridmt.journal"))
 
 
 FACTORED = b"0 ||| la|DT maison|NN |0-1| ||| A= 1 ||| -1\n\n2 ||| la|DT |0-0| ||| A= 3 ||| -3\n"
@@ -159,7 +155,7 @@ def test_a_list_with_factors_needs_to_be_told_which_one_counts(files: Path) -> N
     options = (*options[:-1], files / "again")
     with pytest.raises(NmtError, match=r"nbest:1: the words have factors"):
         call(files, *options)
-    assert not (files / "again.parts").exists()
+    assert not (files / ".again.hybridmt.journal").exists()
     assert call(files, *options, "--factor", "0,1") == 0
     with pytest.raises(NmtError, match="no factor 2"):
         call(files, *options, "--factor", "0,2")
@@ -177,3 +173,33 @@ def test_a_line_of_too_many_words_is_named(files: Path, place: str) -> None:
         call(files, "--word-count", "--max-words", "2", "--output", files / "out", "--jobs", "1")
     assert not (files / "out").exists()
     assert call(files, "--word-count", "--max-words", "3", "--output", files / "out", "--jobs", "1") == 0
+
+
+SCATTERED = b"0 ||| la maison ||| A= 1 ||| -1\n2 ||| la ||| A= 3 ||| -3\n0 ||| maison la ||| A= 2 ||| -2\n"
+
+
+@pytest.mark.parametrize("window", [1, 100])
+@pytest.mark.parametrize("from_stream", [False, True])
+def test_an_id_that_comes_again_is_refused_where_whole_sentences_count(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, from_stream: bool, window: int
+) -> None:
+    (files / "nbest").write_bytes(SCATTERED)
+    nbest = "-" if from_stream else str(files / "nbest")
+    command = ["add-features", "--source", str(files / "source"), "--nbest", nbest, "--output", str(files / "out")]
+    command += ["--jobs", "1", "--quiet", "--window", str(window), "--feature"]
+    with open(files / "nbest") as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert main([*command, "mbrchrf:posterior"]) == 2
+    name = "standard input" if from_stream else nbest
+    said = f"{name}:3: id 0 comes again, but mbrchrf:posterior needs the lines of a sentence together; sort them by id"
+    assert capsys.readouterr().err == f"smt-bridge add-features: {said}\n"
+    assert not (files / "out").exists()
+
+
+def test_other_features_take_lines_in_any_order(files: Path) -> None:
+    (files / "nbest").write_bytes(SCATTERED)
+    assert call(files, "--feature", "wordcount", "--output", files / "out") == 0
+    assert (files / "out").read_bytes().splitlines() == [
+        line.replace(b" ||| -", b" WordCount0= %d ||| -" % len(line.split(b" ||| ")[1].split()))
+        for line in SCATTERED.splitlines()
+    ]

@@ -18,6 +18,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.report import maps
 from smt_bridge.report.map_page import ZOOMED
 from smt_bridge.report.table_study import Pool
+from tests.metadata_files import describe
 from tests.smt_bridge.report.test_table_study import content
 
 
@@ -39,12 +40,14 @@ class Checker(HTMLParser):
         assert self.open.pop() == tag
 
 
+RECORD = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:<table>"}}
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("nmt").write_bytes(content())
-    record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:<table>"}}
-    Path("nmt.json").write_text(json.dumps({**record, "options": {"input": "old"}}))
+    describe("nmt", RECORD)
     return tmp_path
 
 
@@ -113,17 +116,17 @@ def test_what_a_model_proposes_is_marked_where_the_table_has_it(folder: Path) ->
         (["nmt", "--generator", "nowhere"], "'nowhere' is not a model folder"),
         (["plain"], "plain:1: has no counts of target, source and pair"),
         (["odd"], "odd:2: a count in the fifth field is not a plain number"),
-        (["other"], "other.json: tells of 6 scores, but other has 5"),
+        (["other"], "other.json: describes other content than other has; remove it"),
     ],
 )
 def test_what_does_not_fit_is_one_line_and_no_page(folder: Path, capsys, options: list[str], said: str) -> None:
     Path("old").write_bytes(content())
     Path("plain").write_bytes(b"a ||| x ||| 1 1 1 1 0.5 ||| 0-0\n")
-    Path("plain.json").write_bytes(Path("nmt.json").read_bytes())
+    describe("plain", RECORD)
     Path("odd").write_bytes(content().replace(b"9 10 3", b"9 nan 3"))
-    Path("odd.json").write_bytes(Path("nmt.json").read_bytes())
-    Path("other").write_bytes(content())
-    Path("other.json").write_text(Path("nmt.json").read_text().replace('"scores_before": 4', '"scores_before": 5'))
+    describe("odd", RECORD)
+    Path("other").write_bytes(content() + b"z ||| z ||| 1 1 1 1 0.5 ||| 0-0 ||| 1 1 1\n")
+    Path("other.json").write_bytes(Path("nmt.json").read_bytes())
     assert main(["analyse", *options, "--output", "page.html"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
@@ -147,9 +150,9 @@ def test_the_record_is_not_overwritten_by_the_page(folder: Path, capsys, command
     assert main([*command, "--output", "nmt.json"]) == 2
     assert "--output nmt.json is also read, as nmt.json, and would be lost" in capsys.readouterr().err
     assert Path("nmt.json").read_bytes() == before
-    Path("nmt.json").write_text('{"scores_before": 5, "added": ["p(target|source)"]}')
+    Path("nmt").write_bytes(content().replace(b" 0.5 ", b" 0.5 0.5 "))
     assert main([*command, "--output", "page.html"]) == 2
-    assert "nmt.json: tells of 6 scores, but nmt has 5" in capsys.readouterr().err
+    assert "nmt.json: describes other content than nmt has" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("output", ["claims.json", "./table2.tsv"])

@@ -17,6 +17,7 @@ from nmt_core.inference.vectors import source_vectors, word_vectors
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.report import maps
+from tests.metadata_files import describe
 from tests.smt_bridge.commands.test_analyse import Checker
 from tests.smt_bridge.report.test_table_study import LINES as OF_MANY_TARGETS
 from tests.smt_bridge.report.test_table_study import content
@@ -26,13 +27,14 @@ LINES = [(" ".join(words), "x", 0.5, 1, 1, 0.1) for words in sorted(
     [[*"abcd"], [*"dcba"], [*"abce"], [*"abdd"], [*"bbcd"], [*"ccda"], [*"aacde"], [*"edcba"], [*"ab"]]
 )]  # fmt: skip
 
+RECORD = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake"}}
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     Path("nmt").write_bytes(content(LINES))
-    record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake"}}
-    Path("nmt.json").write_text(json.dumps({**record, "options": {"input": "old"}}))
+    describe("nmt", RECORD)
     for side, words in (("s", "abcde"), ("t", "xyzuvw")):
         Path(side).write_text("\n".join(["</s>", "<unk>", *words]) + "\n")
     sizes = ["hidden=8", "embedding=4", "maxout=4", "initialisation=glorot"]
@@ -124,6 +126,7 @@ def test_words_with_factors_are_for_a_model_that_reads_them(
 ) -> None:
     tagged = [(" ".join(f"{word}|T" for word in str(source).split()), *line) for source, *line in lines]
     Path("nmt").write_bytes(content(tagged))
+    describe("nmt", RECORD)
     assert main(["analyse", "nmt", "--output", "page.html", f"--{option}", "model"]) == 2
     said = f"nmt: the words have factors (das|ART), which the model of --{option} does not read; leave it out"
     assert capsys.readouterr().err == f"smt-bridge analyse: {said}\n"
@@ -143,7 +146,7 @@ def test_a_model_without_words_is_one_line(folder: Path, flat: dict[str, Vectors
 
 def test_what_makes_maps_is_asked_for_by_name(tmp_path: Path) -> None:
     (tmp_path / "nmt").write_bytes(content(LINES))
-    (tmp_path / "nmt.json").write_text('{"scores_before": 4, "added": ["p(target|source)"]}')
+    describe(tmp_path / "nmt", {"added": ["p(target|source)"]})
     (tmp_path / "model").mkdir()
     command = [
         "analyse",

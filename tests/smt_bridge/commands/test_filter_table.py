@@ -18,6 +18,7 @@ from smt_bridge.commands.main import main
 from smt_bridge.formats import phrase_table
 from smt_bridge.formats.phrase_table import Window
 from smt_bridge.table_filter import Limits, filter_windows
+from tests.metadata_files import describe
 
 TABLE = """a ||| x ||| 0.5 0.4 ||| 0-0 ||| 1 2 3
 a ||| y ||| 0.5 0.04 ||| 0-0
@@ -39,7 +40,7 @@ RECORD = {
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "table").write_text(TABLE)
-    (tmp_path / "table.json").write_text(json.dumps(RECORD))
+    describe("table", RECORD)
     return tmp_path
 
 
@@ -76,9 +77,7 @@ def test_a_record_of_another_table_names_no_column(folder: Path, capsys: pytest.
     """Such as an older one: the score at the place that it tells of would be another."""
     (folder / "table").write_text("a ||| x ||| 0.5 0.9 0.1\na ||| y ||| 0.5 0.1 0.9\n")
     assert main(["filter-table", "table", "--keep", "1", "--output", "new"]) == 2
-    assert (
-        "table.json: tells of 2 scores, but table has 3: it is not the record of that table" in capsys.readouterr().err
-    )
+    assert "table.json: describes other content than table has; remove it" in capsys.readouterr().err
     assert not (folder / "new").exists()
     assert main(["filter-table", "table", "--by", "3", "--keep", "1", "--output", "new"]) == 0
     assert (folder / "new").read_text() == "a ||| y ||| 0.5 0.1 0.9\n"
@@ -125,6 +124,7 @@ def test_a_column_by_name_needs_the_record(folder: Path, capsys: pytest.CaptureF
 
 def test_sources_must_stand_together(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "table").write_text(TABLE + "a ||| v ||| 0.1 0.2\n")
+    describe("table", RECORD)
     assert main(["filter-table", "table", "--keep", "1", "--output", "new"]) == 2
     assert "table:8: `a` stands in several places" in capsys.readouterr().err
     assert not (folder / "new").exists()

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.errors import NmtError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import NmtError
 from nmt_core.files import read_lines
 from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.interfaces import SentencePair
 from smt_bridge.commands import generate_phrases
 from smt_bridge.commands.main import main
 from smt_bridge.phrase_generation import Generated, Generation, Limits, generate_chunk
@@ -111,7 +111,7 @@ def test_several_processes_write_what_one_does(models: Path, tmp_path: Path) -> 
     counts = [json.loads((tmp_path / f"{name}.json").read_bytes())["counts"] for name in ("one", "two")]
     assert counts[0] == counts[1]
     assert counts[0]["written"] > 300
-    assert not (tmp_path / "two.parts").exists()
+    assert not (tmp_path / ".two.hybridmt.journal").exists()
 
 
 def test_samples_of_a_source_are_the_same_in_any_input(models: Path, table: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
-from smt_bridge.signature import find_sidecar
+from smt_bridge.metadata import find_metadata
 
 MOSES = (
     "0 ||| le chat noir ||| LM0= -5 WordPenalty0= -3 ||| -3\n0 ||| un chat ||| LM0= -4 WordPenalty0= -2 ||| -4\n"
@@ -49,7 +49,7 @@ def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: p
     said = capsys.readouterr().err
     assert "6 hypotheses of 3 sentences" in said
     assert "moses.nbest has no list for 1 of 3" in said
-    sidecar = find_sidecar("merged.gz")
+    sidecar = find_metadata("merged.gz")
     assert sidecar is not None
     assert sidecar.columns["InNmt0"].feature == "merge"
 
@@ -82,27 +82,48 @@ def documented_keys() -> list[str]:
 def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
     options = ["--nbest", "merged", "--reference", "reference", "--halves", "FirstMoses0,FirstNmt0", "--runs", "1"]
-    assert main(["tune", *options, "--select", "--report", "report", "--output", "weights"]) == 0
+    assert main(["tune", *options, "--report", "report", "--output", "weights"]) == 0
     report = json.loads(Path("report").read_text())
     assert list(report) == documented_keys()
     assert report["guard"].keys() == {"halves", "held_out", "folds", "best", "kept"}
     assert report["guard"]["halves"].keys() == {"FirstMoses0", "FirstNmt0"}
-    assert report["selection"].keys() == {"chosen", "left_out"}
+    assert report["cross_validation"]["held_out"] == report["guard"]["held_out"]
     assert "FirstMoses0 alone" in capsys.readouterr().err
+
+
+def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lists = ["--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--exact", "WordPenalty0"]
+    assert main(["merge", *lists, "--output", "merged"]) == 0
+    added = ["--source", "source", "--feature", "lengthratio", "--jobs", "1", "--quiet"]
+    assert main(["add-features", "--nbest", "merged", *added, "--output", "rich"]) == 0
+    capsys.readouterr()
+    options = ["--reference", "reference", "--runs", "1", "--output", "weights"]
+    assert main(["tune", "--nbest", "rich", *options]) == 0
+    said = capsys.readouterr().err
+    of_systems = "TotalMoses0, InMoses0, RankMoses0, TotalNmt0, RankNmt0"
+    assert f"tuned WordPenalty0, {of_systems}, LengthRatio0, LengthRatiolog0; the other columns" in said
+    assert "FirstMoses0 alone" in said and "FirstNmt0 alone" in said
+    assert said.count("held out") == 1
+    Path("rich.json").write_text("no metadata")
+    assert main(["tune", "--nbest", "rich", *options]) == 0
+    said = capsys.readouterr().err
+    assert "rich.json" in said and f"tuned {of_systems}, LengthRatio0, LengthRatiolog0; the other" in said
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [(["--halves", "FirstOther0"], "no feature FirstOther0 of one value"), (["--start", "other"], "of another system")],
 )
-def test_what_does_not_fit_the_list_is_refused_before_features_are_chosen(
+def test_what_does_not_fit_the_list_is_refused_before_tuning(
     folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other").write_text("Other0= 1\n")
     assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
     capsys.readouterr()
     files = ["--nbest", "merged", "--reference", "reference", "--output", "weights"]
-    assert main(["tune", *files, "--select", *options]) == 2
+    assert main(["tune", *files, *options]) == 2
     message = capsys.readouterr().err
     assert problem in message and message.count("\n") == 1
     assert not Path("weights").exists()

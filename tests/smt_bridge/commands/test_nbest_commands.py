@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from nmt_core.errors import ConfigError, InputError, NmtError
+from nmt_core.base.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import add_features, rerank, tune
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries

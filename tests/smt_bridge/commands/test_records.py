@@ -5,10 +5,7 @@ They are an output and the record that describes it, weights and the report abou
 
 from __future__ import annotations
 
-import fcntl
-import json
 import os
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.tuning import tune
-from smt_bridge.tuning.tune import CrossValidation
+from tests.metadata_files import describe
 
 LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
 OTHER = "0 ||| le chat ||| NMT0= -1 ||| -0.5\n"
@@ -46,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     for name, content in {"list": LIST, "other": OTHER, "table": TABLE, "source": "the cat\nyes\n", **WEIGHTS}.items():
         Path(name).write_text(content)
-    Path("table.json").write_text(json.dumps(RECORD))
+    describe("table", RECORD)
     return tmp_path
 
 
@@ -62,7 +59,7 @@ def _together() -> list[bytes]:
 def test_the_record_is_of_the_output_that_it_lies_beside(
     folder: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The later command comes between the moments when the output and its record get their names."""
+    """The later command comes between the moments when the output and its metadata get their names."""
     alone = []
     for command in (COMMANDS[name].split(), LATER):
         assert main(command) == 0
@@ -88,52 +85,35 @@ def test_what_a_command_writes_is_of_that_command(name: str, monkeypatch: pytest
 
 @pytest.mark.usefixtures("folder")
 def test_a_tuning_report_is_about_the_weights_that_it_lies_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The weights are there early; another command ends while the report is still worked at."""
-    options = "--nbest list --reference reference --cross-validate 2 --report report --output out"
+    """The weights are there early; another command is rejected while the report is still worked at."""
+    options = "--nbest list --reference reference --ablate --report report --output out"
     first, second = (f"tune {options} --start {start}".split() for start in ("one", "two"))
     assert main(first) == 0
     alone = _together()
-    validate = tune.cross_validate
+    ablate = tune.ablate
 
-    def validated(*arguments: Any, **named: Any) -> CrossValidation:
-        monkeypatch.setattr(tune, "cross_validate", validate)
-        assert main(second) == 0
-        assert _together()[0] != alone[0]
-        return validate(*arguments, **named)
+    def ablated(*arguments: Any, **named: Any) -> dict[str, tuple[float, ...]]:
+        monkeypatch.setattr(tune, "ablate", ablate)
+        assert main(second) == 2  # its report is being written
+        assert _together()[0] == alone[0]
+        return ablate(*arguments, **named)
 
-    monkeypatch.setattr(tune, "cross_validate", validated)
+    monkeypatch.setattr(tune, "ablate", ablated)
     assert main(first) == 0
     assert _together() == alone
 
 
 def _with_another_between(command: list[str], later: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the later command when the first output of the other one has its name, until it ends or waits."""
-    done_or_waiting, codes = threading.Event(), []
-    replace, lock = os.replace, fcntl.flock
-
-    def do_later() -> None:
-        codes.append(main(later))
-        done_or_waiting.set()
-
-    thread = threading.Thread(target=do_later)
+    """Run the later command when the first output of the other one has its name, which rejects it."""
+    codes = []
+    replace = os.replace
 
     def replaced(source: str, target: str) -> None:
         replace(source, target)
-        if thread.ident is None and threading.current_thread() is not thread:
-            thread.start()
-            done_or_waiting.wait()
-
-    def locked(file: Any, operation: int) -> None:
-        try:
-            lock(file, operation | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if operation & fcntl.LOCK_NB:
-                raise
-            done_or_waiting.set()
-            lock(file, operation)
+        if not codes:
+            codes.append(0)
+            codes.append(main(later))
 
     monkeypatch.setattr(os, "replace", replaced)
-    monkeypatch.setattr(fcntl, "flock", locked)
     assert main(command) == 0
-    thread.join()
-    assert codes == [0]
+    assert codes == [0, 2]

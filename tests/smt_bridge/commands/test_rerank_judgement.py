@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import sacrebleu
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import read_entries

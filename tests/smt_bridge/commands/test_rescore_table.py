@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.errors import FormatError
@@ -249,13 +249,3 @@ def test_rules_are_scored_in_parts_and_as_a_stream(
     assert (record["rules"], record["scores_before"]) == (True, 2)
     assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", "-") == 0
     assert capfdbinary.readouterr().out == b"".join(line + b"\n" for line in read_lines(str(output)))
-
-
-def test_rules_are_binarised_by_one_program_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "rules").write_bytes(RULES)
-    monkeypatch.setattr("smt_bridge.decoder.binariser.check_binariser", lambda *_: None)
-    with pytest.raises(ConfigError, match="needs --binarise ondisk"):
-        run_with(
-            monkeypatch, str(tmp_path / "rules"), "--scorer", "1", "--output", str(tmp_path / "new"),
-            "--binarise", "probing",
-        )  # fmt: skip

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.interfaces import SentencePair
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
+from smt_bridge.metadata import read_metadata
 from smt_bridge.scorers import ScorerOptions
-from smt_bridge.signature import read_sidecar
 from smt_bridge.translators import GenerationOptions, open_generator
 from tests.nmt_core.arpa import ARPA
 from tests.prepared_models import KINDS, make_model
@@ -74,7 +74,7 @@ def test_every_neural_column_of_a_list(model: Path, tmp_path: Path) -> None:
         assert found["NMTmin0"] == pytest.approx(min(words), abs=1e-4)
         assert found["NMTunk0"] == ("\u0416\u0416" in text)
         assert 0.0 <= found["NMTuncovered0"] <= 1.0
-    signature = str(read_sidecar(str(tmp_path / "out.json")).columns["NMT0"])
+    signature = str(read_metadata(str(tmp_path / "out.json")).columns["NMT0"])
     carried = load_model(str(model)).preparation
     assert carried is not None
     assert f"|tok:{carried.fingerprint}|" in signature

@@ -12,7 +12,7 @@ import pytest
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
-from smt_bridge.signature import read_sidecar
+from smt_bridge.metadata import read_metadata
 from tests.nmt_core.arpa import ARPA
 
 # of the words of the n-gram model the shortlist lacks hommes; any other unknown word is <unk>
@@ -81,7 +81,7 @@ def test_the_columns_of_a_list_are_those_of_score(folder: Path, capfd: pytest.Ca
             assert after[name][0] == pytest.approx(before[name][0] + SHARE[word], abs=1e-5)
         for name in ("NMTreverse0", "NMTreverse1", "NMTphrasesreverse0"):
             assert after[name] == before[name]
-    signatures = read_sidecar("shared.json").columns
+    signatures = read_metadata("shared.json").columns
     assert [name for name, one in signatures.items() if one.get("backoff")] == ["NMT0", "NMTmin0", "NMTphrases0"]
     Path("a").write_text("a group\n" * 2)
     Path("b").write_text("un hommes\nun zebre\n")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import os
 from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, NmtError
+from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import pack
 from smt_bridge.commands import wire as command
 from smt_bridge.commands.main import main
+from tests.metadata_files import describe
 
 INI = """[feature]
 {kind} name=TM0 num-features=2 path=old.gz input-factor=0,1 output-factor=0
@@ -64,7 +64,7 @@ def test_a_reordering_table_is_made_binary_by_the_program_of_its_kind(
 
 
 def test_record_beside_the_table_says_what_was_added(folder: Path) -> None:
-    (folder / "new.json").write_text(json.dumps({"added": ["p(target|source)", "exp(unknown)"]}))
+    describe(folder / "new", {"added": ["p(target|source)", "exp(unknown)"]})
     assert "TM0= 0.1 0.2 0.2 0\n" in wired()
     with pytest.raises(NmtError, match=r"--added is 1, but new\.json says that 2"):
         wired("--added", "1")
@@ -292,6 +292,6 @@ def test_a_table_of_rules_is_wired_in_beside_its_glue_grammar(
 def test_generated_phrases_are_not_for_a_chart_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (folder / "moses.ini").write_text(CHART.format(kind="PhraseDictionaryMemory"))
     (folder / "new").write_text("a ||| b ||| 0.5 0.5 ||| 0-0\n")
-    (folder / "new.json").write_text(json.dumps({"added": ["p(target|source)", "p(source|target)"]}))
+    describe(folder / "new", {"added": ["p(target|source)", "p(source|target)"]})
     assert main(["wire", "moses.ini", "--second", "new", "--output", "new.ini"]) == 2
     assert "moses.ini:2: [search-algorithm] 3 chooses a chart decoder" in capsys.readouterr().err

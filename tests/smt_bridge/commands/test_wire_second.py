@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 import math
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 from nmt_core.files import read_lines
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest import read_entries
+from tests.metadata_files import describe
 
 INI = """# a comment
 [mapping]
@@ -41,6 +41,9 @@ F2E = "x a 0.5\ny a 0.25\nx b 0.125\ny b 0.75\nz c 1.0\nx NULL 0.1\nu NULL 0.2\n
 E2F = "a x 0.5\na y 0.2\nb y 0.4\nb x 0.3\nc z 1.0\nd NULL 0.01\n"
 
 
+RECORD = {"scores_before": 0, "added": ["p(target|source)", "p(source|target)"]}
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -49,8 +52,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("second").write_bytes(SECOND)
     Path("f2e").write_text(F2E)
     Path("e2f").write_text(E2F)
-    record = {"scores_before": 0, "added": ["p(target|source)", "p(source|target)"]}
-    Path("second.json").write_text(json.dumps(record))
+    describe("second", RECORD)
     return tmp_path
 
 
@@ -73,7 +75,7 @@ def test_a_second_table_has_a_feature_weights_and_a_graph_of_its_own(folder: Pat
 
 def test_one_score_of_a_second_table_is_singular(folder: Path, capsys) -> None:
     Path("second").write_bytes(b"a ||| y ||| 0.25 |||\n")
-    Path("second.json").write_text('{"added": ["p(target|source)"]}')
+    describe("second", {"scores_before": 0, "added": ["p(target|source)"]})
     wired("--second", "second")
     assert "a second table with 1 score and a decoding graph" in capsys.readouterr().err
 
@@ -176,6 +178,7 @@ def test_merged_tables_are_in_order_with_all_columns(folder: Path, capsys) -> No
 
 def test_a_control_character_stays_a_part_of_its_word(folder: Path) -> None:
     Path("second").write_bytes(b"\x0ca ||| x\x0b ||| 0.5 0.5 |||\n")
+    describe("second", RECORD)
     wired(*MERGE)
     assert Path("merged").read_bytes().startswith(b"\x0ca ||| x\x0b ||| 0.5 ")
 
@@ -196,7 +199,7 @@ def test_a_table_without_a_file_cannot_be_merged(folder: Path, capsys) -> None:
 def test_columns_of_a_rescored_table_are_filled(folder: Path) -> None:
     Path("nmt").write_bytes(OLD.replace(b" 0.2 |||", b" 0.2 0.9 0.8 1 |||"))
     record = {"scores_before": 4, "added": ["p(target|source)", "p(source|target)", "exp(unknown)"]}
-    Path("nmt.json").write_text(json.dumps(record))
+    describe("nmt", record)
     assert "TranslationModel0= 0.1 0.2 0.3 0.4 0.2 0.2 0 0\n" in wired(*MERGE, "--table", "nmt")
     line = next(line for line in Path("merged").read_bytes().splitlines() if line.startswith(b"a ||| y"))
     assert line.split(b" ||| ")[2].split()[4:] == [b"0.25", b"0.125", b"1", b"2.71828"]
@@ -231,13 +234,14 @@ def test_what_does_not_fit_is_one_line_and_nothing_is_written(
         ("old", OLD.splitlines()[2] + b"\n" + OLD.splitlines()[0] + b"\n", "old:2: stands before a smaller line"),
         ("old", OLD.replace(b"0.4 ", b""), "old:1: has 3 scores, where 4 are known"),
         ("second", b"", "second: the table is empty"),
-        ("second.json", b'{"scores_before": 0, "added": ["p(target|source)"]}', "second has other scores than the 1"),
+        ("second", b"a ||| x ||| 0.5 |||\n", "second has other scores than the 2"),
         ("moses.ini", INI.replace("0 T 0", "T 0").encode(), "moses.ini:3: expected `graph T table`"),
         ("moses.ini", INI.replace("input-factor=0", "input-factor=0,1").encode(), "with factors"),
     ],
 )
 def test_files_that_do_not_fit_are_named(folder: Path, capsys, file: str, content: bytes, said: str) -> None:
     Path(file).write_bytes(content)
+    describe("second", RECORD)
     options = MERGE if file == "old" else MERGE[:2]
     assert main(["wire", "moses.ini", "--output", "new.ini", *options]) == 2
     assert said in capsys.readouterr().err
@@ -248,6 +252,7 @@ def test_files_that_do_not_fit_are_named(folder: Path, capsys, file: str, conten
 def test_a_table_of_sources_with_factors_goes_with_one_of_the_same_factors(folder: Path, capsys) -> None:
     Path("moses.ini").write_text(INI.replace("input-factor=0", "input-factor=0,1"))
     Path("second").write_bytes(b"".join(b"a|X b|Y %d|N ||| x y ||| 0.5 0.5 |||\n" % place for place in range(3)))
+    describe("second", RECORD)
     assert main(["wire", "moses.ini", "--output", "new.ini", "--second", "second"]) == 0
     found = Path("new.ini").read_text()
     assert "name=TranslationModel1 num-features=2" in found
@@ -263,7 +268,7 @@ def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_pat
         stream.writelines(line + b"\n" for line in islice(read_lines(str(moses / "phrase-table.gz")), 500))
     second = tmp_path / "second"
     second.write_bytes(b"a zebra ||| un z\xc3\xa8bre ||| 0.5 |||\n")
-    (tmp_path / "second.json").write_text(json.dumps({"scores_before": 0, "added": ["p(target|source)"]}))
+    describe(second, {"scores_before": 0, "added": ["p(target|source)"]})
     text = (moses / "moses.ini").read_text()
     for name in ("phrase-table.gz", "reordering-table.wbe-msd-bidirectional-fe.gz", "lm.fr.arpa.gz"):
         text = text.replace(f"path={name}", f"path={table if name == 'phrase-table.gz' else moses / name}")
@@ -295,7 +300,7 @@ def test_the_record_of_an_older_table_goes(folder: Path) -> None:
     Path("one").write_bytes(SECOND)
     options = {"input": "table", "scorer": "model"}
     record = {"scores_before": 0, "added": ["p(target|source)"], "signatures": {"scorer": "a:b"}, "options": options}
-    Path("one.json").write_text(json.dumps(record))
+    describe("one", record)
     wired(*MERGED, "--merge", "one")
     assert not Path("one.json").exists()
 
@@ -303,6 +308,7 @@ def test_the_record_of_an_older_table_goes(folder: Path) -> None:
 def test_pairs_are_compared_by_their_words_as_moses_does(folder: Path, capsys) -> None:
     Path("old").write_bytes(OLD.replace(b"a b ||| x", b" a \t b  |||  y  x"))
     Path("second").write_bytes(SECOND.replace(b"c ||| z", b"c  |||\tz"))
+    describe("second", RECORD)
     wired(*MERGED, "--merge", "one")
     lines = Path("one").read_bytes().splitlines()
     assert [line.split(b" ||| ")[0].split() for line in lines] == [[b"a", b"b"], [b"a"], [b"a"], [b"c"], [b"d"]]

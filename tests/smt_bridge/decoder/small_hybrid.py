@@ -43,8 +43,22 @@ def translate(moses: str, *options: str) -> int:
 
 
 def recipe(moses: str, *more: str, name: str = "recipe.json") -> None:
-    """Lists of the development set, made with ``more`` options, and weights, in the current folder."""
+    """Lists of the development set, made with ``more`` options, and weights, in the current folder.
+
+    The weights are compared with the neural model only, so that they are not those of Moses alone, of which few tell.
+    """
     files = ["--input", "dev", "--output", "out", "--nbest-output", "dev.nbest"]
     assert translate(moses, *LISTS, *COLUMNS, *more, *files) == 0
-    tuning = ["--reference", "reference", "--runs", "1", "--recipe", name, "--output", "weights"]
+    tuning = [
+        "--reference",
+        "reference",
+        "--runs",
+        "1",
+        "--halves",
+        "FirstNmt0",
+        "--recipe",
+        name,
+        "--output",
+        "weights",
+    ]
     assert main(["tune", "--nbest", "dev.nbest", *tuning]) == 0

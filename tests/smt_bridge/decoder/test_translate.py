@@ -16,11 +16,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.errors import ConfigError, InputError
 from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.interfaces import SentencePair
 from nmt_core.models import checkpoint
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
@@ -86,6 +87,18 @@ def test_it_is_what_the_batch_commands_make(folder: Path, either_moses: str, win
     assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
 
 
+@pytest.mark.parametrize("window", ["1", "2", "100"])
+def test_blank_lines_may_come_first_where_lists_are_made(folder: Path, moses: str, window: str) -> None:
+    Path("blank-first").write_text("\n\n" + Path("dev").read_text())
+    made = []
+    for name in ("dev", "blank-first"):
+        options = ["--input", name, "--output", f"{name}.out", "--nbest-output", f"{name}.list", "--window", window]
+        assert translate(moses, *LISTS, *options) == 0
+        made.append([line.split(" ||| ")[1] for line in Path(f"{name}.list").read_text().splitlines()])
+    assert made[1] == made[0]
+    assert Path("blank-first.out").read_text() == "\n\n" + Path("dev.out").read_text()
+
+
 def test_a_line_of_no_break_spaces_is_translated_by_both(folder: Path, moses: str) -> None:
     Path("dev").write_text("ab cd\n\u00a0 \u3000\n")
     options = ["--input", "dev", "--output", "out", "--nbest-output", "list"]
@@ -108,6 +121,20 @@ def test_a_model_that_searches_and_scores_is_loaded_once(
     assert loaded == ["model", "model"]  # for the lists to tune with, and for the translations
 
 
+def test_a_feature_without_weight_is_not_scored(folder: Path, moses: str) -> None:
+    recipe(moses)
+    content = json.loads(Path("recipe.json").read_text())
+    assert content["features"] == ["nmt:model", "wordcount"]
+    content["weights"] |= {"NMT0": [0.0], "TotalMoses0": [0.5], "WordCount0": [0.5]}
+    Path("recipe.json").write_text(json.dumps(content))
+    assert (
+        translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "out", "--nbest-output", "list") == 0
+    )
+    assert Path("out").read_bytes().count(b"\n") == len(SOURCE)
+    names = {name for entry in read_entries("list") for name in entry.features}
+    assert "WordCount0" in names and "NMT0" not in names
+
+
 def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
     recorder = folder / "recorder"
     recorder.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > words\nexec {moses} "$@"\n')
@@ -128,6 +155,30 @@ def test_moses_options_are_kept_in_the_recipe(folder: Path, moses: str) -> None:
     Path("other.json").write_text(json.dumps(content | {"moses_options": ["-i", "text"]}))
     with pytest.raises(InputError, match=r"other.json: has options for Moses .* leave out -i"):
         read_recipe("other.json")
+
+
+@pytest.mark.parametrize("option", [["--jobs", "2"], ["--devices", "cpu,cpu"], ["--device", "nonsense:7"]])
+def test_it_works_in_one_process_on_one_device(
+    folder: Path, moses: str, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    recipe(moses)
+    capsys.readouterr()
+    try:
+        code: object = translate(moses, "--recipe", "recipe.json", "--input", "dev", *option)
+    except SystemExit as end:
+        code = end.code
+    assert code == 2
+    assert option[0] in capsys.readouterr().err
+
+
+def test_scoring_does_not_take_threads_from_the_search(
+    folder: Path, moses: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe(moses)
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    assert translate(moses, "--recipe", "recipe.json", "--input", "dev", "--output", "out") == 0
+    assert asked == []
 
 
 def test_a_sentence_moses_dies_of_is_left_to_the_neural_model(
@@ -321,7 +372,7 @@ def test_it_ends_when_told_to_and_moses_with_it(
     folder: Path, either_moses: str, number: signal.Signals, code: int, last: str
 ) -> None:
     recipe(either_moses)
-    options = ["--recipe", "recipe.json", "--moses", either_moses, "--moses-timeout", "600", "--devices", "cpu"]
+    options = ["--recipe", "recipe.json", "--moses", either_moses, "--moses-timeout", "600", "--device", "cpu"]
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "smt_bridge", "translate", *options]
     pipe = subprocess.PIPE

@@ -42,6 +42,23 @@ def test_an_interrupted_loop_ends_where_an_uninterrupted_one_does(
         assert set(lists) <= {path.stat().st_mtime_ns for path in Path("work").glob("round*.nbest.gz")}
 
 
+def test_parts_of_a_list_that_is_whole_go(weighted_moses: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that was killed between the list and the end of its parts."""
+    unlink = os.unlink
+
+    def killed(path: str) -> None:
+        if path.endswith("00000000.gz"):
+            raise KeyboardInterrupt
+        unlink(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "unlink", killed)
+        assert main(arguments(weighted_moses, "--quiet")) == 130
+    assert Path("work/round1.nbest.gz").exists() and Path("work/round1.00000000.gz").exists()
+    assert main(arguments(weighted_moses, "--quiet")) == 0
+    assert not [*Path("work").glob("*.0*.gz")]
+
+
 @pytest.mark.parametrize("name", ["round1.ini", "round2.ini"])
 def test_a_killed_loop_goes_on(weighted_moses: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(arguments(weighted_moses, "--quiet")) == 0

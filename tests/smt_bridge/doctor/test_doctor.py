@@ -14,6 +14,7 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.doctor.examination import Files, examine
+from tests.metadata_files import describe
 
 INI = """[feature]
 UnknownWordPenalty
@@ -65,6 +66,12 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         (folder / name).write_text(change((folder / name).read_text()))
 
     return apply
+
+
+def _described_and_changed(folder: Path) -> None:
+    describe(folder / "table", {"added": ["p(target|source)"]})
+    with open(folder / "table", "a") as stream:
+        stream.write("x ||| y ||| 0.5 0.5 0.5 0.5\n")
 
 
 @pytest.mark.parametrize(
@@ -139,6 +146,7 @@ def edit(name: str, change: Callable[[str], str]) -> Callable[[Path], None]:
         ),
         (lambda folder: (folder / "model" / "source.vocab").unlink(), "error", "is not a model folder"),
         (lambda folder: (folder / "table.json").write_text("{"), "warning", "is not JSON"),
+        (_described_and_changed, "warning", "describes other content than"),
     ],
 )
 def test_each_mismatch_is_named_with_its_remedy(
@@ -362,3 +370,18 @@ def test_a_table_of_another_kind_is_noted(folder: Path, first: str) -> None:
     (folder / "table").write_text(first + "\n")
     (found,) = examine(Files(table=str(folder / "table")))
     assert (found.level, "is not looked into" in found.problem) == ("note", True)
+
+
+def test_a_list_of_lines_is_looked_at_as_other_commands_read_it(folder: Path, capsys) -> None:
+    (folder / "lines").write_text("la maison\nune maison\nla\nune\n")
+    assert main(["doctor", "--nbest", str(folder / "lines")]) == 1
+    assert "give --nbest-format lines:N" in capsys.readouterr().out
+    assert main(["doctor", "--nbest", str(folder / "lines"), "--nbest-format", "joeynmt:2"]) == 0
+    assert main(["doctor", "--nbest", str(folder / "lines"), "--nbest-format", "lines"]) == 2
+    assert "needs the number of hypotheses" in capsys.readouterr().err
+
+
+def test_a_server_that_cannot_be_looked_at_is_refused(folder: Path, capsys) -> None:
+    assert main(["doctor", str(folder / "moses.ini"), "--scorer", "grpc:localhost:1"]) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "--scorer grpc:localhost:1: a server does not show its vocabularies; give the model's folder" in line

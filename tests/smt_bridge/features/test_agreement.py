@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.features.agreement import Weighting
 from smt_bridge.features.expected_bleu import ExpectedBleu, bleu_of_all

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from nmt_core.errors import NmtError
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.errors import NmtError
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates, Feature

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.kenlm_score import KenLMFeature, KenLMNormalised
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError, NmtError
-from nmt_core.lexicon_lines import NULL
+from nmt_core.base.errors import InputError, NmtError
+from nmt_core.files.lexicon_lines import NULL
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.lexicon import Lexicon

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from nmt_core.interfaces import PairScore, SentencePair
+from nmt_core.base.interfaces import PairScore, SentencePair
 from smt_bridge.errors import WiringError
 from smt_bridge.features.attention_shape import ATTENTION_SHAPE, attention_shape
 from smt_bridge.features.coverage import COVERAGE, FLOOR, coverage

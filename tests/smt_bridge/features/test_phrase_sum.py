@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.interfaces import SentencePair
-from smt_bridge.errors import FormatError, WiringError
+from nmt_core.base.interfaces import SentencePair
+from smt_bridge.errors import BridgeError, FormatError, WiringError
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.phrase_sum import PhraseSum
@@ -59,6 +59,13 @@ def test_the_reverse_asks_for_the_other_direction() -> None:
     feature = PhraseSum(TablePairScorer({(target, source): -2.0 for source, target in PAIRS}), "reverse")
     (found,) = annotate([entry(LINE)], [Renamed(feature, ("X0",))], [SOURCE], path="list")
     assert found.features["X0"] == (-6.0,)
+
+
+@pytest.mark.parametrize("bad", [0.5, math.inf, -math.inf, math.nan])
+def test_what_is_no_probability_is_refused_with_its_pair(bad: float) -> None:
+    feature = PhraseSum(TablePairScorer(dict.fromkeys(PAIRS, -1.0) | {PAIRS[2]: bad}))
+    with pytest.raises(BridgeError, match=r"log-probability .* for `\. \|\|\| \.`"):
+        list(annotate([entry(LINE)], [feature], [SOURCE], path="list"))
 
 
 @pytest.mark.parametrize(

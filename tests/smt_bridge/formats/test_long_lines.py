@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.graph_features import read_graph_features
 from smt_bridge.formats.nbest_check import sampled_pair

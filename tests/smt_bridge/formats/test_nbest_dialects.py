@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestEntry, format_entry, read_entries, with_features, with_total
 from smt_bridge.formats.nbest_dialects import check_dialect

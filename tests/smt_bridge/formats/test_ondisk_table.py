@@ -18,7 +18,6 @@ from smt_bridge.doctor.examination import Files, examine
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table import read_windows, split_window
-from smt_bridge.formats.source_groups import check_sorted
 
 LINES = [
     b"das Haus ||| the house ||| 0.5 0.25 ||| 0-0 1-1",
@@ -205,7 +204,6 @@ def test_a_table_of_moses_program_has_the_numbers_of_its_text(shared: Path) -> N
     for line in text:
         of_source[line[0]] += 1
     assert len(found) == sum(min(20, number) for number in of_source.values()) == 3930  # it was made with limit 20
-    check_sorted(str(folder / "ondisk"))
 
 
 def test_a_program_of_moses_makes_the_same_of_what_is_read(folder: Path, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.phrase_table import (

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats import hypergraph
 from smt_bridge.formats.graph_features import GraphFeatures, read_graph_features

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats.moses_ini import read_ini
 from smt_bridge.formats.weights import Weights, all_weights, format_weights, read_weights

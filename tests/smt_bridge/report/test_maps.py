@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from nmt_core.errors import ConfigError, NmtError, ServiceError
+from nmt_core.base.errors import ConfigError, NmtError, ServiceError
 from smt_bridge import encoders
 from smt_bridge.commands import analyse_maps
 from smt_bridge.formats import phrase_table

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.errors import ConfigError, InputError
+from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands.main import main
 from smt_bridge.formats.nbest_order import ordered_lists
 from smt_bridge.formats.weights import Weights
@@ -21,6 +21,7 @@ from smt_bridge.report.reranking import reranking_page
 from smt_bridge.report.sentences import collect
 from smt_bridge.reranking import Reranker
 from tests.fakes import LengthPairScorer
+from tests.metadata_files import describe
 
 _VOID = {"meta", "rect", "path", "circle"}
 
@@ -77,9 +78,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def report(folder: Path, *options: str) -> str:
-    given = ["--nbest", "nbest", "--weights", "weights", "--source", "source", "--reference", "reference"]
+def report(folder: Path, *options: str, reference: str = "") -> str:
+    given = ["--nbest", "nbest", "--weights", "weights", "--source", "source"]
     paths = [str(folder / part) if not part.startswith("--") else part for part in given]
+    paths += ["--reference", reference or str(folder / "reference")]
     assert main(["report", *paths, "--output", str(folder / "page.html"), *options]) == 0
     return (folder / "page.html").read_text()
 
@@ -100,12 +102,21 @@ def test_the_page_has_the_scores_and_explains_the_changes(folder: Path) -> None:
     assert "ahead by 0.8" in page  # 0.2 * -1 + 0.5 * 2
 
 
+def test_a_second_reference_is_refused(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "page.html").unlink(missing_ok=True)
+    names = ["nbest", "weights", "source", "reference", "reference"]
+    files = [word for name in names for word in (f"--{name}", str(folder / name))]
+    assert main(["report", *files, "--output", str(folder / "page.html")]) == 2
+    assert "--reference: the page is about one; `smt-bridge rerank` takes several" in capsys.readouterr().err
+    assert not (folder / "page.html").exists()
+
+
 def test_the_reference_is_read_once(folder: Path) -> None:
     page = report(folder, "--significance", "none")
     reading, writing = os.pipe()
     os.write(writing, (folder / "reference").read_bytes())
     os.close(writing)
-    assert report(folder, "--significance", "none", "--reference", f"/dev/fd/{reading}") == page
+    assert report(folder, "--significance", "none", reference=f"/dev/fd/{reading}") == page
     os.close(reading)
 
 
@@ -226,7 +237,7 @@ def table(tmp_path: Path) -> Path:
         "target_words": 80,
     }
     record = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake:x"}, "counts": counts}
-    (tmp_path / "table.json").write_text(json.dumps(record))
+    describe(tmp_path / "table", record)
     return tmp_path / "table"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.errors import NmtError
+from nmt_core.base.errors import NmtError
 from smt_bridge.report.table_study import (
     CLASSES,
     Pool,

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import grpc
 import pytest
 
-from nmt_core.errors import ServiceError
+from nmt_core.base.errors import ServiceError
 from nmt_core.serving.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc

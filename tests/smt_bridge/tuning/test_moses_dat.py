@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.metric import BLEU
 from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat

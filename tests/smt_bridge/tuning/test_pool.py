@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.errors import InputError
+from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
 from smt_bridge.formats.nbest import NbestList, parse_entry, runs_of_sentence
 from smt_bridge.metrics.bleu import COLUMNS, Counts

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt_core.errors import ConfigError
+from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
+from smt_bridge.tuning.held_out import Judged, Plan, tune_by_plan
 from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
-from smt_bridge.tuning.tune import TuningOptions, ablate, as_json, cross_validate, losses, report_of, tune
+from smt_bridge.tuning.report_file import as_json
+from smt_bridge.tuning.tune import TuningOptions, ablate, losses, report_of, tune
 
 
 def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:
@@ -85,20 +87,14 @@ def bigger() -> NbestPool:
     return NbestPool(columns, features, statistics, np.zeros((30, 6)))
 
 
-def test_the_mean_of_all_runs_may_be_asked_for() -> None:
-    report = tune(bigger(), None, TuningOptions(runs=3, restarts=2, keep="average"))
-    for name, values in report.weights.items():
-        mean = sum(weights[name][0] for weights, _ in report.runs) / 3
-        assert values[0] == pytest.approx(mean, abs=0.05)
-
-
 @pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
 def test_cross_validation_scores_what_was_held_out(tuner: str) -> None:
-    found = cross_validate(bigger(), None, TuningOptions(restarts=2), tuner=tuner, folds=3)
+    found = tune_by_plan(bigger(), Plan(None, TuningOptions(restarts=2), tuner, folds=3)).validation
+    assert found is not None
     assert found.folds == 3
     assert found.held_out <= found.tuned + 2.0
     with pytest.raises(WiringError, match="two"):
-        cross_validate(bigger().of_sentences(np.array([0])), None, TuningOptions(), folds=3)
+        tune_by_plan(bigger().of_sentences(np.array([0])), Plan(folds=3))
 
 
 def test_ablation_shows_which_feature_matters() -> None:
@@ -115,14 +111,14 @@ def test_what_a_feature_is_worth_is_compared_seed_by_seed() -> None:
     found = losses(report, {"A": (39.0, 40.0, 41.0), "B": (40.0, 42.0, 44.0)})
     assert found == {"A": (2.0, 1.0), "B": (0.0, 0.0)}  # 1, 2 and 3 less; nothing
     assert losses(report._replace(runs=(({}, 40.0),)), {"A": (39.5,)}) == {"A": (0.5, 0.0)}
-    content = as_json(report, tuner="mert", metric="bleu", ablation={"A": (39.0, 40.0, 41.0)})
+    content = as_json(Judged(report), tuner="mert", metric="bleu", ablation={"A": (39.0, 40.0, 41.0)})
     assert content["ablation"] == {"A": 40.0}
     assert content["ablation_loss"] == {"A": {"mean": 2.0, "deviation": 1.0}}
 
 
 def test_the_report_is_json_with_all_runs() -> None:
     report = tune(bigger(), None, TuningOptions(runs=2, restarts=1))
-    found = json.loads(json.dumps(as_json(report, tuner="mert", metric="bleu")))
+    found = json.loads(json.dumps(as_json(Judged(report), tuner="mert", metric="bleu")))
     assert found["score"] == max(run["score"] for run in found["runs"])
     assert set(found["weights"]) == {"A", "B", "C"}
     assert found["cross_validation"] is None

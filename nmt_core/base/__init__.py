@@ -1,0 +1,1 @@
+"""What everything else rests on: errors, messages, words, and the interface between the packages."""

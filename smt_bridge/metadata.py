@@ -1,0 +1,169 @@
+"""Metadata of a list or table, in the JSON file ``FILE.json`` next to ``FILE``.
+
+They have the input, options, counts, and the signature of every added column. Their ``file`` is the identity of the
+bytes that they describe: length and CRC-32. Other programs, and commands that write no metadata, can replace FILE and
+leave an older FILE.json there. Its identity does not fit then, and nothing that it says is used.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from isal.isal_zlib import crc32
+
+from nmt_core.base.errors import ConfigError, InputError, unreadable
+from nmt_core.base.messages import say
+from nmt_core.files import complete_content, is_written_through, open_output
+from nmt_core.files.small import json_bytes, read_json
+from nmt_core.version import VERSION
+from smt_bridge.signature import Signature
+
+_ENDING = ".json"
+_BLOCK = 1 << 20  # bytes read at once
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What is known of a list or table.
+
+    ``columns`` maps the name of a column to its signature, in the order of the columns. ``scores_before`` is the number
+    of scores that a rescored table had before, None for a list. ``content`` is all that the file has.
+    """
+
+    input: str
+    columns: Mapping[str, Signature]
+    counts: Mapping[str, float]
+    options: Mapping[str, Any]
+    scores_before: int | None = None
+    content: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def describe(self, path: str) -> bool:
+        """Whether the file has the bytes that these metadata were written for.
+
+        Reads it in constant memory, unless its length tells. Raises InputError where it cannot be read.
+        """
+        described = self.content.get("file")
+        if not isinstance(described, dict) or described.get("bytes") != os.path.getsize(path):
+            return False
+        return described == _identity(path)
+
+
+def metadata_path(path: str) -> str:
+    """Where the metadata of ``path`` are."""
+    return path + _ENDING
+
+
+def find_metadata(path: str) -> Metadata | None:
+    """The metadata of a list or table, None where there are none.
+
+    Raises InputError as ``read_metadata``, and where they describe other bytes than the file has.
+    """
+    beside = metadata_path(path)
+    if not (os.path.isfile(path) and os.path.isfile(beside)):
+        return None
+    found = read_metadata(beside)
+    if not found.describe(path):
+        raise InputError(beside, f"describes other content than {path} has; remove it, or make both again")
+    return found
+
+
+def usable_metadata(path: str) -> Metadata | None:
+    """The same for work that is done without them, too: None, with a note, where they cannot be used."""
+    try:
+        return find_metadata(path)
+    except InputError as error:
+        say(f"{error}; the columns that {path} has are taken without a record")
+        return None
+
+
+def known_columns(path: str) -> Mapping[str, Signature]:
+    """The signatures of the columns that usable metadata name."""
+    found = usable_metadata(path)
+    return found.columns if found else {}
+
+
+def read_metadata(path: str) -> Metadata:
+    """Read ``FILE.json`` itself. Raises InputError where it cannot be read or is something else."""
+    content = read_json(path)
+    try:
+        return _of_table(content) if "scores_before" in content else _of_list(content)
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
+        problem = f"is not a record of add-features or rescore-table ({error!r:.80}); remove it or write it again"
+        raise InputError(path, problem) from error
+
+
+def new_metadata(output: str) -> str | None:
+    """Where the metadata of ``output`` will be; None for what has none: standard output, a device.
+
+    Raises ConfigError where something else is there.
+    """
+    if output == "-" or is_written_through(output):
+        return None
+    path = metadata_path(output)
+    try:
+        if os.path.exists(path):
+            read_metadata(path)
+    except InputError as error:
+        problem = "is there already and is no record of add-features or rescore-table"
+        raise ConfigError(f"{path}: {problem}; move it away, or choose another --output") from error
+    return path
+
+
+def write_metadata(output: str, content: Mapping[str, Any]) -> None:
+    """Write the metadata of ``output``, which is complete and has no name yet, with its identity.
+
+    Until it gets its name, they are metadata of other content, which nobody uses.
+    """
+    with open_output(metadata_path(output)) as stream:
+        stream.write(metadata_of(complete_content(output), content))
+
+
+def metadata_of(path: str, content: Mapping[str, Any]) -> bytes:
+    """The metadata of the bytes that the file ``path`` has."""
+    return json_bytes({**content, "file": _identity(path)}, indent=2)
+
+
+def content_of_list(
+    source: str, columns: Mapping[str, Signature], counts: Mapping[str, float], options: Mapping[str, Any]
+) -> dict[str, Any]:
+    """What is written down of a list that was made from ``source``."""
+    return {
+        "input": source,
+        "version": VERSION,
+        "columns": {name: str(signature) for name, signature in columns.items()},
+        "counts": dict(counts),
+        "options": dict(options),
+    }
+
+
+def _identity(path: str) -> dict[str, Any]:
+    """Length and CRC-32 of a file's bytes as they are on the disk; 0.3 s a GiB that is in memory."""
+    crc = size = 0
+    try:
+        with open(path, "rb") as stream:
+            while block := stream.read(_BLOCK):
+                crc, size = crc32(block, crc), size + len(block)
+    except OSError as error:
+        raise unreadable(path, error) from error
+    return {"bytes": size, "crc32": f"{crc:08x}"}
+
+
+def _of_list(content: Mapping[str, Any]) -> Metadata:
+    columns = {str(name): Signature.parse(text) for name, text in content["columns"].items()}
+    return Metadata(content["input"], columns, content["counts"], content["options"], content=content)
+
+
+def _of_table(content: Mapping[str, Any]) -> Metadata:
+    """A table names its scorers; p(source|target) is the reverse one's, everything else the direct one's."""
+    signatures, options = content["signatures"], content["options"]
+    columns = {}
+    for name in content["added"]:
+        reverse = "reverse_scorer" in signatures and name.startswith("p(source")
+        text = signatures["reverse_scorer" if reverse else "scorer"]
+        direction = "reverse" if reverse else "forward"
+        columns[str(name)] = Signature.parse(text).with_field("direction", direction, first=True)
+    counts, before = content.get("counts", {}), int(content["scores_before"])
+    return Metadata(options["input"], columns, counts, options, before, content)

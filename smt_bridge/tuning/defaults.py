@@ -1,0 +1,74 @@
+"""What is tuned, and how, where nobody says otherwise; of a merged list the systems that it was merged from.
+
+>>> names = ["LM0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
+>>> names += ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0", "NMT0", "WordCount0"]
+>>> baselines(names)
+('FirstMoses0', 'FirstNmt0')
+>>> " ".join(tuned_by_default(names) or ())
+'TotalMoses0 InMoses0 RankMoses0 TotalNmt0 RankNmt0 NMT0 WordCount0'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from smt_bridge.tuning.held_out import RIDGES, Plan
+from smt_bridge.tuning.pool import NbestPool
+from smt_bridge.tuning.tune import Start, TuningOptions
+
+_FIRST = "First"
+_WORDS = ("WordCount", "WordPenalty")  # the same number with two signs
+_FOLDS = 5
+
+
+def plan_for_list(
+    pool: NbestPool,
+    start: Start | None,
+    options: TuningOptions,
+    *,
+    tuner: str = "mert",
+    recomputed: Collection[str] = (),
+) -> Plan:
+    """How a list is tuned.
+
+    A merged list: the columns of ``tuned_by_default`` unless ``options.features`` names others, by MERT with a ridge
+    that five folds choose, compared with its systems. A list of a single system: all columns, without folds.
+    """
+    names = list(dict.fromkeys(column.name for column in pool.columns))
+    systems = baselines(names)
+    if not systems:
+        return Plan(start, options, tuner)
+    if options.features is None:
+        options = options._replace(features=tuned_by_default(names, recomputed))
+    return Plan(start, options, tuner, systems, RIDGES if tuner == "mert" else RIDGES[:1], _FOLDS)
+
+
+def baselines(names: Sequence[str]) -> tuple[str, ...]:
+    """The columns ``FirstS0`` of the systems S of a merged list; none for a list of a single system."""
+    return tuple(
+        name for name in names if name.startswith(_FIRST) and {_of(name, "In"), _of(name, "Rank")} <= set(names)
+    )
+
+
+def tuned_by_default(names: Sequence[str], recomputed: Collection[str] = ()) -> tuple[str, ...] | None:
+    """The columns that are tuned where nobody names others, in the order of the list; None: all of them.
+
+    Of each system of a merged list its total, its rank and whether it has the hypothesis (of one system less than
+    there are: the last follows from the others); of its own features only those that were ``recomputed`` for every
+    hypothesis (``--exact``), WordPenalty0 not beside a WordCount0. And all columns that were added to the merged list,
+    which stand behind its own.
+    """
+    systems = baselines(names)
+    if not systems:
+        return None
+    wanted = {_of(system, kind) for system in systems for kind in ("Total", "Rank")}
+    wanted |= {_of(system, "In") for system in systems[:-1]} | set(recomputed)
+    own = max(names.index(_of(system, kind)) for system in systems for kind in ("In", _FIRST, "Rank"))
+    added = names[own + 1 :]
+    counted = any(name.startswith(_WORDS[0]) for name in added)
+    needless = {name for name in recomputed if counted and name.startswith(_WORDS[1])}
+    return tuple(name for name in names if name in added or name in wanted - needless)
+
+
+def _of(baseline: str, kind: str) -> str:
+    return kind + baseline.removeprefix(_FIRST)

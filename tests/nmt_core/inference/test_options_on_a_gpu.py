@@ -1,0 +1,190 @@
+"""All presets, options of models and options of search on the pretended GPU: the CPU's numbers."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+from nmt_core.base.interfaces import NgramAdvice, SentencePair
+from nmt_core.data.batching import Batch
+from nmt_core.inference.guided_search import GuidedTranslator
+from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.predictor import make_predictor
+from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.source_line import PhraseConstraint, SourceLine
+from nmt_core.inference.translator import Translator
+from nmt_core.models.build import PRESETS, AnyConfig, build_model
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.cslm import CSLMConfig
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.nematus import NematusConfig
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.inference.test_guided_search import random_guide
+from tests.nmt_core.inference.test_on_a_gpu import assert_same_scores, assert_same_translations, there
+from tests.pretended_gpu import PretendedGPU
+
+WORDS = ["un", "groupe", "d&apos;", "hommes", ".", "w0", "w1"]
+VOCABULARY = Vocabulary([*SPECIAL_WORDS, *WORDS])
+SIZES: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 3, "alignment": 3, "output_rank": 3, "depth": 2}
+SPELLED = {"source_characters": "abcw01", "target_characters": "abcw01", "longest_spelling": 5}
+PAIRS = [
+    SentencePair("un groupe d&apos; hommes .", "w0 w1 un . hommes groupe"),
+    SentencePair("un groupe d&apos; hommes .", "w0 w1 abc"),
+    SentencePair("w1", ""),
+    SentencePair("", ". un"),
+]
+SOURCES = ["un groupe w1", "hommes", "w0 . w0 abc"]
+OPTIONS: dict[str, AnyConfig] = {
+    **{
+        f"deep LSTM {' '.join(map(str, settings.values()))}": DeepLSTMConfig(embedding=4, hidden=5, depth=2, **settings)
+        for settings in (
+            {"attention": None, "reverse": False},
+            {"attention": None, "output_bias": True},
+            *(
+                {"attention": score, "feeding": fed}
+                for score in ("dot", "general", "concat", "location")
+                for fed in (0, 1)
+            ),
+            *(
+                {"attention": score, "window": window, "radius": 1, "feeding": True}
+                for score in ("dot", "general", "concat")
+                for window in ("local-m", "local-p")
+            ),
+            *({"attention": score, "aligns": "read"} for score in ("dot", "general", "concat")),
+            {"attention": "general", "window": "local-p", "radius": 1, "reverse": False, "aligns": "read"},
+            {"attention": "dot", "feeding": True, "reverse": False},
+            {"attention": "location", "places": 3, "reverse": False},
+        )
+    },
+    "Nematus deep": NematusConfig(embedding=4, hidden=5, encoder_transitions=2, decoder_transitions=3, tied=True),
+    "Nematus, parts normalised": NematusConfig(embedding=4, hidden=5, normalisation="parts"),
+    "Nematus, whole normalised": NematusConfig(embedding=4, hidden=5, normalisation="whole", shared_embeddings=True),
+    "CSLM": CSLMConfig(order=4, embedding=4, hidden=(5, 4)),
+}
+LANGUAGE_MODELS = ("rnnlm", "cslm")
+
+
+def small(name: str) -> AnyConfig:
+    """A preset with few units."""
+    known = PRESETS[name].to_mapping()
+    sizes = {**SIZES, **SPELLED, **({"hidden": (5, 4)} if known["type"] == "cslm" else {})}
+    return type(PRESETS[name]).model_validate({**known, **{key: sizes[key] for key in sizes.keys() & known.keys()}})
+
+
+CONFIGS = {**{name: small(name) for name in PRESETS}, **OPTIONS}
+
+
+@functools.cache
+def loaded(name: str, seed: int = 1) -> LoadedModel:
+    """A model in double precision with weights at random."""
+    config = CONFIGS[name]
+    model = build_model(config, len(VOCABULARY), len(VOCABULARY)).double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.7)
+    return LoadedModel(model, VOCABULARY, VOCABULARY, FolderConfig(model=config), f"{seed:012}", name)
+
+
+@pytest.fixture
+def gpu() -> Iterator[PretendedGPU | None]:
+    """The pretended GPU, or None where there is a real one."""
+    if torch.cuda.is_available():
+        yield None
+    else:
+        with PretendedGPU() as pretended:
+            yield pretended
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+def test_every_model_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None:
+    """Scores, those of words, attention where there is some, and translations."""
+    here = loaded(name)
+    beyond = there(here)
+    attends = make_predictor([here]).aligns is not None
+    wanted, found = (ModelPairScorer([one]).score(PAIRS, per_word=True, attention=attends) for one in (here, beyond))
+    assert_same_scores(found, wanted)
+    if here.config.model.type not in LANGUAGE_MODELS:
+        config = DecodingConfig(beam=3, nbest=2, max_length_ratio=0, max_length_extra=3)
+        mine, theirs = (Translator([one], config=config).translate(SOURCES) for one in (beyond, here))
+        assert_same_translations(mine, theirs)
+
+
+@pytest.mark.parametrize("name", [name for name in CONFIGS if not name.startswith("luong2015")])  # they are options
+def test_every_gradient_is_the_cpus(name: str, gpu: PretendedGPU | None) -> None:
+    here = loaded(name)
+    gradients = []
+    for device in ("cpu", "cuda"):
+        model = build_model(CONFIGS[name], len(VOCABULARY), len(VOCABULARY)).double()
+        model.load_state_dict(here.model.state_dict())
+        model = model.to(device).eval()
+        sources, targets = (
+            [Sentence(VOCABULARY.encode(getattr(pair, side)), getattr(pair, side)) for pair in PAIRS]
+            for side in ("source", "target")
+        )
+        batch = Batch(model.collate(sources), model.collate_targets(targets)).to(device)
+        model(batch).sum().backward()
+        gradients.append({key: one.grad.cpu() for key, one in model.named_parameters() if one.grad is not None})
+    assert gradients[0].keys() == gradients[1].keys()
+    for key, gradient in gradients[0].items():
+        torch.testing.assert_close(gradients[1][key], gradient, rtol=1e-7, atol=1e-9)
+
+
+ADVICE = NgramAdvice({("un",): 0.5, ("un", "groupe"): 0.3, ("w0",): 0.1}, weight=0.7, factors=(1.0, 1.0, 1.0, 1.0))
+LINES = {
+    "prefix": [SourceLine(source, prefix="un inconnu") for source in SOURCES],
+    "constraints": [
+        SourceLine(
+            source, constraints=(PhraseConstraint(("un groupe", "w1")), PhraseConstraint((".",), required=False))
+        )
+        for source in SOURCES
+    ],
+    "advice": [SourceLine(source, advice=ADVICE) for source in SOURCES],
+    "plain": [SourceLine(source) for source in SOURCES],
+}
+SEARCHES = {
+    "coverage": DecodingConfig(beam=4, nbest=2, coverage_penalty=0.4),
+    "n-grams": DecodingConfig(beam=4, nbest=2, no_repeat_ngram=2),
+    "forbidden": DecodingConfig(beam=4, nbest=2, forbid_unknown=True, length_penalty=0.6),
+    "sampling": SamplingConfig(samples=3, temperature=0.7, top_k=4, by_text=True),
+    "all": DecodingConfig(beam=4, nbest=2, coverage_penalty=0.4, no_repeat_ngram=3, forbid_unknown=True, min_length=2),
+}
+ENSEMBLES = {
+    "one": ["rnnsearch"],
+    "several": ["rnnsearch", "nematus", "luong2015-local-p-general-feed", "rnnencdec"],
+}
+CASES = {
+    **{how: ("plain", how, "one") for how in SEARCHES},
+    **{lines: (lines, "all", "one") for lines in LINES},
+    **{f"{lines}, ensemble": (lines, "all", "several") for lines in LINES},
+    "sampling, ensemble": ("plain", "sampling", "several"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_option_of_search_is_the_cpus(case: str, gpu: PretendedGPU | None) -> None:
+    lines, how, models = CASES[case]
+
+    def translated(place: Callable[[LoadedModel], LoadedModel]) -> Any:
+        config = SEARCHES[how].model_copy(update={"max_length_ratio": 0, "max_length_extra": 4})
+        return Translator([place(loaded(name)) for name in ENSEMBLES[models]], config=config).translate(LINES[lines])
+
+    assert_same_translations(translated(there), translated(lambda one: one))
+
+
+def test_search_among_given_texts_is_the_cpus(gpu: PretendedGPU | None) -> None:
+    guides = [random_guide(seed) for seed in range(len(SOURCES))]
+    here, beyond = (
+        GuidedTranslator([place(loaded(name)) for name in ("rnnsearch", "nematus")], beam=5, nbest=3).translate(
+            SOURCES, guides
+        )
+        for place in (lambda one: one, there)
+    )
+    for mine, theirs in zip(beyond, here, strict=True):
+        assert [one.reached for one in mine.found] == [one.reached for one in theirs.found]
+        assert [one.score for one in mine.found] == pytest.approx([one.score for one in theirs.found], abs=1e-9)

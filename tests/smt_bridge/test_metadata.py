@@ -1,0 +1,164 @@
+"""Metadata are read back, a table's as well; those of other bytes are not believed, whoever reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from nmt_core.base.errors import InputError
+from smt_bridge.commands.main import main
+from smt_bridge.metadata import (
+    Metadata,
+    content_of_list,
+    find_metadata,
+    known_columns,
+    metadata_of,
+    read_metadata,
+)
+from smt_bridge.signature import Signature
+from tests.metadata_files import describe
+
+SCORER = "nmt:rnnsearch|model:c6a6575452b0|log:e|norm:none|dtype:float32|version:0.1.0"
+TABLE = {
+    "scores_before": 4,
+    "added": ["p(target|source)", "p(source|target)", "exp(unknown)"],
+    "signatures": {"scorer": SCORER, "reverse_scorer": "fake:table"},
+    "options": {"input": "phrase-table.gz", "scorer": "runs/search", "reverse_scorer": "x", "unknown_count": True},
+    "counts": {"lines": 3, "pairs": 2, "log_prob": -1.5},
+}
+
+
+def test_metadata_is_read_back(tmp_path: Path) -> None:
+    columns = {"NMT0": Signature.parse(SCORER), "WordCount0": Signature.of("wordcount")}
+    written = Metadata("list.gz", columns, {"hypotheses": 3}, {"scorer": ["é", "no UTF-8: \udcff"]})
+    (tmp_path / "out.gz").write_bytes(b"0 ||| a ||| ||| 1\n")
+    content = content_of_list("list.gz", columns, written.counts, written.options)
+    (tmp_path / "out.gz.json").write_bytes(metadata_of(str(tmp_path / "out.gz"), content))
+    assert read_metadata(str(tmp_path / "out.gz.json")) == written
+    assert '"é"' in (tmp_path / "out.gz.json").read_text("utf-8")
+    assert list(read_metadata(str(tmp_path / "out.gz.json")).columns) == ["NMT0", "WordCount0"]
+    assert find_metadata(str(tmp_path / "out.gz")) == written
+    assert find_metadata(str(tmp_path / "other.gz")) is None
+    assert find_metadata("-") is None
+
+
+def test_metadata_of_a_rescored_table_is_understood(tmp_path: Path) -> None:
+    (tmp_path / "table.json").write_text(json.dumps(TABLE))
+    found = read_metadata(str(tmp_path / "table.json"))
+    assert (found.input, found.scores_before, found.counts["pairs"]) == ("phrase-table.gz", 4, 2)
+    assert {name: str(signature) for name, signature in found.columns.items()} == {
+        "p(target|source)": f"direction:forward|{SCORER}",
+        "p(source|target)": "direction:reverse|fake:table",
+        "exp(unknown)": f"direction:forward|{SCORER}",
+    }
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{}", '{"columns": 3}', '{"scores_before": 4}', "3", '"x"', "\xff"])
+def test_file_that_is_no_metadata_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "list").write_bytes(b"0 ||| a ||| ||| 1\n")
+    (tmp_path / "list.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=r"list\.json"):
+        find_metadata(str(tmp_path / "list"))
+
+
+LIST = "0 ||| le chat ||| LM0= -5 ||| -3\n0 ||| un chat ||| LM0= -4 ||| -4\n1 ||| oui ||| LM0= -1 ||| -1\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """``rich`` had the column of WordCount0 with its metadata, and was made again without."""
+    monkeypatch.chdir(tmp_path)
+    for name, content in (("list", LIST), ("source", "the cat\nyes\n"), ("weights", "LM0= 1\n")):
+        Path(name).write_text(content)
+    Path("reference").write_text("le chat\noui\n")
+    assert (
+        main(
+            [
+                "add-features",
+                "--nbest",
+                "list",
+                "--source",
+                "source",
+                "--word-count",
+                "--output",
+                "rich",
+                "--quiet",
+                "--jobs",
+                "1",
+            ]
+        )
+        == 0
+    )
+    return tmp_path
+
+
+def test_a_list_that_was_made_again_has_no_column_of_the_older_one(folder: Path, capsys) -> None:
+    assert list(known_columns("rich")) == ["WordCount0"]
+    assert main(shlex.split("rerank --nbest list --weights weights --nbest-output rich --output best")) == 0
+    capsys.readouterr()
+    add = "add-features --nbest rich --source source --feature lengthratio --output next --quiet --jobs 1"
+    assert main(add.split()) == 0
+    [note] = capsys.readouterr().err.splitlines()
+    assert "rich.json: describes other content than rich has; remove it" in note
+    assert list(known_columns("next")) == ["LengthRatio0", "LengthRatiolog0"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "merge --list a=rich --output merged",
+        "rerank --nbest rich --weights weights --reference reference --report report --output best",
+        "report --nbest rich --weights weights --source source --reference reference --output page --json report",
+    ],
+)
+def test_readers_of_lists_use_none_of_it(folder: Path, capsys, command: str) -> None:
+    Path("rich").write_text(LIST.replace("-5", "-6"))
+    assert main(command.split()) == 0
+    assert "rich.json: describes other content than rich has" in capsys.readouterr().err
+    made = next(name for name in ("merged.json", "report") if Path(name).exists())
+    assert "WordCount0" not in Path(made).read_text()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "wire moses.ini --table table --output new.ini",
+        "filter-table table --keep 1 --output small",
+        "report --table table --output page",
+        "analyse table --output page",
+        "tune --nbest table --reference reference --recipe recipe --output tuned",
+    ],
+)
+def test_readers_that_need_it_end(folder: Path, capsys, command: str) -> None:
+    Path("moses.ini").write_text(
+        "[mapping]\n0 T 0\n\n[feature]\nPhraseDictionaryMemory name=TM0 num-features=4 path=table\n\n[weight]\n"
+        "TM0= 1 1 1 1\n"
+    )
+    Path("table").write_text("a ||| x ||| 1 1 1 1 0.5 ||| 0-0 ||| 1 1 1\n")
+    describe("table", {"added": ["p(target|source)"]})
+    Path("table").write_text("a ||| x ||| 1 1 1 1 0.4 ||| 0-0 ||| 1 1 1\n")
+    if command.startswith("tune"):
+        Path("table").write_text(LIST)
+    capsys.readouterr()
+    assert main(command.split()) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert "table.json: describes other content than table has; remove it, or make both again" in line
+
+
+def test_one_bit_tells(tmp_path: Path) -> None:
+    path = tmp_path / "list.gz"
+    path.write_bytes(gzip.compress(LIST.encode(), mtime=0))
+    describe(path, {"added": ["p(target|source)"]})
+    assert find_metadata(str(path)) is not None
+    path.write_bytes(gzip.compress(LIST.replace("-5", "-6").encode(), mtime=0))
+    with pytest.raises(InputError, match="describes other content"):
+        find_metadata(str(path))
+    content = json.loads((tmp_path / "list.gz.json").read_text())
+    assert content.pop("file").keys() == {"bytes", "crc32"}
+    (tmp_path / "list.gz.json").write_text(json.dumps(content))
+    with pytest.raises(InputError, match="describes other content"):
+        find_metadata(str(path))

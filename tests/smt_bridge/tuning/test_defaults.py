@@ -1,0 +1,60 @@
+"""What is tuned of a list where nobody names columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smt_bridge.tuning.defaults import baselines, plan_for_list, tuned_by_default
+from smt_bridge.tuning.held_out import RIDGES, Plan
+from smt_bridge.tuning.pool import Column, NbestPool
+from smt_bridge.tuning.tune import TuningOptions
+
+MOSES = ["LM0", "WordPenalty0", "TranslationModel0", "TotalMoses0", "InMoses0", "FirstMoses0", "RankMoses0"]
+NMT = ["NmtNMT0", "TotalNmt0", "InNmt0", "FirstNmt0", "RankNmt0"]
+GRAPH = ["GraphLM0", "TotalGraph0", "InGraph0", "FirstGraph0", "RankGraph0"]
+ADDED = ["NMT0", "NMTreverse0", "KENLM0", "WordCount0"]
+OF_TWO = ["TotalMoses0", "InMoses0", "RankMoses0", "TotalNmt0", "RankNmt0"]
+
+
+def pool_of(names: list[str]) -> NbestPool:
+    values = np.zeros((len(names), 2, 2))
+    return NbestPool(tuple(Column(name, 0) for name in names), values, np.zeros((2, 2, 10), int), np.zeros((2, 2)))
+
+
+@pytest.mark.parametrize(
+    ("names", "recomputed", "expected"),
+    [
+        ([*MOSES, *NMT, *ADDED], [], [*OF_TWO, *ADDED]),
+        ([*MOSES, *NMT, *ADDED], ["LM0"], ["LM0", *OF_TWO, *ADDED]),
+        ([*MOSES, *NMT, *ADDED], ["LM0", "WordPenalty0"], ["LM0", *OF_TWO, *ADDED]),
+        ([*MOSES, *NMT, "NMT0"], ["WordPenalty0"], ["WordPenalty0", *OF_TWO, "NMT0"]),
+        ([*MOSES, *NMT], [], OF_TWO),
+        ([*MOSES, *NMT, *GRAPH, "NMT0"], [], [*OF_TWO[:4], "InNmt0", "RankNmt0", "TotalGraph0", "RankGraph0", "NMT0"]),
+        (["InA0", "FirstA0", "RankA0", "InB0", "FirstB0", "RankB0"], [], ["InA0", "RankA0", "RankB0"]),  # --fill drop
+        ([*MOSES, "NMT0"], [], ["TotalMoses0", "RankMoses0", "NMT0"]),
+    ],
+)
+def test_of_each_system_total_rank_and_in_and_what_was_added(
+    names: list[str], recomputed: list[str], expected: list[str]
+) -> None:
+    assert tuned_by_default(names, recomputed) == tuple(expected)
+
+
+@pytest.mark.parametrize("names", [["LM0", "NMT0"], ["First0", "LM0"], ["FirstMoses0", "InMoses0"], []])
+def test_a_list_of_a_single_system_is_tuned_as_before(names: list[str]) -> None:
+    assert baselines(names) == ()
+    assert tuned_by_default(names) is None
+    options = TuningOptions(runs=2)
+    assert plan_for_list(pool_of(names), None, options) == Plan(None, options)
+
+
+def test_a_merged_list_is_compared_with_its_systems() -> None:
+    pool = pool_of([*MOSES, *NMT, *ADDED])
+    plan = plan_for_list(pool, None, TuningOptions())
+    assert plan.baselines == ("FirstMoses0", "FirstNmt0")
+    assert plan.options.features == (*OF_TWO, *ADDED)
+    assert (plan.ridges, plan.folds) == (RIDGES, 5)
+    named = plan_for_list(pool, None, TuningOptions(features=["NMT0"]), tuner="mira")
+    assert named.options.features == ["NMT0"]
+    assert named.ridges == (0.0,)

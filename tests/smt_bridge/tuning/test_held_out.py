@@ -1,0 +1,136 @@
+"""Tuning falls back to the best single system where it only fits noise; folds choose how far back to the start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from smt_bridge.errors import WiringError
+from smt_bridge.tuning.held_out import RIDGES, Comparison, Plan, tune_by_plan
+from smt_bridge.tuning.pool import Column, NbestPool
+from smt_bridge.tuning.tune import TuningOptions, TuningReport, score_of, start_weights, tune
+
+SENTENCES, ENTRIES = 40, 8
+
+
+def pool_of(*features: np.ndarray, good: np.ndarray, names: tuple[str, ...]) -> NbestPool:
+    """``good`` (S, L) from 0 to 10 is the number of matching words of ten."""
+    statistics = np.zeros((SENTENCES, ENTRIES, 10), dtype=np.int64)
+    statistics[..., :4] = np.maximum(good[..., None] - np.arange(4), 0)
+    statistics[..., 4:] = [10, 9, 8, 7, 10, 10]
+    columns = tuple(Column(name, 0) for name in names)
+    return NbestPool(columns, np.stack(features).astype(np.float64), statistics, np.zeros(good.shape))
+
+
+def first(place: int) -> np.ndarray:
+    values = np.zeros((SENTENCES, ENTRIES))
+    values[:, place] = 1.0
+    return values
+
+
+def tuned(
+    pool: NbestPool, options: TuningOptions, *baselines: str, tuner: str = "mert", folds: int = 5
+) -> tuple[TuningReport, Comparison]:
+    """The weights, and what the folds say of them beside the baselines."""
+    judged = tune_by_plan(pool, Plan(None, options, tuner, baselines, folds=folds))
+    assert judged.comparison is not None
+    return judged.report, judged.comparison
+
+
+def test_noise_falls_back_to_the_better_system() -> None:
+    generator = np.random.default_rng(3)
+    good = generator.integers(2, 7, (SENTENCES, ENTRIES))
+    good[:, 0], good[:, 1] = 5, 6
+    noise = [generator.normal(size=(SENTENCES, ENTRIES)) for _ in range(12)]
+    names = ("FirstA0", "FirstB0", *(f"N{number}" for number in range(12)))
+    pool = pool_of(first(0), first(1), *noise, good=good, names=names)
+    report, compared = tuned(pool, TuningOptions(runs=1, restarts=5), "FirstA0", "FirstB0", folds=4)
+    assert compared.kept == compared.best == "FirstB0"
+    assert compared.validation.held_out <= compared.systems["FirstB0"]
+    assert report.weights["FirstB0"] == (1.0,)
+    assert all(not any(values) for name, values in report.weights.items() if name != "FirstB0")
+    assert report.score == compared.systems["FirstB0"]
+
+
+@pytest.mark.parametrize("tuner", ["mert", "mira", "pro"])
+def test_what_helps_is_kept_and_never_below_a_single_system(tuner: str) -> None:
+    generator = np.random.default_rng(4)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    judge = good + generator.normal(size=good.shape) * 0.3
+    pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
+    report, compared = tuned(pool, TuningOptions(runs=1, restarts=5), "FirstA0", "FirstB0", tuner=tuner)
+    assert compared.kept is None
+    assert report.score > max(compared.systems.values())
+    assert compared.validation.held_out > max(compared.systems.values())
+
+
+def test_there_are_no_more_folds_than_sentences() -> None:
+    good = np.tile(np.arange(1, ENTRIES + 1), (SENTENCES, 1))
+    pool = pool_of(first(0), good, good=good, names=("FirstA0", "Good0"))
+    options = TuningOptions(runs=1, restarts=0)
+    _, compared = tuned(pool.of_sentences(np.arange(3)), options, "FirstA0", folds=5)
+    assert compared.validation.folds == 3
+    with pytest.raises(WiringError, match="at least two sentences"):
+        tuned(pool.of_sentences(np.arange(1)), options, "FirstA0")
+
+
+def test_an_indicator_that_is_not_there_is_refused() -> None:
+    good = np.ones((SENTENCES, ENTRIES), dtype=np.int64)
+    pool = pool_of(first(0), good=good, names=("FirstA0",))
+    with pytest.raises(WiringError, match="no feature FirstC0 of one value"):
+        tuned(pool, TuningOptions(), "FirstC0")
+
+
+def test_a_baseline_that_is_not_tuned_has_no_weight() -> None:
+    """The columns of the systems are for the comparison; only the tuned ones decide."""
+    generator = np.random.default_rng(4)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    judge = good + generator.normal(size=good.shape) * 3
+    pool = pool_of(first(0), first(1), judge, good=good, names=("FirstA0", "FirstB0", "Judge0"))
+    report, compared = tuned(pool, TuningOptions(["Judge0"], runs=1, restarts=5), "FirstA0", "FirstB0")
+    assert compared.kept is None
+    assert report.weights == {"FirstA0": (0.0,), "FirstB0": (0.0,), "Judge0": (1.0,)}
+
+
+def noisy(sentences: int) -> NbestPool:
+    """Many weak judges, as of a few sentences: equal weights are the best for others, too."""
+    generator = np.random.default_rng(11)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    judges = [good + generator.normal(size=good.shape) * 9 for _ in range(30)]
+    pool = pool_of(*judges, good=good, names=tuple(f"J{number}" for number in range(30)))
+    return pool.of_sentences(np.arange(sentences))
+
+
+def test_folds_choose_how_far_weights_go_back_to_the_start() -> None:
+    """The share is the best on held-out sentences, and other sentences gain from it."""
+    pool, options = noisy(SENTENCES), TuningOptions(runs=1, restarts=5)
+    inside, outside = pool.of_sentences(np.arange(20)), pool.of_sentences(np.arange(20, SENTENCES))
+    plain = tune_by_plan(inside, Plan(None, options))
+    damped = tune_by_plan(inside, Plan(None, options, ridges=RIDGES, folds=4))
+    assert plain.ridge == 0.0 and plain.validation is None
+    assert damped.ridge > 0.0
+    assert damped.report.score_at_start <= damped.report.score <= plain.report.score
+    assert damped.report.scores == plain.report.scores
+    scores = [score_of(outside, start_weights(outside, judged.report.weights)) for judged in (plain, damped)]
+    assert scores[1] > scores[0] + 1
+
+
+def test_weights_stay_where_folds_show_no_gain() -> None:
+    generator = np.random.default_rng(4)
+    good = generator.integers(1, 10, (SENTENCES, ENTRIES))
+    noise = generator.normal(size=good.shape) * 4
+    pool = pool_of(good, noise, good=good, names=("Good0", "Noise0"))
+    judged = tune_by_plan(pool, Plan(None, TuningOptions(restarts=5), ridges=RIDGES, folds=4))
+    assert judged.ridge == 0.0
+    assert judged.report == tune(pool, None, TuningOptions(restarts=5))
+
+
+@pytest.mark.parametrize("tuner", ["mert", "pro", "mira"])
+def test_one_cross_validation_serves_for_the_report_and_the_comparison(tuner: str) -> None:
+    pool = noisy(20)._replace(columns=(Column("FirstA0", 0), *noisy(20).columns[1:]))
+    options = TuningOptions(runs=1, restarts=2)
+    judged = tune_by_plan(pool, Plan(None, options, tuner, ("FirstA0",), folds=4))
+    assert judged.validation is not None and judged.comparison is not None
+    assert judged.comparison.as_json()["held_out"] == judged.validation.held_out
+    assert judged.validation.folds == 4
+    assert judged.validation.held_out <= judged.validation.tuned + 2.0
