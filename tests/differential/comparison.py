@@ -1,0 +1,153 @@
+"""One model by all the ways that lead to translations and scores."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import nmt_core
+from nmt_core import DecodingConfig, SentencePair
+from nmt_core.models.checkpoint import load_models
+from nmt_core.text.target_order import TargetOrder
+from tests.differential import ways
+from tests.differential.cases import FUSION, LINES, WINDOW, Case, cases_of, draw_line, draw_sources
+from tests.differential.models import ANNOTATED, LANGUAGE, RAW, make
+
+SEED = os.environ.get("HYBRIDMT_SEED", "1")
+A_WORD = {"float32": 1e-5, "float64": 1e-9, "bfloat16": 0.05}
+PRINTED = 2e-6  # of two numbers of six decimals
+
+
+class Comparison:
+    """All ways of one model; ``problems`` are what they differ in."""
+
+    def __init__(self, place: Path, address: str, name: str, work: Path) -> None:
+        self.name, self.address, self.work = name, address, work
+        self.folders = make(place, name)
+        self.language = make(place, "rnnlm")
+        self.model = nmt_core.load_model(*self.folders.split(","), device="cpu")
+        self.problems: list[str] = []
+        self.combinations = 0
+
+    def cases(self) -> Iterator[Case]:
+        """Those that this model takes."""
+        if self.name in LANGUAGE:
+            return iter(())
+        loaded = load_models(self.folders.split(","), device="cpu", dtype="float32")
+        return cases_of(
+            self.name,
+            attends=all(one.model.attends for one in loaded),
+            spells=any(one.model.spells for one in loaded),
+            reversed_order=loaded[0].config.target_order is TargetOrder.RIGHT_TO_LEFT,
+        )
+
+    def search(self, case: Case, *, processes: bool) -> None:
+        """A search by all the ways that have its options."""
+        chance = random.Random(f"{SEED} {self.name} {case.name}")
+        sources = draw_sources(chance, self.name)
+        work = self.work / case.name.replace(" ", "-")
+        work.mkdir()
+        options = [*case.options, *_written(work, case, chance, sources)]
+        options += ["--fusion-lm", self.language] if case is FUSION else []
+        raw = self.name in RAW
+        options += ["--raw"] if raw else []
+        window = ["--window", str(WINDOW)]
+        source = work / "source"
+        content = ways.decode(self.folders, source, work / "whole", *options, *window)
+        expected = ways.read_lists(content, LINES)
+        found = ways.ranges(self.folders, source, work / "ranges", *options, *window)
+        self._same(case, "ranges", found == content)
+        if processes:
+            found = ways.decode(self.folders, source, work / "processes", *options, *window, "--jobs", "2")
+            self._same(case, "processes", found == content)
+        if not case.in_company:
+            sizes = ["--window", "100", "--batch-tokens", "50"]
+            other = ways.decode(self.folders, source, work / "batches", *options, *sizes)
+            self._compare(case, "batches", expected, ways.read_lists(other, LINES))
+        if case.config is not None:
+            config = DecodingConfig.from_mapping(dict(case.config), origin="test")
+            self._compare(case, "Python", expected, ways.in_python(self.model, sources, config, raw=raw))
+        if case.request is not None:
+            asked = {**case.request, "raw": raw}
+            self._compare(case, "one by one", expected, ways.one_by_one(self.address, self.name, sources, **asked))
+            self._compare(case, "streamed", expected, ways.streamed(self.address, self.name, sources, **asked))
+        if case.scored and not raw and self.name not in ANNOTATED:
+            self._score_again(case, sources, expected)
+
+    def _score_again(self, case: Case, sources: Sequence[str], lists: ways.Lists) -> None:
+        """The translations are pairs that ``score`` gives the same number."""
+        pairs = [SentencePair(source, one.text) for source, each in zip(sources, lists, strict=True) for one in each]
+        options = [option for option in case.options if option.startswith("--dtype")]
+        scores = [number for (number,) in ways.score(self.folders, self.work, pairs, *options)]
+        numbers = [one.log_prob for each in lists for one in each]
+        for pair, one, other in zip(pairs, numbers, scores, strict=True):
+            bound = self._bound(case, pair.target)
+            if abs(one - other) > bound:
+                self.problems.append(f"{case.name}, score: {pair}: {one} and {other}, not within {bound:g}")
+        self.combinations += 1
+
+    def score(self, form: str) -> None:
+        """Pairs by all ways, with the numbers of their words."""
+        chance = random.Random(f"{SEED} {self.name} {form}")
+        sources = draw_sources(chance, self.name)
+        targets = [draw_line(chance, "") if self.name not in RAW else draw_line(chance, self.name) for _ in sources]
+        pairs = [SentencePair(*pair) for pair in zip(sources, targets, strict=True)]
+        options = ["--per-word", *([] if form == "prepared" else [f"--{form}"])]
+        expected = ways.score(self.folders, self.work, pairs, *options)
+        ours = {
+            "windows": lambda: ways.score(self.folders, self.work, pairs, *options, "--window", "3"),
+            "Python": lambda: ways.scored_in_python(self.model, pairs, form),
+            "one by one": lambda: ways.scored_one_by_one(self.address, self.name, pairs, form),
+            "streamed": lambda: ways.scored_streamed(self.address, self.name, pairs, form),
+        }
+        for way, scored in ours.items():
+            self.combinations += 1
+            for pair, one, other in zip(pairs, expected, scored(), strict=True):
+                if one != pytest.approx(other, abs=A_WORD["float32"] + PRINTED):
+                    self.problems.append(f"score {form}, {way}: {pair}: {one} and {other}")
+
+    def _same(self, case: Case, way: str, same: bool) -> None:
+        self.combinations += 1
+        if not same:
+            self.problems.append(f"{case.name}, {way}: other bytes")
+
+    def _compare(self, case: Case, way: str, expected: ways.Lists, found: ways.Lists) -> None:
+        self.combinations += 1
+        for number, (ours, theirs) in enumerate(zip(expected, found, strict=True), start=1):
+            if len(ours) != len(theirs) or not all(
+                self._same_rank(case, *ranks) for ranks in zip(ours, theirs, strict=True)
+            ):
+                self.problems.append(f"{case.name}, {way}, line {number}: {ours} and {theirs}")
+            elif {one.text for one in ours} != {one.text for one in theirs}:
+                self.problems.append(f"{case.name}, {way}, line {number}: other texts: {ours} and {theirs}")
+
+    def _same_rank(self, case: Case, one: ways.Found, other: ways.Found) -> bool:
+        """Whether they have the same numbers; texts that rank the same may have changed places."""
+        bound = self._bound(case, one.text)
+        near = abs(one.score - other.score) <= bound
+        return near and (one.text != other.text or abs(one.log_prob - other.log_prob) <= bound)
+
+    def _bound(self, case: Case, text: str) -> float:
+        dtype = next((option[8:] for option in case.options if option.startswith("--dtype")), "float32")
+        words = len(text) if self.name in RAW else text.count(" ") + 1
+        return PRINTED + A_WORD[dtype] * (words + 1)
+
+    def scores(self) -> None:
+        """Pairs in every form that the model takes; what posall makes of a pair needs its word alignment."""
+        forms = ("surface", "raw") if self.name in RAW else ("prepared",)
+        for form in () if self.name == "annotated-posall" else forms:
+            self.score(form)
+
+
+def _written(work: Path, case: Case, chance: random.Random, sources: Sequence[str]) -> list[str]:
+    """The options whose files are drawn; the source is written, too."""
+    texts = {"--input": sources}
+    texts |= {option: [draw(chance, source) for source in sources] for option, draw in case.files.items()}
+    for option, lines in texts.items():
+        path = work / ("source" if option == "--input" else option)
+        path.write_text("".join(f"{line}\n" for line in lines))
+    return [part for option in case.files if option != "--input" for part in (option, str(work / option))]
