@@ -11,7 +11,7 @@ import argparse
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import NamedTuple
 
@@ -26,7 +26,10 @@ from nmt_core.version import VERSION
 
 
 class Command(NamedTuple):
-    """The module that declares a command's arguments and runs it, and what it does in one line."""
+    """A command's module, and what the command does in one line.
+
+    The module declares the arguments, imports nothing heavy, and names the work: ``RUN = "package.module:function"``.
+    """
 
     module: str
     help: str
@@ -56,7 +59,7 @@ def run_command(program: Program, argv: Sequence[str] | None) -> int:
         name, debug = f"{name} {args.command}", args.debug
         _check_folder()
         check_files(args)
-        code: int = args.run(args)
+        code = work_of(program.commands[args.command])(args)
         if sys.stdout is not None:
             sys.stdout.flush()
         return code
@@ -139,4 +142,11 @@ def _declare(parser: argparse.ArgumentParser, module: ModuleType) -> None:
     """Give a command's parser its arguments."""
     parser.description = (module.__doc__ or "").replace("``", "")
     module.add_arguments(parser)
-    parser.set_defaults(run=module.run)
+
+
+def work_of(command: Command) -> Callable[[argparse.Namespace], int]:
+    """The function that does a command's work and returns the exit code; its module is imported now."""
+    module = importlib.import_module(command.module)
+    package, _, name = getattr(module, "RUN", f"{command.module}:run").partition(":")
+    work: Callable[[argparse.Namespace], int] = getattr(importlib.import_module(package), name)
+    return work

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.commands.program import work_of
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -52,6 +54,32 @@ def test_help_shows_every_command_with_an_example(package: str) -> None:
     for name in commands:
         found = run("-m", package, name, "--help")
         assert f"{program} {name}" in found.stdout.partition("example")[2]
+
+
+_WRONG = """
+import sys, {package}.commands.main as program
+def ends(words):
+    try:
+        return program.main(words)
+    except SystemExit as end:
+        return end.code
+for name in program.COMMANDS:
+    found = ends([name, "--help"]), ends([name, "--no-such-option"])
+    if found != (0, 2) or "torch" in sys.modules:
+        sys.exit(f"{{name}}: codes {{found}}, torch {{'torch' in sys.modules}}")
+"""
+
+
+@pytest.mark.parametrize("package", ["nmt_core", "smt_bridge"])
+def test_help_and_wrong_arguments_of_every_command_load_no_torch(package: str) -> None:
+    found = run("-c", _WRONG.format(package=package))
+    assert found.returncode == 0, found.stderr
+
+
+@pytest.mark.parametrize("package", ["nmt_core", "smt_bridge"])
+def test_every_command_names_its_work(package: str) -> None:
+    for name, command in importlib.import_module(f"{package}.commands.main").COMMANDS.items():
+        assert callable(work_of(command)), name
 
 
 def test_messages_leave_by_one_way() -> None:

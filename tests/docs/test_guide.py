@@ -35,4 +35,4 @@ def test_rules_of_snakemake_are_commands() -> None:
     assert len(shells) == 2
     for shell in shells:
         (command,) = commands(re.sub(r"\{\w*threads\}", "8", shell).replace("{", "").replace("}", ""))
-        assert parser(command.program).parse_args(list(command.words)).run
+        assert parser(command.program).parse_args(list(command.words)).command
