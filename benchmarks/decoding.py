@@ -26,7 +26,7 @@ from common import CPU_TIME_HELP, Products, machine, parallel_text, peak_memory,
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import split_words
-from nmt_core.data.batching import group_by_tokens
+from nmt_core.batches.padding import group_by_tokens
 from nmt_core.device import choose_dtype
 from nmt_core.files import read_text_lines
 from nmt_core.inference.beam_search import BeamSearch, search_all

@@ -20,9 +20,7 @@ import torch
 from common import machine, peak_memory, table
 
 from nmt_core.base.memory import keep_memory_of_tensors
-from nmt_core.data.batching import pad
-from nmt_core.data.corpus import BatchPlan, ParallelCorpus, Sentences, make_batch
-from nmt_core.data.partitions import Partition, cut_into_partitions
+from nmt_core.batches.padding import pad
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import ModelPredictor
@@ -31,6 +29,8 @@ from nmt_core.models.build import new_model, preset
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, Sentences, make_batch
+from nmt_core.training.data.partitions import Partition, cut_into_partitions
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient
 from nmt_core.training.word_tables import WordTables

@@ -9,7 +9,7 @@ import torch
 from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import PRECISIONS, of_roofline, spent, use_precision
 from benchmarks.gpu.work import Text, batch_of, made_up_model
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate

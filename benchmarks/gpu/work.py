@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.models.build import AnyConfig, build_model, preset
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig

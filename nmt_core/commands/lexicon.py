@@ -12,7 +12,7 @@ from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.data.aligned_corpus import AlignedPair
+    from nmt_core.text.aligned_corpus import AlignedPair
     from nmt_core.text.lexicon import Lexicon
 
 NAME = "lexicon"
@@ -88,8 +88,8 @@ def _check(args: argparse.Namespace) -> None:
 
 def _lexicon(args: argparse.Namespace) -> Lexicon:
     from nmt_core.base.errors import InputError
-    from nmt_core.data.word_counts import lexicon_of
     from nmt_core.text.lexicon import Keep, read_lexicon
+    from nmt_core.text.word_counts import lexicon_of
 
     keep = Keep(top=args.top, minimum=args.minimum_probability, null=args.null)
     if args.moses:
@@ -102,9 +102,9 @@ def _lexicon(args: argparse.Namespace) -> Lexicon:
 
 def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
     from nmt_core.base.words import split_words
-    from nmt_core.data.aligned_corpus import read_aligned
-    from nmt_core.data.word_aligner import align
     from nmt_core.files import read_parallel_lines
+    from nmt_core.text.aligned_corpus import read_aligned
+    from nmt_core.text.word_aligner import align
 
     if args.alignment:
         return read_aligned(args.source, args.target, args.alignment)

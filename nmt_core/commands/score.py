@@ -180,10 +180,10 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
     """The scorer, and the pairs annotated by the word alignment of their text."""
     from nmt_core.base.errors import ConfigError
     from nmt_core.base.words import split_words
-    from nmt_core.data.aligned_corpus import points_between
     from nmt_core.files import read_text_lines
     from nmt_core.inference.copies import annotated
     from nmt_core.inference.pair_scorer import open_pair_scorer
+    from nmt_core.text.aligned_corpus import points_between
 
     if _form(args) != "prepared":
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.batching import Padded, group_by_length
+from nmt_core.batches.padding import Padded, group_by_length
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Predictor
 from nmt_core.inference.search_batch import LEAST_POSITIONS, MOST_PADDING, SearchBatch

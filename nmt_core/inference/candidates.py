@@ -18,7 +18,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.transfer import on_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.inference.constrained_choice import Bounds, RuledSentence, choose_constrained, merged
 from nmt_core.inference.guided_choice import GuidedChoice, GuidedSentence, choose_guided
 from nmt_core.inference.predictor import Advance

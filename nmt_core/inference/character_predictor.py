@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.transfer import to_device
 from nmt_core.inference.predictor import Advance, Predictor, log_normalizer
 from nmt_core.inference.selection import block_maxima
 from nmt_core.layers.spelling import SpellingDecoder

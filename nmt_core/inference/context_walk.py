@@ -4,7 +4,7 @@ Where the walk over a tree computes every prefix once, this computes every disti
 whatever sentence, list or place it stands: Cho et al. 2014 (section 4.1.2) collected the n-grams of a
 search in a buffer for the same reason. A context is normalised once too.
 
-Shapes: as in ``nmt_core.data.prefix_tree``; K words of context, M distinct contexts, G distinct n-grams.
+Shapes: as in ``nmt_core.batches.prefix_tree``; K words of context, M distinct contexts, G distinct n-grams.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.prefix_tree import Ints, PrefixTree
-from nmt_core.data.sizes import extended, filled
-from nmt_core.data.transfer import on_device
+from nmt_core.batches.padding import bucket_rows, pad_rows
+from nmt_core.batches.prefix_tree import Ints, PrefixTree
+from nmt_core.batches.transfer import on_device
 from nmt_core.models.interface import NO_WORD, ContextModel
 
 BUFFER = 4096  # contexts scored together
@@ -87,5 +87,5 @@ def _distinct_rows(rows_NK: Ints) -> tuple[Ints, Ints]:
 
 
 def _readouts(model: ContextModel, contexts_NK: Ints) -> Tensor:
-    padded_NK = extended(contexts_NK, filled(len(contexts_NK), next(model.parameters())))
+    padded_NK = pad_rows(contexts_NK, bucket_rows(len(contexts_NK), next(model.parameters())))
     return model.after(*on_device(model.device, padded_NK))[: len(contexts_NK)]

@@ -16,8 +16,8 @@ import torch
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
 from nmt_core.base.numbers import whole_number
-from nmt_core.data.batching import group_by_length, pad
-from nmt_core.data.prefix_tree import Ints, PrefixTree, grow
+from nmt_core.batches.padding import group_by_length, pad
+from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
 from nmt_core.device import name_precision
 from nmt_core.inference.copies import as_read, of_text
 from nmt_core.inference.spelled_pairs import spelled_words

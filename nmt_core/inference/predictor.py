@@ -17,8 +17,8 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
-from nmt_core.data.batching import Padded
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Padded
 from nmt_core.inference.selection import BLOCK, block_maxima
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.ensembles import check_members

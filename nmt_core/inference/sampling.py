@@ -21,9 +21,9 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.batching import group_by_tokens
-from nmt_core.data.layout import Layout, lay_out
-from nmt_core.data.transfer import on_device, on_host
+from nmt_core.batches.layout import Layout, lay_out
+from nmt_core.batches.padding import group_by_tokens
+from nmt_core.batches.transfer import on_device, on_host
 from nmt_core.inference.hypothesis import Hypothesis, make_hypothesis
 from nmt_core.inference.predictor import Advance, Predictor
 from nmt_core.inference.search_config import USUAL_ROWS, SamplingConfig

@@ -32,9 +32,9 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout, Run, short_runs
-from nmt_core.data.sizes import extended, filled
-from nmt_core.data.transfer import on_device, queued_to_host
+from nmt_core.batches.layout import Layout, Run, short_runs
+from nmt_core.batches.padding import bucket_rows, pad_rows
+from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.backtrace import BeamStep, End, History
 from nmt_core.inference.candidates import Chosen, choose
 from nmt_core.inference.constrained_choice import RuledSentence
@@ -209,7 +209,7 @@ class SearchBatch(Generic[Key]):
             self._rows = self._rows.take(np.argsort(self._rows.slots_N, kind="stable"))
             self._sentences = self._sentences.take(np.argsort(self._sentences.slots_A, kind="stable"))
         state = self._states[0] if len(self._states) == 1 else self._states[0].join(self._states[1:])
-        parents_N = extended(self._rows.parents_N, filled(self.rows, state.example))
+        parents_N = pad_rows(self._rows.parents_N, bucket_rows(self.rows, state.example))
         if len(parents_N) != state.rows or not np.array_equal(parents_N, np.arange(len(parents_N))):
             state = state.select(self._on(parents_N))
         self._states = [state]
@@ -217,9 +217,9 @@ class SearchBatch(Generic[Key]):
     def _advance(self) -> Advance:
         """One predictor step for the rows, and for some behind them that fill up a batch."""
         rows = self._states[0].rows
-        slots_N = extended(self._rows.slots_N, rows)
+        slots_N = pad_rows(self._rows.slots_N, rows)
         widths = self._slots.widths
-        there_N, previous_N = on_device(self.predictor.device, slots_N, extended(self._rows.previous_N, rows))
+        there_N, previous_N = on_device(self.predictor.device, slots_N, pad_rows(self._rows.previous_N, rows))
         on_cpu = self.predictor.device.type == "cpu"
         runs = short_runs(slots_N, widths) if on_cpu else [Run(0, len(slots_N), None, int(widths.max()))]
         layout = Layout(there_N, runs)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from nmt_core.data.transfer import on_device
+from nmt_core.batches.transfer import on_device
 from nmt_core.models.rows import Rows
 
 Integers = npt.NDArray[np.int64]

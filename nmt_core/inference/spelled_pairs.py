@@ -16,8 +16,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.data.prefix_tree import Ints, PrefixTree
-from nmt_core.data.spelling import padded_spellings, spellings_of
+from nmt_core.batches.prefix_tree import Ints, PrefixTree
+from nmt_core.batches.spelling import padded_spellings, spellings_of
 from nmt_core.inference.tree_walk import EdgeQuery, Floats
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.spelling_model import SpellingModel

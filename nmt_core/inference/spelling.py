@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import pad
-from nmt_core.data.prefix_tree import Ints, grow
-from nmt_core.data.spelling import padded_spellings
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.padding import pad
+from nmt_core.batches.prefix_tree import Ints, grow
+from nmt_core.batches.spelling import padded_spellings
+from nmt_core.batches.transfer import to_device
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.character_predictor import CharacterPredictor
 from nmt_core.inference.hypothesis import Hypothesis

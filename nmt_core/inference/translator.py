@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
-from nmt_core.data.batching import group_by_tokens
+from nmt_core.batches.padding import group_by_tokens
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.copies import check_unknowns_allowed

@@ -18,11 +18,10 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.batching import Padded
-from nmt_core.data.layout import Layout, runs_for
-from nmt_core.data.prefix_tree import Ints, Level, PrefixTree, cut
-from nmt_core.data.sizes import extended, filled
-from nmt_core.data.transfer import on_device, on_host
+from nmt_core.batches.layout import Layout, runs_for
+from nmt_core.batches.padding import Padded, bucket_rows, pad_rows
+from nmt_core.batches.prefix_tree import Ints, Level, PrefixTree, cut
+from nmt_core.batches.transfer import on_device, on_host
 from nmt_core.inference.context_walk import walk_contexts
 from nmt_core.models.interface import NO_WORD, ContextModel, TranslationModel
 from nmt_core.models.spelling_model import SpellingModel
@@ -211,10 +210,10 @@ def _prepare(levels: Sequence[Level], query: Sequence[_BatchQuery] | None, width
             words_N, parents_N = np.full(len(level.roots), NO_WORD), level.roots
         else:
             words_N, parents_N = above.words[level.entries], above.nodes[level.entries]
-        rows = filled(len(words_N), like)
-        words.append(extended(words_N, rows))
-        parents.append(extended(parents_N, rows))
-        roots.append(extended(level.roots, rows))
+        rows = bucket_rows(len(words_N), like)
+        words.append(pad_rows(words_N, rows))
+        parents.append(pad_rows(parents_N, rows))
+        roots.append(pad_rows(level.roots, rows))
         above = level
     begins = np.cumsum([0] + [len(level.roots) for level in levels[:-1]])
     nodes = np.concatenate([level.nodes + begin for level, begin in zip(levels, begins, strict=True)])

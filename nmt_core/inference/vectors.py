@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.data.batching import Padded, group_by_length
+from nmt_core.batches.padding import Padded, group_by_length
 from nmt_core.inference.neighbours import Vectors
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.models.checkpoint import LoadedModel

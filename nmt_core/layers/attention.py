@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.batching import whole_positions
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import whole_positions
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows
 from nmt_core.native import kernels

@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt_core.data.batching import FactoredWords, Padded
-from nmt_core.data.sizes import filled
+from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
 from nmt_core.layers.dropout import WordDropout
 from nmt_core.layers.initialisation import Initialiser
 
@@ -93,7 +92,7 @@ class WordEmbedding(nn.Embedding):
         if torch.is_grad_enabled() or words_N.is_cuda or words_N.shape[0] < _WORTH_SORTING:
             return work(self(words_N))
         distinct_M, places_N = words_N.unique(return_inverse=True)
-        filling = filled(len(distinct_M), self.weight) - len(distinct_M)
+        filling = bucket_rows(len(distinct_M), self.weight) - len(distinct_M)
         return [part_MX.index_select(0, places_N) for part_MX in work(self(F.pad(distinct_M, (0, filling))))]
 
 

@@ -18,7 +18,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer

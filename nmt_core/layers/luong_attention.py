@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import Attended, Focus
 from nmt_core.layers.initialisation import Initialiser, Linear
 from nmt_core.layers.shared_product import SharedMatrix, SharedRows

@@ -18,8 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.sizes import filled
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.padding import bucket_rows
+from nmt_core.batches.transfer import to_device
 from nmt_core.native import kernels
 from nmt_core.native.tiles import TiledWords
 
@@ -127,7 +127,7 @@ class BlockNormalizer:
 
     def _by_blocks(self, inputs_ND: Tensor, rows_M: Tensor, words_M: Tensor) -> _Sums:
         rows = inputs_ND.shape[0]
-        inputs_NJ = F.pad(inputs_ND, (0, 3, 0, filled(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
+        inputs_NJ = F.pad(inputs_ND, (0, 3, 0, bucket_rows(rows, inputs_ND) - rows), value=1.0)  # for bias and shift
         inputs_NJ[:, -1] = 0.0
         size = _BLOCK // (ROWS * inputs_NJ.itemsize)
         blocks = self._wide_VJ.split(size)

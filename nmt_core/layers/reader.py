@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Padded
+from nmt_core.batches.padding import Padded
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.recurrent import RecurrentEncoder, SharedStates, WordVectors
 

@@ -21,9 +21,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.data.batching import Padded, whole_positions
-from nmt_core.data.prefix_tree import grow
-from nmt_core.data.sizes import extended, filled
+from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
+from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
@@ -229,7 +228,7 @@ class RecurrentEncoder(nn.Module):
             words_BS = np.take_along_axis(words_BS, positions_BS, axis=1)
         tree = grow(np.zeros(len(words_BS), dtype=np.int64), words_BS, lengths_B)
         known, rows = np.unique(np.concatenate([level.words for level in tree.levels]), return_inverse=True)
-        known = extended(known, filled(len(known), embedding.weight))
+        known = pad_rows(known, bucket_rows(len(known), embedding.weight))
         inputs_WG = self.inputs(vectors(torch.from_numpy(known)))
         step = self._stepper()
         above_NU = inputs_WG.new_zeros(1, self.unit.state_size + self.upper.state_size)
@@ -238,13 +237,13 @@ class RecurrentEncoder(nn.Module):
         for level, words in zip(tree.levels, np.split(rows.reshape(-1), ends[:-1]), strict=True):
             may_pause()
             places = level.entries[level.nodes] if states else level.nodes
-            size = filled(len(words), inputs_WG)
-            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(extended(words, size)))
-            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(extended(places, size))))
+            size = bucket_rows(len(words), inputs_WG)
+            inputs_NG = inputs_WG.index_select(0, torch.from_numpy(pad_rows(words, size)))
+            above_NU = step(inputs_NG, above_NU.index_select(0, torch.from_numpy(pad_rows(places, size))))
             states.append(above_NU[: len(words)])
         edges_BS = tree.edges_PL if not self.backward else np.take_along_axis(tree.edges_PL, positions_BS, axis=1)
         states_MU = torch.cat(states)
-        states_MU = F.pad(states_MU, (0, 0, 0, filled(len(states_MU), states_MU) - len(states_MU)))
+        states_MU = F.pad(states_MU, (0, 0, 0, bucket_rows(len(states_MU), states_MU) - len(states_MU)))
         return SharedStates(self._top(states_MU), states_MU, torch.from_numpy(np.maximum(edges_BS, 0)))
 
     def _stepper(self) -> Callable[[Tensor, Tensor], Tensor]:

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder, UpperLayers, run_all

@@ -11,9 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt_core.data.batching import Padded
-from nmt_core.data.spelling import SpelledWords
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.padding import Padded
+from nmt_core.batches.spelling import SpelledWords
+from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import Distinct, WordEmbedding
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.recurrent import RecurrentEncoder, WordVectors

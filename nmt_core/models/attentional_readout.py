@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import AdditiveAttention, Attention, AttentionContext
 from nmt_core.layers.initialisation import Linear
 from nmt_core.layers.luong_attention import (

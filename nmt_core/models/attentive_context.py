@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.attention import Attention, AttentionContext
 from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.reader import Encoded

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.rows import Memory
 

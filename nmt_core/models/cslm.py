@@ -22,9 +22,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded
 from nmt_core.config import Config
-from nmt_core.data.batching import Batch, Padded
-from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
 from nmt_core.layers.initialisation import Initialisation, Initialiser, Linear

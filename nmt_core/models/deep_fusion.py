@@ -22,8 +22,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
-from nmt_core.data.layout import Layout
 from nmt_core.layers.embedding import FactoredEmbedding, WordEmbedding
 from nmt_core.layers.initialisation import Initialisation, Linear
 from nmt_core.models.encoder_decoder import Addition, Decoder

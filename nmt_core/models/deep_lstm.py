@@ -25,8 +25,8 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from nmt_core.base.interfaces import Aligns
-from nmt_core.data.batching import Batch, Padded
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator

@@ -26,8 +26,8 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch, Padded
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.cells import Cell, GateInputs, Recurrence
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.layers.cells import GateInputs
 from nmt_core.layers.reader import Encoded
 from nmt_core.models.context import Context, ContextTerms, LoopContext, StepContext

@@ -27,9 +27,9 @@ import torch.nn.functional as F
 from pydantic import Field, field_validator, model_validator
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, Padded
-from nmt_core.data.layout import Layout
-from nmt_core.data.spelling import SpelledWords, pad_spelled
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded
+from nmt_core.batches.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.initialisation import Linear
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers

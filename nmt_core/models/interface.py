@@ -22,8 +22,8 @@ from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
-from nmt_core.data.batching import Batch, Padded, pad, pad_sources
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded, pad, pad_sources
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss

@@ -21,8 +21,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.batches.layout import Layout
 from nmt_core.config import Config
-from nmt_core.data.layout import Layout
 from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from nmt_core.data.layout import Layout
-from nmt_core.data.spelling import SpelledWords, pad_spelled
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.spelling import SpelledWords, pad_spelled
 from nmt_core.layers.spelling import SpellingDecoder
 from nmt_core.models.interface import Step, TranslationModel
 from nmt_core.models.rows import Memory

@@ -10,13 +10,13 @@ from pydantic import Field, model_validator
 
 from nmt_core.base.messages import counted
 from nmt_core.config import Config
-from nmt_core.data.corpus import BatchPlan
 from nmt_core.models.build import ModelConfig, source_factors
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.target_order import TargetOrder
+from nmt_core.training.data.corpus import BatchPlan
 from nmt_core.training.data_config import AUTOMATIC, DataConfig, TaskConfig
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.layers.word_loss import Losses, LossOptions
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt_core.config import dotted
-from nmt_core.data.corpus import ParallelCorpus, Sentences
 from nmt_core.files import file_digest
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.pharaoh import pharaoh
 from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.data.corpus import ParallelCorpus, Sentences
 from nmt_core.training.task import Task
 
 _DIGITS = 16  # of a hash

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.layers.word_loss import Losses, LossOptions
 from nmt_core.models.interface import TranslationModel
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
-from nmt_core.data.corpus import ParallelCorpus, encode_corpus
-from nmt_core.data.stored_pairs import StoredPairs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.models.build import source_factors
 from nmt_core.models.carried_lexicon import CarriedLexicon
@@ -22,6 +20,8 @@ from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.compatibility import check_compatible
 from nmt_core.training.config import RunConfig
+from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.training.data.stored_pairs import StoredPairs
 from nmt_core.training.find_preparation import FoundPreparation, find_preparation
 from nmt_core.training.first_model import first_model, masked_model
 from nmt_core.training.identity import RunIdentity, content_of, identity

@@ -21,7 +21,7 @@ import torch
 from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
-from nmt_core.data.batching import Batch, Padded, group_by_length, pad
+from nmt_core.batches.padding import Batch, Padded, group_by_length, pad
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import SamplingConfig

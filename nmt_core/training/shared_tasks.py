@@ -13,14 +13,14 @@ from collections.abc import Iterable, Iterator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_words
-from nmt_core.data.corpus import encode_corpus
-from nmt_core.data.stored_pairs import store_pairs
 from nmt_core.files import read_parallel_lines, read_text_lines
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.training.config import RunConfig
+from nmt_core.training.data.corpus import encode_corpus
+from nmt_core.training.data.stored_pairs import store_pairs
 from nmt_core.training.data_config import Files, TaskConfig
 from nmt_core.training.ranks import Ranks
 from nmt_core.training.task import Task

@@ -15,10 +15,10 @@ from typing import NamedTuple
 import numpy as np
 from torch import nn
 
-from nmt_core.data.batching import Batch
-from nmt_core.data.corpus import BatchPlan, ParallelCorpus, make_batch
-from nmt_core.data.partitions import Partition, cut_into_partitions
+from nmt_core.batches.padding import Batch
 from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, make_batch
+from nmt_core.training.data.partitions import Partition, cut_into_partitions
 from nmt_core.training.validation import DevelopmentSet
 
 

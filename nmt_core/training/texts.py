@@ -12,16 +12,16 @@ import numpy as np
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_factors, split_words
-from nmt_core.data.aligned_corpus import points_between
-from nmt_core.data.corpus import TextPair
-from nmt_core.data.monolingual import MonolingualText
-from nmt_core.data.phrases import read_phrase_pairs
-from nmt_core.data.stored_pairs import StoredPairs, store_pairs
 from nmt_core.files import read_parallel_lines
 from nmt_core.models.build import source_factors
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
+from nmt_core.text.aligned_corpus import points_between
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.training.config import RunConfig
+from nmt_core.training.data.corpus import TextPair
+from nmt_core.training.data.monolingual import MonolingualText
+from nmt_core.training.data.phrases import read_phrase_pairs
+from nmt_core.training.data.stored_pairs import StoredPairs, store_pairs
 from nmt_core.training.validation import DevelopmentSet
 
 

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.messages import say
-from nmt_core.data.partitions import Partition
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.data.partitions import Partition
 from nmt_core.training.gradient import Gradients
 from nmt_core.training.identity import RunIdentity, hash_of_bytes
 from nmt_core.training.kept_zeros import KeptZeros

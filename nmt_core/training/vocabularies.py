@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_factors
-from nmt_core.data.stored_pairs import StoredPairs
 from nmt_core.models.build import source_factors
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.characters import words_by_frequency
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 from nmt_core.training.config import RunConfig
+from nmt_core.training.data.stored_pairs import StoredPairs
 
 
 def read_vocabularies(run: RunConfig, texts: Sequence[StoredPairs]) -> list[Vocabulary]:

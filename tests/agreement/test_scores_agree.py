@@ -40,7 +40,7 @@ def some_pairs(count: int) -> list[SentencePair]:
 
 def by_steps(loaded: LoadedModel, pair: SentencePair) -> float:
     """Word after word, a sentence alone."""
-    from nmt_core.data.batching import pad
+    from nmt_core.batches.padding import pad
 
     memory = loaded.model.encode(pad([loaded.source.encode(pair.source)]))
     state, previous, total = loaded.model.start(memory), NO_WORD, 0.0

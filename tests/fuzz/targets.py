@@ -59,9 +59,9 @@ def _all(items: Iterable[object]) -> None:
 
 
 def _tables(folder: str) -> list[Target]:
-    from nmt_core.data.phrases import read_phrase_pairs
     from nmt_core.files.lexicon_lines import read_lexicon_lines
     from nmt_core.text.lexicon import Keep, read_lexicon
+    from nmt_core.training.data.phrases import read_phrase_pairs
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.formats.phrase_table import append_scores, phrases_of, read_windows, split_window
@@ -196,8 +196,6 @@ def _records(folder: str) -> list[Target]:
 def _texts(folder: str) -> list[Target]:
     import torch
 
-    from nmt_core.data.aligned_corpus import read_aligned
-    from nmt_core.data.monolingual import MonolingualText
     from nmt_core.files import read_lines
     from nmt_core.kenlm import NgramModel
     from nmt_core.models.embeddings import load_embeddings
@@ -205,7 +203,9 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
     from nmt_core.serving.security import read_tokens
+    from nmt_core.text.aligned_corpus import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
+    from nmt_core.training.data.monolingual import MonolingualText
     from smt_bridge.doctor.language_model import examine
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.data.batching import pad_pairs
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.formats.nbest import read_entries
 

@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded, pad, pad_pairs
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
 from nmt_core.models.build import build_model

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ModelError
-from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import ModelPredictor

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.data.batching import pad, pad_pairs
+from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor

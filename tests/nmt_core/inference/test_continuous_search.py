@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ModelError
-from nmt_core.data.batching import pad
+from nmt_core.batches.padding import pad
 from nmt_core.inference.beam_search import BeamSearch, beam_search, search_all
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.predictor import Ensemble, ModelPredictor, Predictor

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference import tree_walk
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.candidate_lists import CandidateLists

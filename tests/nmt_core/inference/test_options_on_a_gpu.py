@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import NgramAdvice, SentencePair
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import make_predictor

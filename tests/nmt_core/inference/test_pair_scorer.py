@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import pad, pad_pairs
+from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference import pair_scorer, tree_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
 from nmt_core.models.build import new_model

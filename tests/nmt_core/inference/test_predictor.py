@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.predictor import Ensemble, ModelPredictor
 from nmt_core.inference.search_config import DecodingConfig

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, ModelError
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.beam_search import BeamSearch, search_all
 from nmt_core.inference.constrained_choice import allocate
 from nmt_core.inference.hypothesis import Hypothesis

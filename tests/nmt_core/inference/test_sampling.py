@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.data.batching import Padded, pad, pad_pairs
+from nmt_core.batches.padding import Padded, pad, pad_pairs
 from nmt_core.inference.predictor import ModelPredictor
 from nmt_core.inference.sampling import sample
 from nmt_core.inference.search_config import SamplingConfig

@@ -10,7 +10,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.pair_scorer import ModelPairScorer

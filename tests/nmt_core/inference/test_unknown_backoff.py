@@ -15,7 +15,7 @@ import torch
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.unknown_backoff import BackedOffScorer, read_unigrams
 from nmt_core.models.checkpoint import LoadedModel

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import Batch
+from nmt_core.batches.padding import Batch
 from nmt_core.inference import tree_walk
 from nmt_core.inference.beam_search import BeamSearch
 from nmt_core.inference.pair_scorer import ModelPairScorer

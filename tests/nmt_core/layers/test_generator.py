@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor

@@ -19,9 +19,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import pad, pad_pairs
-from nmt_core.data.corpus import encode_corpus, make_batch
-from nmt_core.data.partitions import cut_into_partitions
+from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import Ensemble, ModelPredictor
@@ -35,6 +33,8 @@ from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.data.corpus import encode_corpus, make_batch
+from nmt_core.training.data.partitions import cut_into_partitions
 from nmt_core.training.losses import backpropagate, negative_log_likelihood
 from nmt_core.training.word_tables import WordTables
 

@@ -13,8 +13,8 @@ import torch
 import yaml
 
 from nmt_core.base.errors import InputError, ModelError
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import pad_pairs
 from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model, settings_beside_parameters
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.embeddings import load_embeddings

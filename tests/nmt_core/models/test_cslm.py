@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference import context_walk
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.models.build import PRESETS, build_model, new_model

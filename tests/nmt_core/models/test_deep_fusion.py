@@ -11,8 +11,8 @@ import torch
 import yaml
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import pad_pairs
 from nmt_core.inference.beam_search import beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import pad_pairs
-from nmt_core.data.layout import Layout
 from nmt_core.inference.alignment import AlignedPair, hard_alignment_line
 from nmt_core.inference.beam_search import DecodingConfig
 from nmt_core.inference.pair_scorer import ModelPairScorer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig

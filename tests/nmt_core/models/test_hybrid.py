@@ -10,7 +10,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import PRESETS, new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig

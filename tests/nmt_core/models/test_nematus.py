@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.data.batching import pad_pairs
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.layers.initialisation import initialise
 from nmt_core.layers.transition_gru import TransitionGRU
 from nmt_core.layers.word_loss import LossOptions

@@ -12,9 +12,9 @@ import yaml
 from torch import Tensor, nn
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Batch, Padded, pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import Batch, Padded, pad_pairs
-from nmt_core.data.layout import Layout
 from nmt_core.inference.beam_search import DecodingConfig, beam_search
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.predictor import ModelPredictor

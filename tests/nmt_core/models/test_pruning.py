@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import pad_pairs
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import load_model, save_model

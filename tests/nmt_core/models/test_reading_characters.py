@@ -11,9 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.data.batching import Padded, pad
-from nmt_core.data.corpus import BatchPlan, encode_corpus, make_batch
-from nmt_core.data.partitions import cut_into_partitions
+from nmt_core.batches.padding import Padded, pad
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
@@ -27,6 +25,8 @@ from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.training.config import MinimumRiskConfig, TrainingConfig
+from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
+from nmt_core.training.data.partitions import cut_into_partitions
 from nmt_core.training.identity import RunIdentity, hash_of_corpus
 from nmt_core.training.report import Reporter
 from nmt_core.training.risk import backpropagate_risk

@@ -13,9 +13,8 @@ import yaml
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import split_factors
+from nmt_core.batches.padding import FactoredWords
 from nmt_core.commands.main import main
-from nmt_core.data.batching import FactoredWords
-from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
@@ -28,6 +27,7 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.running_search import RunningSearch, SearchItem
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.data.corpus import encode_corpus, make_batch
 from tests.nmt_core.models import luong_reference, reference
 
 SMALL: dict[str, Any] = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.data.layout import Layout
+from nmt_core.batches.layout import Layout
 from nmt_core.inference.predictor import Advance, Ensemble, ModelPredictor, Predictor
 from nmt_core.inference.shallow_fusion import ShallowFusion
 from nmt_core.models.interface import TranslationModel

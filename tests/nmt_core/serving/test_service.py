@@ -13,10 +13,10 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.commands.served_models import model_loader
-from nmt_core.data.batching import pad
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator

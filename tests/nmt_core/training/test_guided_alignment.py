@@ -9,7 +9,6 @@ import pytest
 import torch
 import yaml
 
-from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model, save_model
@@ -21,6 +20,7 @@ from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import GuidedAlignmentConfig
+from nmt_core.training.data.corpus import encode_corpus, make_batch
 from nmt_core.training.losses import backpropagate
 
 SIZES = {"hidden": 5, "embedding": 4}

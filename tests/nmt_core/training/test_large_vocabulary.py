@@ -14,14 +14,14 @@ from safetensors.torch import load_file
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands.main import main
-from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
-from nmt_core.data.partitions import cut_into_partitions
 from nmt_core.models.build import new_model, preset
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
+from nmt_core.training.data.partitions import cut_into_partitions
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer
 from nmt_core.training.word_tables import WordTables

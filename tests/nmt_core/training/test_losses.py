@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from nmt_core.data.batching import Batch, pad_pairs
+from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.layers import word_loss
 from nmt_core.layers.word_loss import Losses, LossOptions, LossSum
 from nmt_core.models.build import new_model

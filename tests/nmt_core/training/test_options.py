@@ -14,12 +14,12 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from nmt_core.data.batching import pad_pairs
-from nmt_core.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import RunConfig, TrainingConfig
+from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rate_factor, rescale_gradient
 from nmt_core.training.prepare import prepare

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 import torch
 
-from nmt_core.data.batching import pad, pad_pairs
+from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.models.build import new_model
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnsearch import RNNsearchConfig

@@ -10,9 +10,8 @@ import torch
 import yaml
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.padding import Batch
 from nmt_core.commands.main import main
-from nmt_core.data.batching import Batch
-from nmt_core.data.partitions import Partition, WordChoice
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.inference.translator import open_translator
@@ -20,6 +19,7 @@ from nmt_core.models.checkpoint import load_model
 from nmt_core.models.folder_config import read_settings
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.data.partitions import Partition, WordChoice
 from nmt_core.training.word_tables import WordTables
 from tests.spelling_models import spelling_model
 

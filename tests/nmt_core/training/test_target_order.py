@@ -10,11 +10,11 @@ import torch
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.data.corpus import encode_corpus, make_batch
 from nmt_core.inference.pair_scorer import ModelPairScorer
 from nmt_core.models.checkpoint import load_model
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from nmt_core.training.data.corpus import encode_corpus, make_batch
 from nmt_core.training.validation import DevelopmentSet
 
 ADAM = {"optimizer": "adam", "learning_rate": 0.02, "gradient": "word", "max_updates": 20}

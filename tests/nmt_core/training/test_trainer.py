@@ -15,8 +15,8 @@ import torch
 import yaml
 from safetensors.torch import load_file
 
+from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.data.batching import pad_pairs
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 import torch
 
-from nmt_core.data.corpus import BatchPlan, encode_corpus, make_batch
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
@@ -21,6 +20,7 @@ from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
+from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
 from nmt_core.training.identity import RunIdentity
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.report import Reporter

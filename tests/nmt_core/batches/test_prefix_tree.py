@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.data.prefix_tree import PrefixTree, cut, grow
+from nmt_core.batches.prefix_tree import PrefixTree, cut, grow
 
 Sequences = list[tuple[int, list[int]]]
 

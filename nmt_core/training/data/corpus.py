@@ -18,11 +18,11 @@ from torch import Tensor
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import split_words
-from nmt_core.data.batching import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
-from nmt_core.data.stored import GrowingTexts, GrowingVector, StoredTexts
+from nmt_core.batches.padding import Batch, Collate, Ids, group_by_tokens, pad, pad_sources
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
+from nmt_core.training.data.stored import GrowingTexts, GrowingVector, StoredTexts
 
 TextPair = tuple[str, str] | tuple[str, str, Points]
 

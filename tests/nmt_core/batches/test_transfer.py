@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt_core.data.transfer import on_device, on_host, to_device
+from nmt_core.batches.transfer import on_device, on_host, to_device
 from tests.pretended_gpu import PretendedGPU
 
 ARRAYS = [

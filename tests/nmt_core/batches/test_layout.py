@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt_core.data.layout import Layout, Run, long_runs, short_runs
+from nmt_core.batches.layout import Layout, Run, long_runs, short_runs
 from nmt_core.inference.search_config import DecodingConfig
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.serving.cost import Proportions, translation_cost
@@ -31,7 +31,7 @@ def test_runs_cover_every_row_once_in_order(counts: list[int], data: st.DataObje
 
 
 def test_long_runs_are_bounded_by_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt_core.data.layout._LAUNCH", 20)
+    monkeypatch.setattr("nmt_core.batches.layout._LAUNCH", 20)
     runs = long_runs(rows_of([3, 4]), np.array([2, 5]))
     assert runs == [Run(0, 4, None, 5), Run(4, 7, None, 5)]
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from nmt_core.data.transfer import on_device
+from nmt_core.batches.transfer import on_device
 
 _RUN = 128  # rows at most: their energies stay in the cache
 _POSITIONS = 1 << 14  # rows times positions on a CPU: 64 MiB of energies with 1,000 units in float32

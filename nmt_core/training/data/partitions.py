@@ -18,9 +18,9 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
-from nmt_core.data.batching import Batch, Padded
-from nmt_core.data.corpus import ParallelCorpus, Sentences
+from nmt_core.batches.padding import Batch, Padded
 from nmt_core.text.vocabulary import SPECIAL_WORDS
+from nmt_core.training.data.corpus import ParallelCorpus, Sentences
 
 Indices = NDArray[np.int64]
 

@@ -10,8 +10,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt_core.data.corpus import Collector, Sentences, TextPair
-from nmt_core.data.stored import GrowingTexts, StoredTexts
+from nmt_core.training.data.corpus import Collector, Sentences, TextPair
+from nmt_core.training.data.stored import GrowingTexts, StoredTexts
 
 Item = TypeVar("Item")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import collections
 from collections.abc import Iterable, Iterator
 
-from nmt_core.data.aligned_corpus import AlignedPair
 from nmt_core.files.lexicon_lines import NULL
+from nmt_core.text.aligned_corpus import AlignedPair
 from nmt_core.text.lexicon import Keep, Lexicon, collect
 
 

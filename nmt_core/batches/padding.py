@@ -1,4 +1,4 @@
-"""Padding sentences into tensors, and grouping sentences of like length.
+"""Padding sentences into tensors, and grouping sentences of similar length.
 
 Shapes: as in ``nmt_core.layers``, the legend of all modules: B sentences, S source positions, T target positions,
 L those of either side, N rows of hypotheses, K hypotheses of a sentence, V words.
@@ -16,14 +16,16 @@ from typing import Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt_core.data.transfer import to_device
+from nmt_core.batches.transfer import to_device
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import END_ID
 
 Ids = Sequence[int]
 ON_HOST = {"on_host": True}
+_MIN_BUCKET = 8  # rows
 
 
 @dataclass(frozen=True)
@@ -168,3 +170,24 @@ def group_by_length(lengths: Sequence[int], *, limit: int) -> Iterator[list[int]
     order = sorted(range(len(lengths)), key=lengths.__getitem__)
     for group in group_by_tokens([lengths[index] for index in order], limit=limit):
         yield [order[place] for place in group]
+
+
+def bucket_rows(rows: int, like: Tensor) -> int:
+    """The number of rows to compute when ``rows`` are wanted, with parameters like ``like``.
+
+    In bfloat16 PyTorch's CPU library, oneDNN, compiles a routine for each shape, which takes milliseconds: many times
+    the product itself. Batches of varying size are therefore padded to one of a few sizes, by at most an eighth.
+    """
+    if like.dtype != torch.bfloat16 or like.is_cuda:
+        return rows
+    step = max(_MIN_BUCKET, 1 << max(rows.bit_length() - 4, 0))
+    return -(-rows // step) * step
+
+
+def pad_rows(values: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
+    """The values followed by copies of the last one, ``rows`` in all; without a copy where they are so many.
+
+    ``np.pad`` takes longer than a small product, also where it adds nothing.
+    """
+    missing = rows - len(values)
+    return np.concatenate([values, np.repeat(values[-1:], missing, axis=0)]) if missing else values

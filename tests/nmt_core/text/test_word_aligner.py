@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.data.word_aligner import ALIGNERS, align
+from nmt_core.text.word_aligner import ALIGNERS, align
 
 CORPUS = [
     (source.split(), target.split())

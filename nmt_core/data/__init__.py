@@ -1,1 +1,0 @@
-"""From lines to batches of word ids."""
