@@ -12,10 +12,10 @@ from nmt_core.base.lazy import lazily
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
+    from smt_bridge.api import add_scores, read_nbest, rerank, tune, with_features, write_nbest
     from smt_bridge.errors import BridgeError, FormatError, WiringError
-    from smt_bridge.formats.nbest_entry import NbestEntry, NbestList
-    from smt_bridge.formats.weights import format_weights, read_weights
-    from smt_bridge.lists import add_scores, read_nbest, rerank, tune, with_features, write_nbest
+    from smt_bridge.moses.weights import format_weights, read_weights
+    from smt_bridge.nbest.entry import NbestEntry, NbestList
     from smt_bridge.phrase_scoring import Counts
     from smt_bridge.tables import rescore_table
     from smt_bridge.tuning.tune import TuningOptions, TuningReport
@@ -26,20 +26,20 @@ else:
             "BridgeError": "smt_bridge.errors",
             "Counts": "smt_bridge.phrase_scoring",
             "FormatError": "smt_bridge.errors",
-            "NbestEntry": "smt_bridge.formats.nbest_entry",
-            "NbestList": "smt_bridge.formats.nbest_entry",
+            "NbestEntry": "smt_bridge.nbest.entry",
+            "NbestList": "smt_bridge.nbest.entry",
             "TuningOptions": "smt_bridge.tuning.tune",
             "TuningReport": "smt_bridge.tuning.tune",
             "WiringError": "smt_bridge.errors",
-            "add_scores": "smt_bridge.lists",
-            "format_weights": "smt_bridge.formats.weights",
-            "read_nbest": "smt_bridge.lists",
-            "read_weights": "smt_bridge.formats.weights",
-            "rerank": "smt_bridge.lists",
+            "add_scores": "smt_bridge.api",
+            "format_weights": "smt_bridge.moses.weights",
+            "read_nbest": "smt_bridge.api",
+            "read_weights": "smt_bridge.moses.weights",
+            "rerank": "smt_bridge.api",
             "rescore_table": "smt_bridge.tables",
-            "tune": "smt_bridge.lists",
-            "with_features": "smt_bridge.lists",
-            "write_nbest": "smt_bridge.lists",
+            "tune": "smt_bridge.api",
+            "with_features": "smt_bridge.api",
+            "write_nbest": "smt_bridge.api",
         },
     )
 

@@ -35,11 +35,11 @@ from typing import NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.words import MOST_WORDS, check_words, factors_problem, factors_read, unescape
-from smt_bridge.directions import check_exchanged, check_kind, check_reverse
 from smt_bridge.errors import BridgeError, FormatError
-from smt_bridge.fields import text_of
 from smt_bridge.formats.factors import Factors, pick_factor
 from smt_bridge.formats.phrase_table import FLOOR, Window, append_scores, phrases_of, split_window
+from smt_bridge.model_checks import check_exchanged, check_kind, check_reverse
+from smt_bridge.moses_lines import text_of
 from smt_bridge.score_checks import score_problem
 
 DIRECT = "p(target|source)"

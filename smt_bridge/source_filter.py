@@ -17,11 +17,11 @@ from typing import NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.files import ShareRead, read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import SEPARATOR, phrase_of, split_tokens
 from smt_bridge.formats.factors import FEWEST_WORDS, factors_of, look_factored, pick_factors
 from smt_bridge.formats.phrase_table import table_blocks
 from smt_bridge.formats.phrase_table_lines import LOOKED_AT, are_rules
 from smt_bridge.formats.rule_phrases import SENTENCE_ENDS, rule_symbols, rule_words
+from smt_bridge.moses_lines import SEPARATOR, phrase_of, split_tokens
 
 _LONGEST = 10  # words of phrases that are looked up; for longer ones, and rules with gaps, lines are searched
 _EXPECTED = "expected a table of Moses, `source ||| ...`"

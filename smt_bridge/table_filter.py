@@ -17,10 +17,10 @@ import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import split_tokens
 from smt_bridge.formats.phrase_table import Columns, Window, split_window
 from smt_bridge.formats.phrase_table_lines import LOOKED_AT
 from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.moses_lines import split_tokens
 from smt_bridge.source_filter import SourceFilter
 
 Floats = npt.NDArray[np.float64]

@@ -21,7 +21,7 @@ from smt_bridge.commands.scoring_options import add_backoff_argument, add_scorin
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job
     from nmt_core.jobs.shards import Shard
-    from smt_bridge.formats.nbest import NbestList
+    from smt_bridge.nbest.entry import NbestList
     from smt_bridge.signature import Signature
 
 NAME = "add-features"
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
 
     if args.source == "-" and args.nbest == "-":
         raise ConfigError("--source and --nbest cannot both be standard input")
-    _dialect(args)
+    _format(args)
     if args.window < 1:
         raise ConfigError("--window must be at least 1")
     check_shards(args, args.nbest, [args.output], given_as="--nbest")
@@ -118,7 +118,7 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.factors import look_factored
-    from smt_bridge.formats.nbest_moses import clean_words
+    from smt_bridge.nbest.moses import clean_words
 
     chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
     for number, window in enumerate(_read_windows(args)):
@@ -133,7 +133,7 @@ def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
 def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList]) -> None:
     """Say, before hours of scoring, where the first lists are not translations of the lines of the source."""
     from nmt_core.files import read_lines
-    from smt_bridge.formats.nbest_check import looks_unrelated, sampled_pair
+    from smt_bridge.nbest.checks import looks_unrelated, sampled_pair
 
     firsts = {group.sentence: group.entries[0] for group in window}
     source = read_lines(args.source_text, shown=args.source, as_it_is=True)  # its remarks were made
@@ -145,7 +145,7 @@ def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList
         say(f"{NAME}: is {args.nbest} a list of another source than {args.source}? {reason}")
 
 
-def _dialect(args: argparse.Namespace) -> str:
+def _format(args: argparse.Namespace) -> str:
     """How the list is to be read: ``--factor`` is short for ``--nbest-format factors:N``."""
     from smt_bridge.formats.factors import parse_factors
 
@@ -173,11 +173,12 @@ def _job(args: argparse.Namespace) -> Job[list[NbestList]]:
 
 def _read_windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     """So many lists at a time. Raises FormatError where a sentence lies apart and a feature needs all of it."""
-    from smt_bridge.catalogue import compares_hypotheses
-    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
-    from smt_bridge.formats.nbest_order import undivided
+    from smt_bridge.features.registry import compares_hypotheses
+    from smt_bridge.nbest.entry import runs_of_sentence
+    from smt_bridge.nbest.formats import read_entries
+    from smt_bridge.nbest.order import undivided
 
-    lists = runs_of_sentence(read_entries(args.nbest, dialect=_dialect(args)))
+    lists = runs_of_sentence(read_entries(args.nbest, format=_format(args)))
     comparing = next(filter(compares_hypotheses, args.feature), None)
     if comparing is not None:
         lists = undivided(lists, path=args.nbest, needed_by=comparing)
@@ -187,7 +188,7 @@ def _read_windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
 
 def _shard_of(lists: Sequence[NbestList]) -> Shard:
     from nmt_core.jobs.shards import shard_of
-    from smt_bridge.formats.nbest import format_entry
+    from smt_bridge.nbest.entry import format_entry
 
     lines = (format_entry(entry) for group in lists for entry in group.entries)
     return shard_of(lists[0].entries[0].line, b"\n".join(lines))

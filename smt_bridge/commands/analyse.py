@@ -120,7 +120,7 @@ def _check(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     """What the model proposes for the sources shown, scored exactly."""
     from nmt_core.base.interfaces import SentencePair
-    from smt_bridge.directions import check_kind
+    from smt_bridge.model_checks import check_kind
     from smt_bridge.report.study_page import Drawn
     from smt_bridge.scorers import ScorerOptions
     from smt_bridge.translators import GenerationOptions, open_generator

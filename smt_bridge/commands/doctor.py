@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Examine and print."""
     from smt_bridge.doctor.examination import Files, examine
-    from smt_bridge.formats.nbest_dialects import check_dialect
+    from smt_bridge.nbest.formats import check_format
     from smt_bridge.scorers import REMOTE
 
     if args.scorer.startswith(REMOTE):
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
     given = (args.ini, args.table, args.nbest, args.weights, args.source, args.reference, args.scorer, args.lm)
     if not any(given):
         raise ConfigError("give a moses.ini or other files to look at")
-    files = Files(*given, args.lines, check_dialect(args.nbest_format))
+    files = Files(*given, args.lines, check_format(args.nbest_format))
     for path in filter(None, (args.source, args.reference)):
         check_regular(path)  # read more than once
     errors = warnings = 0

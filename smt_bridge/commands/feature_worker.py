@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from nmt_core.jobs.shards import Piece
     from nmt_core.text.unknown_share import UnknownShare
     from smt_bridge.features.interface import Feature
-    from smt_bridge.formats.nbest import NbestList
+    from smt_bridge.nbest.entry import NbestList
     from smt_bridge.scorers import ScorerOptions
 
 FACTORS = "the words have factors (das|ART), which {} not read; say with --factor which one to take"
@@ -54,7 +54,7 @@ class FeatureWorker:
         from nmt_core.files import pack
         from nmt_core.jobs.shards import Piece
         from smt_bridge.features.annotate import annotate
-        from smt_bridge.formats.nbest import format_entry
+        from smt_bridge.nbest.entry import format_entry
 
         entries = [entry for group in lists for entry in group.entries]
         for entry in entries:
@@ -71,7 +71,7 @@ def open_worker(command: str, args: argparse.Namespace, suffix: str, number: int
     """Open the features; the first worker warns of unknown words in the name of the ``command``."""
     from nmt_core.base.memory import keep_memory_of_tensors
     from nmt_core.files import read_lines
-    from smt_bridge.formats.nbest import words_as_text
+    from smt_bridge.nbest.entry import words_as_text
 
     keep_memory_of_tensors()
     lines = [line.removesuffix(b"\r") for line in read_lines(args.source_text, shown=args.source)]
@@ -113,8 +113,8 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
     from nmt_core.base.words import check_factors
     from smt_bridge.errors import FormatError
     from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
-    from smt_bridge.fields import text_of
     from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
+    from smt_bridge.moses_lines import text_of
 
     factor = None if args.factor is None else parse_factors(args.factor).source
     given, count = for_factored_sources(features, factor or 0)
@@ -148,7 +148,7 @@ def feature_specs(args: argparse.Namespace) -> list[str]:
 
 def models_of(specs: Sequence[str]) -> list[str]:
     """The neural models among the features' arguments."""
-    from smt_bridge.catalogue import BUILT_IN
+    from smt_bridge.features.registry import BUILT_IN
 
     parted = [spec.partition(":") for spec in specs]
     return [argument for name, _, argument in parted if name in BUILT_IN and BUILT_IN[name].argument == "SPEC"]
@@ -158,7 +158,7 @@ def _build_features(
     args: argparse.Namespace, worker: int, warn: Callable[[str], None], shares: list[UnknownShare]
 ) -> list[Feature]:
     """Open what the options name; raises ConfigError when they name nothing or --names does not fit."""
-    from smt_bridge import catalogue
+    from smt_bridge.features import registry as catalogue
     from smt_bridge.features.wrapped import Renamed
 
     options = scorer_options(args, worker)

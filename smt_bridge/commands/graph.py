@@ -171,12 +171,12 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
     """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
     import numpy as np
 
-    from smt_bridge.fields import split_tokens
-    from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.formats.search_graph import beside_lines
     from smt_bridge.graphs.oracle import oracle_string
     from smt_bridge.graphs.word_graph import word_graph
     from smt_bridge.metrics.bleu import COLUMNS, References, bleu
+    from smt_bridge.moses_lines import split_tokens
+    from smt_bridge.nbest.entry import words_as_text
 
     counts, sums = _Counts(), np.zeros(COLUMNS, np.int64)
     for line, graph in beside_lines(args.reference, graphs, path=args.graphs):
@@ -216,8 +216,8 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
 
 def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
     """The same by an n-best list."""
-    from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.graphs.ngram_posteriors import posteriors_of
+    from smt_bridge.nbest.order import ordered_lists
 
     with ordered_lists(args.graphs) as lists:
         for found in lists.lists:

@@ -74,7 +74,7 @@ def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
 
 def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
     from smt_bridge.errors import WiringError
-    from smt_bridge.fields import text_of
+    from smt_bridge.moses_lines import text_of
 
     text = text_of(line)
     if not text:

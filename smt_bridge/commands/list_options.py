@@ -20,7 +20,7 @@ def add_nbest_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_format_argument(parser: argparse.ArgumentParser) -> None:
-    """Declare ``--nbest-format``; its value is the ``dialect`` of ``read_entries`` and ``ordered_lists``."""
+    """Declare ``--nbest-format``; its value is the ``format`` of ``read_entries`` and ``ordered_lists``."""
     parser.add_argument(
         "--nbest-format",
         default="auto",

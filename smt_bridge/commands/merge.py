@@ -13,9 +13,9 @@ from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
 if TYPE_CHECKING:
-    from smt_bridge.formats.nbest import NbestEntry, NbestList
-    from smt_bridge.formats.nbest_check import SampledPair
-    from smt_bridge.merging import Columns, Merger, System
+    from smt_bridge.nbest.checks import SampledPair
+    from smt_bridge.nbest.entry import NbestEntry, NbestList
+    from smt_bridge.nbest.merge import Columns, Merger, System
 
 NAME = "merge"
 _NO_TEXT = b"<none>"  # Moses takes an empty text for a line without an id
@@ -49,7 +49,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         required=True,
         type=_named_input,
         metavar="NAME=FILE",
-        help="an n-best list of any dialect, with a name of letters and digits; lists of one name are one system's",
+        help="an n-best list of any format, with a name of letters and digits; lists of one name are one system's",
     )
     parser.add_argument(
         "--source", type=InputFile, metavar="FILE", help="tokenised source text: are these its translations?"
@@ -102,8 +102,8 @@ def _merge(args: argparse.Namespace, finish: Callable[[dict[str, Any]], None]) -
     ``finish`` is called with the metadata when the output is complete.
     """
     from nmt_core.files import open_output
-    from smt_bridge.formats.nbest_order import ordered_lists
-    from smt_bridge.merging import System, side_by_side
+    from smt_bridge.nbest.merge import System, side_by_side
+    from smt_bridge.nbest.order import ordered_lists
 
     named, constraints = args.lists, dict(args.write_constraints)
     with contextlib.ExitStack() as stack:
@@ -163,8 +163,8 @@ def _check(named: Sequence[tuple[str, str]], constraints: Mapping[str, str]) -> 
 
 
 def _merger(args: argparse.Namespace, systems: Sequence[System]) -> tuple[Merger, tuple[Columns, ...], list[System]]:
-    from smt_bridge.exact_values import exact_values
-    from smt_bridge.merging import Merger, layout, peek
+    from smt_bridge.nbest.merge import Merger, layout, peek
+    from smt_bridge.nbest.recompute import exact_values
 
     firsts: dict[str, NbestEntry] = {}
     complete = []
@@ -188,7 +188,7 @@ def _write_constraints(
     stream: IO[bytes], sentence: int, merger: Merger, name: str, groups: Mapping[str, NbestList]
 ) -> None:
     """`id TAB text` of what the list lacks; Moses needs a line for every id, with or without anything missing."""
-    from smt_bridge.merging import distinct_text
+    from smt_bridge.nbest.merge import distinct_text
 
     texts = merger.missing(name, groups)
     if not texts:
@@ -220,8 +220,8 @@ class _Watch:
 
     def see(self, sentence: int, groups: Mapping[str, NbestList]) -> None:
         """Look at one sentence's lists."""
-        from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, sampled_pair
-        from smt_bridge.merging import distinct_text
+        from smt_bridge.nbest.checks import MOST_LOOKED_AT, sampled_pair
+        from smt_bridge.nbest.merge import distinct_text
 
         source = self._line(sentence, groups)
         self.counts["sentences"] += 1
@@ -257,7 +257,7 @@ class _Watch:
 
     def report(self) -> None:
         """Say on stderr how much there is, and what looks wrong."""
-        from smt_bridge.formats.nbest_check import looks_unrelated
+        from smt_bridge.nbest.checks import looks_unrelated
 
         counts = self.counts
         _say(
@@ -279,8 +279,8 @@ def _metadata(
     args: argparse.Namespace, columns: Sequence[Columns], names: Sequence[str], counts: Mapping[str, int]
 ) -> dict[str, Any]:
     """The record: the signatures of the columns under their new names."""
-    from smt_bridge.exact_values import exact_signatures
     from smt_bridge.metadata import content_of_list, known_columns
+    from smt_bridge.nbest.recompute import exact_signatures
     from smt_bridge.signature import Signature
 
     known: dict[str, Signature] = {}

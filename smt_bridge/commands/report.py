@@ -16,7 +16,7 @@ from smt_bridge.commands.list_options import add_format_argument
 
 if TYPE_CHECKING:
     from nmt_core.base.interfaces import PairScorer
-    from smt_bridge.formats.weights import Weights
+    from smt_bridge.moses.weights import Weights
     from smt_bridge.report.sentences import Sentence
 
 NAME = "report"
@@ -86,10 +86,10 @@ def _about_table(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
     from smt_bridge.commands.rerank_judgement import Setting, compared, document, judge, known_by_feature
-    from smt_bridge.formats.weights import read_weights
     from smt_bridge.metrics.by_length import LENGTH_BOUNDS
+    from smt_bridge.moses.weights import read_weights
+    from smt_bridge.nbest.rerank import Choices
     from smt_bridge.report.reranking import reranking_page
-    from smt_bridge.reranking import Choices
 
     tuning, scorer = _tuning(args.tuning), _scorer(args.scorer)  # refused before the work, not behind it
     weights = read_weights(args.weights)
@@ -118,16 +118,16 @@ def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 def _sentences(args: argparse.Namespace, weights: Weights) -> tuple[list[str], list[str], list[Sentence]]:
     """The source, the reference, and what was chosen for each line. Raises InputError where they do not go together."""
     from nmt_core.files import read_text_lines
-    from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.metrics.detokenize import detokenizer
     from smt_bridge.metrics.references import read_references, statistics_against
+    from smt_bridge.nbest.order import ordered_lists
+    from smt_bridge.nbest.rerank import Reranker
     from smt_bridge.report.sentences import collect
-    from smt_bridge.reranking import Reranker
 
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights)
     plain = detokenizer(args.detokenize) if args.detokenize else None
     sources = list(read_text_lines(args.source, errors="replace"))
-    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
+    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
         if ordered.sentences > len(sources):
             there = f"{args.source} has only {counted(len(sources), 'line')}"
             raise InputError(args.nbest, f"has ids up to {ordered.sentences - 1} but {there}")

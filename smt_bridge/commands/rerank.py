@@ -18,11 +18,11 @@ from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.commands.rerank_judgement import Judgement, Setting
-    from smt_bridge.formats.nbest import NbestEntry, NbestList
-    from smt_bridge.formats.nbest_check import SampledPair
-    from smt_bridge.formats.nbest_order import OrderedLists
     from smt_bridge.metrics.bleu import Counts
-    from smt_bridge.reranking import Choices, Reranker
+    from smt_bridge.nbest.checks import SampledPair
+    from smt_bridge.nbest.entry import NbestEntry, NbestList
+    from smt_bridge.nbest.order import OrderedLists
+    from smt_bridge.nbest.rerank import Choices, Reranker
 
 NAME = "rerank"
 _MOST_SAMPLES = 100_000  # of the test; its memory is so many times the sentences
@@ -109,16 +109,16 @@ def _add_judgement(judged: argparse._ArgumentGroup) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Stream the lists; keep the chosen entries only where they are to be judged."""
-    from smt_bridge.formats.nbest_dialects import check_dialect
-    from smt_bridge.formats.nbest_order import fill_gaps, ordered_lists
-    from smt_bridge.formats.weights import read_weights
-    from smt_bridge.reranking import Reranker
+    from smt_bridge.moses.weights import read_weights
+    from smt_bridge.nbest.formats import check_format
+    from smt_bridge.nbest.order import fill_gaps, ordered_lists
+    from smt_bridge.nbest.rerank import Reranker
 
-    check_dialect(args.nbest_format)
+    check_format(args.nbest_format)
     _check(args)
     weights = read_weights(args.weights)
     reranker = Reranker(weights, path=args.nbest, weights_path=args.weights, lenient=args.lenient)
-    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
+    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
         if ordered.sorted_here:
             _say(f"{args.nbest} is not grouped by id: lines of the same id were put together")
         source, lines = _read_source(args, ordered)
@@ -155,7 +155,7 @@ def _read_source(args: argparse.Namespace, ordered: OrderedLists) -> tuple[list[
     """The source lines (only as many as are looked at where nothing is judged), and how many lines go out."""
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT
+    from smt_bridge.nbest.checks import MOST_LOOKED_AT
 
     if args.source is None:
         if not args.reference:
@@ -190,8 +190,8 @@ def _check_gaps(args: argparse.Namespace, ordered: OrderedLists) -> None:
 def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: int) -> Setting:
     """Read the references and say what looks wrong with them."""
     from smt_bridge.commands.rerank_judgement import Setting
-    from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.metrics.references import read_references
+    from smt_bridge.nbest.entry import words_as_text
 
     of = args.source or args.nbest
     references = [read_references(path, lines, path=of, most_words=args.max_words) for path in args.reference]
@@ -219,7 +219,7 @@ def _watched(
     args: argparse.Namespace, lists: Iterator[NbestList], source: Sequence[bytes] | None
 ) -> Iterator[NbestList]:
     """The same lists; at their end, warnings about them."""
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, looks_unrelated, sampled_pair
+    from smt_bridge.nbest.checks import MOST_LOOKED_AT, looks_unrelated, sampled_pair
 
     samples: list[SampledPair] = []
     several, differ = 0, False
@@ -280,7 +280,7 @@ def _write_best(
 ) -> Choices:
     """The best of every list, and the lists in order; the choices where they are to be judged."""
     from smt_bridge.metrics.detokenize import detokenizer
-    from smt_bridge.reranking import Choices, choice_of
+    from smt_bridge.nbest.rerank import Choices, choice_of
 
     plain = detokenizer(args.detokenize) if args.detokenize else None
     choices = Choices()
@@ -313,7 +313,7 @@ def _counter(setting: Setting, plain: Callable[[str], str] | None) -> Callable[[
 
 def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> NbestEntry | None:
     """The best entry of a list; the whole list goes to ``listing``, best first."""
-    from smt_bridge.formats.nbest import format_entry, with_total
+    from smt_bridge.nbest.entry import format_entry, with_total
 
     if not group.entries:
         return None

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.base.messages import counted
 
 if TYPE_CHECKING:
-    from smt_bridge.formats.nbest import NbestEntry
     from smt_bridge.metrics.by_length import Part, PartScore
     from smt_bridge.metrics.oracle import Chance, Oracle
     from smt_bridge.metrics.significance import Comparison
-    from smt_bridge.reranking import Choice, Choices
+    from smt_bridge.nbest.entry import NbestEntry
+    from smt_bridge.nbest.rerank import Choice, Choices
 
 REPORT_FORMAT = "hybridmt rerank report"
 REPORT_VERSION = 1
@@ -93,9 +93,9 @@ def known_by_vocabulary(paths: Sequence[str], setting: Setting, language: str | 
     The first reference stands for the target; plain text of a ``language`` is tokenised for this.
     """
     from nmt_core.files import read_text_lines
-    from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.metrics.by_length import without_unknown
     from smt_bridge.metrics.detokenize import moses_tokenizer
+    from smt_bridge.nbest.entry import words_as_text
 
     known = [{line.partition("\t")[0] for line in read_text_lines(path)} for path in paths]
     tokenize = moses_tokenizer(language) if language else None

@@ -20,13 +20,13 @@ from smt_bridge.commands.translate_options import add_translate_arguments, recip
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from smt_bridge.decoder.advised import AdvisedTranslator
-    from smt_bridge.decoder.chooser import Choice, Chooser
-    from smt_bridge.decoder.graph_lists import GraphLists
-    from smt_bridge.decoder.hybrid import HybridTranslator
     from smt_bridge.decoder.moses_process import MosesProcess
-    from smt_bridge.decoder.recipe import Recipe
     from smt_bridge.features.interface import Feature
+    from smt_bridge.graphs.lists import GraphLists
+    from smt_bridge.hybrid.chooser import Choice, Chooser
+    from smt_bridge.hybrid.guidance import AdvisedTranslator
+    from smt_bridge.hybrid.recipe import Recipe
+    from smt_bridge.hybrid.translator import HybridTranslator
     from smt_bridge.scorers import Load
 
 NAME = "translate"
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     from nmt_core.processes import orderly_end
-    from smt_bridge.decoder.recipe import write_recipe
+    from smt_bridge.hybrid.recipe import write_recipe
 
     recipe = recipe_of(args)
     record = None if recipe.advice else _record_path(args.nbest_output)
@@ -89,16 +89,16 @@ class _System(NamedTuple):
 
     def described(self, recipe: Recipe) -> Recipe:
         """The recipe with the columns of its lists and the signatures of its features."""
-        from smt_bridge.recipe_parts import signatures_of
+        from smt_bridge.hybrid.parts import signatures_of
 
         return replace(recipe, columns=self.chooser.columns, signatures=signatures_of(self.features))
 
 
 def _open(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> _System:
     """Load the models, then start Moses."""
-    from smt_bridge.decoder.advised import AdvisedTranslator
-    from smt_bridge.decoder.hybrid import HybridTranslator
-    from smt_bridge.recipe_parts import open_chooser, open_features
+    from smt_bridge.hybrid.guidance import AdvisedTranslator
+    from smt_bridge.hybrid.parts import open_chooser, open_features
+    from smt_bridge.hybrid.translator import HybridTranslator
     from smt_bridge.scorers import load_folder, open_scorer, source_factors
 
     advice = recipe.advice
@@ -164,7 +164,7 @@ def _decoder(args: argparse.Namespace, recipe: Recipe, load: Load) -> Any:
 
 
 def _graphs(args: argparse.Namespace, recipe: Recipe, load: Load) -> GraphLists | None:
-    from smt_bridge.recipe_parts import graph_lists_of
+    from smt_bridge.hybrid.parts import graph_lists_of
     from smt_bridge.translators import open_searcher
 
     options = search_options(args)
@@ -176,7 +176,7 @@ def _graphs(args: argparse.Namespace, recipe: Recipe, load: Load) -> GraphLists 
 def _moses(args: argparse.Namespace, recipe: Recipe, stack: contextlib.ExitStack) -> MosesProcess | None:
     from smt_bridge.decoder.moses_child import MosesFailed
     from smt_bridge.decoder.moses_process import MosesProcess
-    from smt_bridge.recipe_parts import graph_reader_of, moses_of
+    from smt_bridge.hybrid.parts import graph_reader_of, moses_of
 
     options = moses_of(recipe, program=args.moses, threads=args.moses_threads, timeout=args.moses_timeout)
     reader = graph_reader_of(recipe)
@@ -206,7 +206,7 @@ def _translate(
 
 def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice: Choice) -> None:
     """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
-    from smt_bridge.decoder.chooser import GIVEN_UP, GRAPH, MOSES
+    from smt_bridge.hybrid.chooser import GIVEN_UP, GRAPH, MOSES
 
     what = f"line {line} ({counted(count_words(sentence), 'word')})"
     if MOSES in choice.silent:
@@ -225,7 +225,7 @@ def _write(
     counts: _Counts,
     detokenize: Callable[[str], str] | None,
 ) -> None:
-    from smt_bridge.formats.nbest import format_entry
+    from smt_bridge.nbest.entry import format_entry
 
     best = choice.best
     text = b"" if best is None else detokenize(best.text).encode() if detokenize else best.hypothesis
@@ -269,8 +269,8 @@ class _Counts:
 
 
 def _write_record(args: argparse.Namespace, recipe: Recipe, counts: _Counts) -> None:
-    from smt_bridge.exact_values import exact_signatures
     from smt_bridge.metadata import content_of_list, write_metadata
+    from smt_bridge.nbest.recompute import exact_signatures
     from smt_bridge.signature import Signature
 
     columns = {name: Signature.parse(text) for name, text in recipe.signatures.items()}

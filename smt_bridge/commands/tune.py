@@ -16,8 +16,8 @@ from smt_bridge.commands.tune_options import add_tuning_arguments, check_options
 from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
 
 if TYPE_CHECKING:
-    from smt_bridge.decoder.recipe import Recipe
-    from smt_bridge.formats.nbest import NbestList
+    from smt_bridge.hybrid.recipe import Recipe
+    from smt_bridge.nbest.entry import NbestList
     from smt_bridge.tuning.held_out import Comparison, Judged, Plan
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.tune import Start, TuningReport
@@ -46,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Load the pool, tune, write the weights and say on stderr what they reach."""
     from nmt_core.files import open_output
-    from smt_bridge.formats.weights import read_weights
+    from smt_bridge.moses.weights import read_weights
 
     check_options(args)
     recipe = _recipe(args.nbest) if args.recipe else None
@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Plan:
     """What is tuned and how, by the options or, for a list, by default; of Moses' files as its tuners do."""
-    from smt_bridge.exact_values import recomputed_columns
+    from smt_bridge.nbest.recompute import recomputed_columns
     from smt_bridge.tuning.defaults import plan_for_list
     from smt_bridge.tuning.held_out import Plan
 
@@ -93,8 +93,8 @@ def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Pla
 def _write_weights(args: argparse.Namespace, report: TuningReport, recipe: Recipe | None) -> None:
     """The weights and the recipe."""
     from nmt_core.files import open_output
-    from smt_bridge.decoder.recipe import write_recipe
-    from smt_bridge.formats.weights import format_weights
+    from smt_bridge.hybrid.recipe import write_recipe
+    from smt_bridge.moses.weights import format_weights
 
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
@@ -156,7 +156,7 @@ def _tune(pool: NbestPool, plan: Plan) -> Judged:
 
 def _recipe(nbest: str | None) -> Recipe:
     """How the list was made, by the record beside it."""
-    from smt_bridge.decoder.recipe import recipe_of
+    from smt_bridge.hybrid.recipe import recipe_of
     from smt_bridge.metadata import find_metadata, metadata_path
 
     found = find_metadata(nbest) if nbest else None
@@ -201,16 +201,16 @@ def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> No
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:
-    from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.metrics.metric import METRICS
     from smt_bridge.metrics.references import read_references, statistics_against
+    from smt_bridge.nbest.order import ordered_lists
     from smt_bridge.tuning.moses_dat import pool_from_moses
     from smt_bridge.tuning.pool import pool_from_lists
 
     if args.features_dat:
         return pool_from_moses(args.features_dat, args.scores_dat)
     metric = METRICS[args.metric]
-    with ordered_lists(args.nbest, dialect=args.nbest_format) as ordered:
+    with ordered_lists(args.nbest, format=args.nbest_format) as ordered:
         sentences, most = ordered.sentences, args.max_words
         references = [read_references(path, sentences, path=args.nbest, most_words=most) for path in args.reference]
         statistics = statistics_against(references, tokenize=args.tokenize, language=args.detokenize, metric=metric)
@@ -227,8 +227,8 @@ def _watched(
 
     Raises InputError for a hypothesis of more words than ``--max-words``.
     """
-    from smt_bridge.formats.nbest_check import MOST_LOOKED_AT, warnings_of_references
     from smt_bridge.metrics.references import check_judged
+    from smt_bridge.nbest.checks import MOST_LOOKED_AT, warnings_of_references
 
     firsts: list[tuple[int, str]] = []
     for group in lists:

@@ -127,9 +127,9 @@ def _loop(args: argparse.Namespace) -> Loop:
     from smt_bridge.decoder.tuning_loop import Loop
     from smt_bridge.errors import FormatError
     from smt_bridge.formats.moses_ini import read_ini
-    from smt_bridge.formats.nbest import words_as_text
     from smt_bridge.metrics.metric import METRICS
     from smt_bridge.metrics.references import read_references, statistics_against
+    from smt_bridge.nbest.entry import words_as_text
     from smt_bridge.tuning.tune import TuningOptions
 
     ini, metric = read_ini(args.ini), METRICS[args.metric]
@@ -201,7 +201,7 @@ def _digest(path: str) -> str:
 def _say_warnings(
     firsts: Sequence[tuple[int, str]], references: Sequence[Sequence[str]], sentences: int, args: argparse.Namespace
 ) -> None:
-    from smt_bridge.formats.nbest_check import warnings_of_references
+    from smt_bridge.nbest.checks import warnings_of_references
 
     for path, text in zip(args.reference, references, strict=True):
         if len(text) > sentences:

@@ -171,7 +171,7 @@ def _with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) 
 def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> list[float]:
     if given is None:
         return [_START_WEIGHT if name.startswith("p") else 0.0 for name in columns]
-    from smt_bridge.formats.nbest_entry import LARGEST, is_usable
+    from smt_bridge.nbest.entry import LARGEST, is_usable
 
     if len(given) != len(columns):
         raise ConfigError(f"--weights has {counted(len(given), 'number')} for {counted(len(columns), 'added column')}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from smt_bridge.formats.feature_kinds import kind_of
+from smt_bridge.moses.feature_kinds import kind_of
 
 _DIRECT = 2  # index of p(target | source) among the scores of Moses: by it targets are ranked
 

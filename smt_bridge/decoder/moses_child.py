@@ -22,8 +22,8 @@ from collections.abc import Callable, Sequence
 from typing import IO, NamedTuple
 
 from nmt_core.base.errors import ConfigError, NmtError
-from smt_bridge.decoder.graph_lists import FoundGraph, GraphReader
 from smt_bridge.decoder.graph_pipe import GraphCutter
+from smt_bridge.graphs.lists import FoundGraph, GraphReader
 
 _CHUNK = 1 << 16
 _MOST_ERROR_BYTES = 1 << 14  # bytes of standard error that are kept

@@ -14,8 +14,8 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
-from smt_bridge.decoder.graph_lists import GraphReader
 from smt_bridge.decoder.moses_child import MosesChild, MosesFailed, MosesLines, MosesOptions, has_words
+from smt_bridge.graphs.lists import GraphReader
 
 _IN_FLIGHT = 4  # sentences per thread that Moses may hold: it reads ahead without limit
 _WAITS = (1.0, 2.0, 4.0)  # seconds before starting again

@@ -21,12 +21,13 @@ from smt_bridge.decoder.development import decode
 from smt_bridge.decoder.moses_child import MosesOptions, has_words
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import MosesIni
-from smt_bridge.formats.nbest import NbestEntry, NbestList, read_entries, runs_of_sentence
 from smt_bridge.formats.tuned_ini import with_weights
-from smt_bridge.formats.weights import read_weights
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import Metric
 from smt_bridge.metrics.references import check_judged
+from smt_bridge.moses.weights import read_weights
+from smt_bridge.nbest.entry import NbestEntry, NbestList, runs_of_sentence
+from smt_bridge.nbest.formats import read_entries
 from smt_bridge.tuning.loop_folder import Round, Weights, read_rounds, write_rounds
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, tune
@@ -151,7 +152,7 @@ def _used(loop: Loop, weights: Weights | None, pool: NbestPool) -> Weights:
 
 def _entries(loop: Loop, number: int) -> list[NbestEntry]:
     path = os.path.join(loop.folder, f"round{number}.nbest.gz")
-    entries = list(read_entries(path, dialect="moses"))
+    entries = list(read_entries(path, format="moses"))
     check_judged(entries, loop.most_words, path=path)
     return entries
 

@@ -12,15 +12,15 @@ from smt_bridge.doctor.configuration import examine_ini, language_models, readab
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.formats.moses_ini import MosesIni, read_ini
-from smt_bridge.formats.nbest_dialects import AUTO
-from smt_bridge.formats.weights import Weights, read_weights
 from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.moses.weights import Weights, read_weights
+from smt_bridge.nbest.formats import AUTO
 
 
 class Files(NamedTuple):
     """What is to be looked at; empty names are left out.
 
-    ``most`` lines of each are read, 0 for all. ``dialect`` is the format of the list.
+    ``most`` lines of each are read, 0 for all. ``format`` is the format of the list.
     """
 
     ini: str = ""
@@ -32,7 +32,7 @@ class Files(NamedTuple):
     scorer: str = ""
     lm: str = ""
     most: int = 200_000
-    dialect: str = AUTO
+    format: str = AUTO
 
 
 def examine(files: Files) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def _language_models(files: Files, ini: MosesIni | None) -> list[tuple[str, int 
 def _examine_list(files: Files, tables: dict[str, Table]) -> Iterator[Finding]:
     if not files.nbest:
         return
-    summary = lists.NbestSummary(files.nbest, most=files.most, dialect=files.dialect)
+    summary = lists.NbestSummary(files.nbest, most=files.most, format=files.format)
     yield from summary.findings
     yield from _examine_record(files.nbest, files.scorer)
     for path in (files.source, files.reference):

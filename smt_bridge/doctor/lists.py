@@ -11,8 +11,7 @@ from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.words import Words, words_of
-from smt_bridge.formats.nbest import read_entries
-from smt_bridge.formats.nbest_dialects import AUTO
+from smt_bridge.nbest.formats import AUTO, read_entries
 
 _LOG_PROBABILITY = re.compile(r"(?:LM|TranslationModel|NMT|NMTreverse|KENLM|RNNLM)\d+")
 _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
@@ -21,7 +20,7 @@ _UNTUNED = ("UnknownWordPenalty",)  # Moses does not list them
 class NbestSummary:
     """The first lines of a list: their features with their number of values, highest id, and words."""
 
-    def __init__(self, path: str, *, most: int, dialect: str = AUTO) -> None:
+    def __init__(self, path: str, *, most: int, format: str = AUTO) -> None:
         self.path = path
         self.arity: dict[str, int] = {}
         self.highest = -1
@@ -30,7 +29,7 @@ class NbestSummary:
         empty = 0
         positive = 0
         try:
-            for entry in islice(read_entries(path, dialect=dialect), most or None):
+            for entry in islice(read_entries(path, format=format), most or None):
                 self.highest = max(self.highest, entry.sentence)
                 self.target.counts.update(word for word in entry.text.split(" ") if word)
                 empty += not entry.hypothesis

@@ -63,7 +63,7 @@ def _posterior(scaled: Floats) -> Floats:
 
 
 def _mean_of_systems(group: Candidates, scale: float) -> Floats:
-    """By the columns ``InS0`` and ``TotalS0`` of ``smt_bridge.merging``; a system without a list has no say."""
+    """By the columns ``InS0`` and ``TotalS0`` of ``smt_bridge.nbest.merge``; a system without a list has no say."""
     columns = group.columns or [{}] * len(group.hypotheses)
     systems = [name[2:-1] for name in columns[0] if name.startswith("In") and f"Total{name[2:]}" in columns[0]]
     if not systems:

@@ -12,9 +12,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.features.interface import Candidates, Feature, reads_phrases
-from smt_bridge.formats.nbest import NbestEntry, NbestList, check_new_names, runs_of_sentence, with_features
-from smt_bridge.formats.nbest_entry import is_usable, why_unusable
-from smt_bridge.formats.segmentation import phrase_pairs
+from smt_bridge.nbest.entry import (
+    NbestEntry,
+    NbestList,
+    check_new_names,
+    is_usable,
+    runs_of_sentence,
+    why_unusable,
+    with_features,
+)
+from smt_bridge.nbest.segmentation import phrase_pairs
 
 
 def column_names(features: Sequence[Feature]) -> tuple[str, ...]:

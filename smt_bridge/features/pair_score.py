@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-from smt_bridge.directions import check_exchanged, check_kind, check_language_model, check_reverse
 from smt_bridge.errors import WiringError
 from smt_bridge.features.interface import Candidates
+from smt_bridge.model_checks import check_exchanged, check_kind, check_language_model, check_reverse
 from smt_bridge.signature import Signature
 
 _CHECKED = 100  # pairs, of which the direction of a scorer is seen

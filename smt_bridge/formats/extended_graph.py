@@ -22,11 +22,11 @@ import numpy as np
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.fields import split_tokens
 from smt_bridge.formats.fixed_numbers import fixed_numbers
 from smt_bridge.formats.graph_features import GraphFeatures, totals
-from smt_bridge.formats.nbest_entry import is_usable
 from smt_bridge.formats.phrase_graph import Floats, Ints, PhraseGraph, Words
+from smt_bridge.moses_lines import split_tokens
+from smt_bridge.nbest.entry import is_usable
 
 BEGINNING = re.compile(rb"[0-9]{1,15} hyp=[0-9]")
 _LARGEST = 1 << 30  # bytes of one sentence

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
-from smt_bridge.fields import split_tokens
+from smt_bridge.moses_lines import split_tokens
 
 _BAR = b"|"
 FEWEST_WORDS = 3  # before the check for factors counts

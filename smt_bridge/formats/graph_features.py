@@ -14,9 +14,9 @@ import numpy as np
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
 from smt_bridge.formats.moses_ini import Feature, read_ini
-from smt_bridge.formats.nbest_entry import format_number
 from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
-from smt_bridge.formats.weights import Weights, all_weights, read_weights
+from smt_bridge.moses.weights import Weights, all_weights, read_weights
+from smt_bridge.nbest.entry import format_number
 
 _DEFAULTS = {"UnknownWordPenalty": (1.0,)}  # weights that the decoder does not ask for
 

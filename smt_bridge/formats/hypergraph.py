@@ -31,10 +31,10 @@ import numpy as np
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import BLANKS, split_fields, split_tokens
 from smt_bridge.formats.graph_features import GraphFeatures
 from smt_bridge.formats.hypergraph_arcs import EXPECTED, GraphText, Layout, arcs_at_once, arcs_one_by_one
 from smt_bridge.formats.phrase_graph import PhraseGraph, Words
+from smt_bridge.moses_lines import BLANKS, split_fields, split_tokens
 
 HEADER = b"# target ||| features ||| source-covered"
 SENTENCE = b"# sentence "

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import BLANKS, SEPARATOR, split_tokens
 from smt_bridge.formats.fixed_numbers import fixed_numbers
 from smt_bridge.formats.graph_features import GraphFeatures
-from smt_bridge.formats.nbest_entry import is_usable
 from smt_bridge.formats.phrase_graph import Floats, Ints
+from smt_bridge.moses_lines import BLANKS, SEPARATOR, split_tokens
+from smt_bridge.nbest.entry import is_usable
 
 EXPECTED = (
     "expected `[NODE] words ||| Feature=0.5 ... ||| covered`; is it the graph of a chart decoder (moses_chart)?"

@@ -24,10 +24,10 @@ from typing import NamedTuple
 from nmt_core.base.messages import counted
 from nmt_core.files import read_blocks
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.formats.feature_kinds import find_file
-from smt_bridge.formats.feature_lines import Feature, parse_features
 from smt_bridge.formats.ini_lines import BLANKS, code_of, section_lines, section_name
-from smt_bridge.formats.weights import parse_weight_line
+from smt_bridge.moses.feature_kinds import find_file
+from smt_bridge.moses.feature_lines import Feature, parse_features
+from smt_bridge.moses.weights import parse_weight_line
 
 __all__ = ["Feature", "MosesIni", "PathOption", "read_ini"]
 

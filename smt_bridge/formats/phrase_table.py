@@ -31,8 +31,6 @@ import numpy.typing as npt
 from nmt_core.files import ShareRead, read_blocks
 from nmt_core.files.newlines import count_newlines
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import SEPARATOR, phrase_of
-from smt_bridge.formats.feature_kinds import binarised_kind
 from smt_bridge.formats.ondisk_table import ondisk_blocks
 from smt_bridge.formats.phrase_table_fields import cut_fields
 from smt_bridge.formats.phrase_table_lines import (
@@ -48,6 +46,8 @@ from smt_bridge.formats.phrase_table_lines import (
     refuse_rules,
 )
 from smt_bridge.formats.rule_phrases import ends_in_label, rule_words
+from smt_bridge.moses.feature_kinds import binarised_kind
+from smt_bridge.moses_lines import SEPARATOR, phrase_of
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,

@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from smt_bridge.fields import SEPARATOR
 from smt_bridge.formats.plain_numbers import are_plain_numbers
+from smt_bridge.moses_lines import SEPARATOR
 
 _BAR, _NEWLINE = b"|\n"
 _SEPARATORS = 3  # between the four fields that are told apart

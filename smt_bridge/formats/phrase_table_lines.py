@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import split_fields, split_tokens
 from smt_bridge.formats.rule_phrases import ends_in_label, is_non_terminal, is_tree_fragment
+from smt_bridge.moses_lines import split_fields, split_tokens
 
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 EXPECTED = "expected `source ||| target ||| scores`, perhaps with more fields"

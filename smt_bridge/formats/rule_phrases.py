@@ -20,7 +20,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from smt_bridge.fields import BLANKS, split_tokens
+from smt_bridge.moses_lines import BLANKS, split_tokens
 
 SENTENCE_ENDS = (b"<s>", b"</s>")
 _LABEL = re.compile(rb"\[[^ \t\[\]]+\]")

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import phrase_of
 from smt_bridge.formats.phrase_table import Window
+from smt_bridge.moses_lines import phrase_of
 
 
 def source_starts(window: Window, sources: Sequence[bytes], *, before: bytes) -> npt.NDArray[np.int64]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import WiringError
-from smt_bridge.formats.feature_lines import Feature, is_true
 from smt_bridge.formats.ini_lines import section_lines
 from smt_bridge.formats.moses_ini import MosesIni
-from smt_bridge.formats.weights import format_weight_line, parse_weight_line
+from smt_bridge.moses.feature_lines import Feature, is_true
+from smt_bridge.moses.weights import format_weight_line, parse_weight_line
 
 _OVERRIDES = ("weight-overwrite", "alternate-weight-setting", "weight-add")
 

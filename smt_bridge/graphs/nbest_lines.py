@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from smt_bridge.formats.graph_features import GraphFeatures
-from smt_bridge.formats.nbest_entry import SEPARATOR, format_number
 from smt_bridge.formats.phrase_graph import PhraseGraph
 from smt_bridge.graphs.prefixes import Derivation
+from smt_bridge.nbest.entry import SEPARATOR, format_number
 
 
 def nbest_line(

@@ -8,10 +8,10 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_words
 from nmt_core.files import read_text_lines
-from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.metric import BLEU, Metric, counter
+from smt_bridge.nbest.entry import NbestEntry, NbestList
 
 
 def list_statistics(

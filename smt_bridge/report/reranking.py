@@ -14,12 +14,12 @@ from nmt_core.base.errors import InputError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.messages import counted
 from nmt_core.files.small import read_json
-from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.bleu import bleu
 from smt_bridge.metrics.by_length import parts_by_length
 from smt_bridge.metrics.metric import as_reported
 from smt_bridge.metrics.oracle import chance, oracle
 from smt_bridge.metrics.significance import Comparison, Interval
+from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
 from smt_bridge.report.changes import all_section, changes_section
 from smt_bridge.report.page import page, pairs, section, table, text

@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.base.words import MOST_WORDS
-from smt_bridge.formats.nbest import NbestEntry, NbestList
-from smt_bridge.formats.nbest_order import fill_gaps
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU
-from smt_bridge.reranking import Choice, Reranker, choice_of
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.order import fill_gaps
+from smt_bridge.nbest.rerank import Choice, Reranker, choice_of
 from smt_bridge.tuning.pro import sentence_scores
 
 _EMPTY = NbestEntry(0, b"", {}, None, 0, (), -1, -1)  # what a sentence without a list is judged as

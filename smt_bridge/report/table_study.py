@@ -24,9 +24,9 @@ import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.fields import SEPARATOR, phrase_of, text_of
 from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
 from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
 from smt_bridge.report.phrase_sample import digest
 
 CELLS = 40

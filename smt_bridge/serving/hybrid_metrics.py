@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from smt_bridge.decoder.chooser import GIVEN_UP, UNTRANSLATED
+from smt_bridge.hybrid.chooser import GIVEN_UP, UNTRANSLATED
 from smt_bridge.serving.moses_queue import MosesQueue
 
 WITHOUT_GRAPH = "without_graph"

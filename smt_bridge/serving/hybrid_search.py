@@ -23,10 +23,10 @@ from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.slices import Sliced
 from nmt_core.serving.step_work import StepDecoder
-from smt_bridge.decoder.advised import AdvisedChooser
-from smt_bridge.decoder.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
-from smt_bridge.decoder.graph_lists import GraphLists
 from smt_bridge.decoder.moses_child import MosesLines
+from smt_bridge.graphs.lists import GraphLists
+from smt_bridge.hybrid.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
+from smt_bridge.hybrid.guidance import AdvisedChooser
 from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 from smt_bridge.translators import SurfaceWords, nbest_lines

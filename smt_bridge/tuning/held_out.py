@@ -4,7 +4,7 @@ MERT fits a few hundred sentences too well. The *ridge* is the share of the way 
 start, on features of unit spread. The folds choose it: 0, the best run as it is, where held-out sentences show no gain
 that nearly all bootstrap samples of them have: on a thousand sentences a smaller one cost 0.2 BLEU on others.
 
-The weights are also compared with the *baseline systems* that a list was merged from (``smt_bridge.merging``). The
+The weights are also compared with the *baseline systems* that a list was merged from (``smt_bridge.nbest.merge``). The
 column ``FirstS0`` of a system is 1 for its best hypothesis and 0 for all others, so that the weights ``FirstS0= 1`` are
 that system alone. Where held-out sentences show the best system alone to be better than the tuned weights (bootstrap
 over sentences), or these are worse than it on the tuned sentences, the result is that system. A mere difference is not

@@ -27,8 +27,8 @@ import numpy as np
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest_entry import LARGEST, is_usable
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, Counts
+from smt_bridge.nbest.entry import LARGEST, is_usable
 from smt_bridge.tuning.pool import Column, NbestPool, PoolBuilder
 
 _WIDTH = 2 * ORDER + 1

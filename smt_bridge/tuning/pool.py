@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest import NbestEntry, NbestList
 from smt_bridge.metrics.bleu import Counts
 from smt_bridge.metrics.metric import BLEU, Metric
+from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.ordered_sum import ordered_sum
 from smt_bridge.tuning.sparse_rows import NO_ROWS, SparseRows
 

@@ -14,7 +14,7 @@ import numpy as np
 from nmt_core.base.messages import counted
 from nmt_core.files import read_lines
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.formats.nbest_entry import LARGEST, is_usable
+from smt_bridge.nbest.entry import LARGEST, is_usable
 from smt_bridge.tuning.moses_dat import dense_places
 from smt_bridge.tuning.pool import Floats, NbestPool
 

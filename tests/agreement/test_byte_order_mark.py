@@ -13,9 +13,9 @@ from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.data.monolingual import MonolingualText
 from smt_bridge.commands.main import main
 from smt_bridge.formats.moses_ini import read_ini
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.formats.phrase_table import phrases_of, read_windows, split_window
-from smt_bridge.formats.weights import read_weights
+from smt_bridge.moses.weights import read_weights
+from smt_bridge.nbest.formats import read_entries
 
 MARK = b"\xef\xbb\xbf"
 

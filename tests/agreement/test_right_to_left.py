@@ -25,8 +25,8 @@ from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.text.pharaoh import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.metadata import read_metadata
+from smt_bridge.nbest.formats import read_entries
 from tests.mirrored_models import WORDS, make_models, mirrored, mirrored_points, turned
 
 SOURCES = ["w1 w2 w3 w4", "w5", "w0 unseen w7 w7 w2", "w11 w10"]

@@ -30,7 +30,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         "smt_bridge.commands.main",
         "smt_bridge.phrase_scoring",
         "smt_bridge.scorers",
-        "smt_bridge.reranking",
+        "smt_bridge.nbest.rerank",
         "smt_bridge.tuning.tune",
     ],
 )

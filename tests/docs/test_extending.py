@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.lists import read_nbest
+from smt_bridge.api import read_nbest
 from tests.docs.commands import ROOT
 
 EXAMPLES = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs" / "extending.md").read_text(), re.MULTILINE | re.DOTALL)

@@ -65,7 +65,7 @@ def _tables(folder: str) -> list[Target]:
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.formats.phrase_table import append_scores, phrases_of, read_windows, split_window
-    from smt_bridge.formats.weights import format_weights, read_weights
+    from smt_bridge.moses.weights import format_weights, read_weights
     from smt_bridge.source_filter import SourceFilter, SourceText
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
@@ -108,13 +108,13 @@ def _tables(folder: str) -> list[Target]:
 
 
 def _lists(folder: str) -> list[Target]:
-    from smt_bridge.formats.nbest import format_entry, with_features, with_total
-    from smt_bridge.formats.nbest_order import ordered_lists
     from smt_bridge.formats.search_graph import format_graph, read_graphs
     from smt_bridge.graphs.best_strings import best_strings
+    from smt_bridge.nbest.entry import format_entry, with_features, with_total
+    from smt_bridge.nbest.order import ordered_lists
 
-    def read(path: str, dialect: str) -> None:
-        with ordered_lists(path, dialect=dialect) as found:
+    def read(path: str, format: str) -> None:
+        with ordered_lists(path, format=format) as found:
             for group in found.lists:
                 for entry in group.entries:
                     format_entry(with_total(with_features(entry, ["NMT0"], [-1.5]), -2.5))
@@ -126,13 +126,13 @@ def _lists(folder: str) -> list[Target]:
             format_graph(graph)
             best_strings(graph, features.scores(graph), 3)
 
-    dialects = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
+    formats = ("auto", "moses", "factors", "scored", "fairseq", "json", "tabs", "lines:2")
     tokens = '||| LM0= -1.5 0-0 H-0 P-0 D-0 {"id": "text": "features": "scores": "translations": 0 the|DT'
     arcs = "[0] ||| LM0=-1.000000 # node 1 </s> hyp=1 stack=1 back=0 recombined=2 forward=-1 core=(0.000,-1.000)"
     return [
         *(
-            _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, dialect=name), tokens=tokens)
-            for name in dialects
+            _of_file(folder, f"nbest-{name.replace(':', '-')}", functools.partial(read, format=name), tokens=tokens)
+            for name in formats
         ),
         _of_file(folder, "search-graph", graphs, share=2, tokens=arcs),
     ]

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.arpa import ARPA
 
 ROOT = Path(__file__).parents[2]

@@ -10,8 +10,8 @@ from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.models.build import PRESETS, is_language_model
 from smt_bridge.commands.main import main
-from smt_bridge.directions import check_kind
 from smt_bridge.errors import WiringError
+from smt_bridge.model_checks import check_kind
 
 SIZES = {
     "rnnencdec": ("hidden=8", "embedding=4", "maxout=4"),

@@ -25,11 +25,11 @@ import numpy as np
 
 from nmt_core.base.errors import NmtError
 from nmt_core.files import read_text_lines
-from smt_bridge.exact_values import recomputed_columns
-from smt_bridge.formats.nbest_order import ordered_lists
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import list_statistics
 from smt_bridge.metrics.significance import compare
+from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.nbest.recompute import recomputed_columns
 from smt_bridge.tuning.defaults import plan_for_list
 from smt_bridge.tuning.held_out import tune_by_plan
 from smt_bridge.tuning.pool import Floats, NbestPool, pool_from_lists

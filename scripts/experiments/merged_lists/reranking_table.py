@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.files import read_text_lines
-from smt_bridge.formats.nbest_order import ordered_lists
 from smt_bridge.metrics.detokenize import detokenizer
 from smt_bridge.metrics.references import list_statistics
 from smt_bridge.metrics.significance import compare
+from smt_bridge.nbest.order import ordered_lists
 from smt_bridge.tuning.pool import NbestPool, pool_from_lists
 from smt_bridge.tuning.tune import TuningOptions, start_weights, tune
 

@@ -12,8 +12,8 @@ from nmt_core.base.errors import NmtError
 from nmt_core.version import VERSION
 from smt_bridge.commands import add_features
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.metadata import read_metadata
+from smt_bridge.nbest.formats import read_entries
 
 NBEST = b"0 ||| la maison ||| A= 1 ||| -1\n0 ||| maison la ||| A= 2 ||| -2\n2 ||| la ||| A= 3 ||| -3\n"
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import NbestEntry, read_entries
+from smt_bridge.nbest.entry import NbestEntry
+from smt_bridge.nbest.formats import read_entries
 from tests.small_graphs import INI, random_graph
 
 GRAPHS = [random_graph(number, nodes=7, arcs=20, sentence=number) for number in range(4)]

@@ -13,7 +13,7 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 from tests.small_graphs import INI, random_graph
 
 SOURCES = ["x y", "", "y z x", "z"]

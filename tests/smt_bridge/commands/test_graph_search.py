@@ -17,7 +17,8 @@ from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import NbestEntry, read_entries
+from smt_bridge.nbest.entry import NbestEntry
+from smt_bridge.nbest.formats import read_entries
 from tests.prepared_models import KINDS, make_model
 from tests.small_graphs import INI, random_graph
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.metadata import find_metadata
+from smt_bridge.nbest.formats import read_entries
 
 MOSES = (
     "0 ||| le chat noir ||| LM0= -5 WordPenalty0= -3 ||| -3\n0 ||| un chat ||| LM0= -4 WordPenalty0= -2 ||| -4\n"

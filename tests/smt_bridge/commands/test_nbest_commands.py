@@ -12,8 +12,8 @@ import pytest
 from nmt_core.base.errors import ConfigError, InputError, NmtError
 from smt_bridge.commands import add_features, rerank, tune
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
-from smt_bridge.formats.weights import read_weights
+from smt_bridge.moses.weights import read_weights
+from smt_bridge.nbest.formats import read_entries
 
 # The reference is the second hypothesis; only feature B prefers it. Sentence 1 has no hypotheses.
 NBEST = b"""0 ||| the cat sat on a mat ||| A= 2 B= 0 ||| 2

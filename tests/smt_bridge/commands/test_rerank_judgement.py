@@ -14,7 +14,7 @@ import sacrebleu
 from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands import rerank
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 
 NBEST = """0 ||| the cat sat on a mat ||| A= 2 B= 0 NMTunk0= 0 ||| 2
 0 ||| the cat sat on the mat ||| A= 1 B= 1 NMTunk0= 0 ||| 1

@@ -17,7 +17,7 @@ from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 
 SMALL = {"embedding": 3, "hidden": 4, "maxout": 3, "initialisation": "glorot"}
 SOURCE = Vocabulary([*SPECIAL_WORDS, "das", "Haus", "ein"])

@@ -11,8 +11,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.pair_scorer import open_pair_scorer
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.metadata import read_metadata
+from smt_bridge.nbest.formats import read_entries
 from smt_bridge.scorers import ScorerOptions
 from smt_bridge.translators import GenerationOptions, open_generator
 from tests.nmt_core.arpa import ARPA

@@ -11,8 +11,8 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.metadata import read_metadata
+from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.arpa import ARPA
 
 # of the words of the n-gram model the shortlist lacks hommes; any other unknown word is <unk>

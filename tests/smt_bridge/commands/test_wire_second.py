@@ -13,7 +13,7 @@ import pytest
 
 from nmt_core.files import read_lines
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 from tests.metadata_files import describe
 
 INI = """# a comment

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from smt_bridge.decoder.hybrid import HybridTranslator
+from smt_bridge.hybrid.translator import HybridTranslator
 
 
 class NoLists:

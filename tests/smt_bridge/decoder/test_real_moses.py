@@ -14,8 +14,9 @@ import pytest
 
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.binariser import binarising_command
-from smt_bridge.formats.nbest import NbestEntry, read_entries
-from smt_bridge.formats.segmentation import phrase_pairs
+from smt_bridge.nbest.entry import NbestEntry
+from smt_bridge.nbest.formats import read_entries
+from smt_bridge.nbest.segmentation import phrase_pairs
 from tests.metadata_files import describe
 from tests.small_moses import TABLE, decode, needs_moses, write_moses_system
 

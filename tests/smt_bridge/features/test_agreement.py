@@ -61,7 +61,8 @@ def test_many_items_are_taken_block_by_block(monkeypatch: pytest.MonkeyPatch) ->
 def test_expectation_over_real_lists(
     shared: Path, feature: Callable[[str], Feature], metric: Callable[[Sequence[str]], list[list[float]]]
 ) -> None:
-    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+    from smt_bridge.nbest.entry import runs_of_sentence
+    from smt_bridge.nbest.formats import read_entries
 
     path = shared / "moses/en-fr/val.first20.nbest10.with-alignment.gz"
     for each in list(runs_of_sentence(read_entries(str(path))))[:8]:

@@ -14,7 +14,8 @@ from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates, Feature
 from smt_bridge.features.lengths import WordCount
 from smt_bridge.features.pair_score import PairFeature
-from smt_bridge.formats.nbest import NbestEntry, format_entry, parse_entry
+from smt_bridge.nbest.entry import NbestEntry, format_entry
+from smt_bridge.nbest.moses import parse_entry
 
 
 class RecordingScorer:

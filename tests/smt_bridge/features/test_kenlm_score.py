@@ -77,7 +77,7 @@ def test_a_byte_order_mark_is_named(tmp_path: Path, pack: Callable[[bytes], byte
 
 
 def test_scores_equal_those_of_the_decoder(shared: Path) -> None:
-    from smt_bridge.formats.nbest import read_entries
+    from smt_bridge.nbest.formats import read_entries
 
     moses = shared / "moses/en-fr"
     entries = list(read_entries(str(moses / "val.first20.nbest10.with-alignment.gz")))

@@ -54,7 +54,8 @@ def test_score_is_the_definition(tmp_path: Path, reverse: bool) -> None:
 
 @pytest.mark.parametrize(("name", "reverse"), [("lex.f2e.gz", False), ("lex.e2f.gz", True)])
 def test_real_lists_have_the_score_of_the_definition(shared: Path, name: str, reverse: bool) -> None:
-    from smt_bridge.formats.nbest import read_entries, runs_of_sentence
+    from smt_bridge.nbest.entry import runs_of_sentence
+    from smt_bridge.nbest.formats import read_entries
 
     moses = shared / "moses/en-fr"
     table = table_of(gzip.decompress((moses / name).read_bytes()).decode().split("\n")[:-1])

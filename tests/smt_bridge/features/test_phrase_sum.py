@@ -15,9 +15,11 @@ from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.phrase_sum import PhraseSum
 from smt_bridge.features.wrapped import Renamed
-from smt_bridge.formats.nbest import NbestEntry, parse_entry, read_entries, with_features
 from smt_bridge.formats.phrase_table import Window
-from smt_bridge.formats.segmentation import phrase_pairs
+from smt_bridge.nbest.entry import NbestEntry, with_features
+from smt_bridge.nbest.formats import read_entries
+from smt_bridge.nbest.moses import parse_entry
+from smt_bridge.nbest.segmentation import phrase_pairs
 from smt_bridge.phrase_scoring import Scorers, rescore_chunk
 from tests.fakes import LengthPairScorer, TablePairScorer
 

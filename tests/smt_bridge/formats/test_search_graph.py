@@ -18,9 +18,9 @@ from nmt_core.base.errors import NmtError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.formats import hypergraph
 from smt_bridge.formats.graph_features import GraphFeatures, read_graph_features
-from smt_bridge.formats.nbest import read_entries
 from smt_bridge.formats.phrase_graph import PhraseGraph
 from smt_bridge.formats.search_graph import format_graph, read_graphs
+from smt_bridge.nbest.formats import read_entries
 from tests.small_graphs import INI, LABELS, SmallGraph, random_graph, write_ini
 
 EXAMPLE_INI = Path(__file__).parents[3] / "examples" / "en-fr" / "moses" / "moses.ini"

@@ -13,13 +13,13 @@ import pytest
 
 from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest_order import ordered_lists
-from smt_bridge.formats.weights import Weights
 from smt_bridge.metrics.references import list_statistics
 from smt_bridge.metrics.significance import METRICS, compare
+from smt_bridge.moses.weights import Weights
+from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.nbest.rerank import Reranker
 from smt_bridge.report.reranking import reranking_page
 from smt_bridge.report.sentences import collect
-from smt_bridge.reranking import Reranker
 from tests.fakes import LengthPairScorer
 from tests.metadata_files import describe
 

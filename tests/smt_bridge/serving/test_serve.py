@@ -20,7 +20,7 @@ from nmt_core.serving.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main
-from smt_bridge.formats.nbest import read_entries
+from smt_bridge.nbest.formats import read_entries
 from tests.nmt_core.serving.conftest import ServerProcess
 from tests.small_moses import decoder, needs_moses, write_moses_system
 from tests.smt_bridge.decoder.small_hybrid import GRAPHS, LISTS, SOURCE, fake_moses, files, recipe

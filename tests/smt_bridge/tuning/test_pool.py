@@ -9,9 +9,10 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.nbest import NbestList, parse_entry, runs_of_sentence
 from smt_bridge.metrics.bleu import COLUMNS, Counts
 from smt_bridge.metrics.references import list_statistics
+from smt_bridge.nbest.entry import NbestList, runs_of_sentence
+from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import Column, NbestPool, pool_from_lists
 

@@ -1,0 +1,251 @@
+"""Every feature by its name, as in ``--feature NAME[:ARGUMENT]``: the built-in ones and those of other packages.
+
+Another package adds a feature through an entry point of the group ``smt_bridge.features``: a function from
+the argument (text, empty where none was given) to a ``Feature``. A built-in name wins over an entry point's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib import metadata
+from typing import NamedTuple
+
+from nmt_core.base.errors import ConfigError, NmtError
+from nmt_core.base.interfaces import PairScorer
+from smt_bridge.features.attention_shape import ATTENTION_SHAPE
+from smt_bridge.features.coverage import COVERAGE
+from smt_bridge.features.interface import Feature
+from smt_bridge.features.pair_measures import (
+    CONTINUOUS_SPACE,
+    LENGTH_NORMALISED,
+    UNKNOWN_WORDS,
+    UNKNOWN_WORDS_REVERSE,
+    WEAKEST_WORD,
+)
+from smt_bridge.features.pair_score import LOG_PROB, Direction, PairFeature, PairMeasure
+from smt_bridge.features.shared_scorer import SharedScorer
+from smt_bridge.features.wrapped import Renamed
+
+GROUP = "smt_bridge.features"
+
+
+_Opener = Callable[[str], PairScorer]
+
+
+class SharedScorers:
+    """The scorers of a command: each spec is opened once, and asked once for all features of a direction.
+
+    ``reverse`` opens those of models of target to source, where that is another way than ``opener``'s.
+    """
+
+    def __init__(self, opener: _Opener, *, reverse: _Opener | None = None) -> None:
+        self._openers = {False: opener, True: reverse or opener}
+        self._opened: dict[tuple[str, _Opener], PairScorer] = {}
+        self._shared: dict[tuple[str, Direction], SharedScorer] = {}
+
+    def scorer(self, spec: str, direction: Direction = "forward") -> PairScorer:
+        """The scorer of ``spec`` itself; raises as ``open_scorer``."""
+        opener = self._openers[direction == "reverse"]
+        if (spec, opener) not in self._opened:
+            self._opened[spec, opener] = opener(spec)
+        return self._opened[spec, opener]
+
+    def feature(
+        self, spec: str, measure: PairMeasure, *, direction: Direction = "forward", names: tuple[str, ...] | None = None
+    ) -> PairFeature:
+        """The columns of ``measure`` from the scorer of ``spec``; raises as ``open_scorer``."""
+        shared = self._shared.setdefault((spec, direction), SharedScorer(self.scorer(spec, direction)))
+        shared.expect(per_word=measure.per_word, attention=measure.attention)
+        return PairFeature(shared, measure, direction=direction, names=names)
+
+
+Make = Callable[[str, SharedScorers], Feature]
+
+
+class BuiltIn(NamedTuple):
+    """A feature of ours: its argument as shown to users (empty for none, in brackets if it may be left out)."""
+
+    argument: str
+    columns: str
+    help: str
+    make: Make
+
+
+def _pair(measure: PairMeasure, direction: Direction = "forward", names: tuple[str, ...] | None = None) -> Make:
+    return lambda spec, scorers: scorers.feature(spec, measure, direction=direction, names=names)
+
+
+def _phrases(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.phrase_sum import PhraseSum
+
+    return PhraseSum(scorers.scorer(argument))
+
+
+def _phrases_reverse(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.phrase_sum import PhraseSum
+
+    return PhraseSum(scorers.scorer(argument, "reverse"), "reverse")
+
+
+def _kenlm(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.kenlm_score import KenLMFeature
+
+    return KenLMFeature(argument)
+
+
+def _kenlm_normalised(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.kenlm_score import KenLMNormalised
+
+    return KenLMNormalised(argument)
+
+
+def _word_count(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.lengths import WordCount
+
+    return WordCount()
+
+
+def _length_ratio(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.lengths import LengthRatio
+
+    return LengthRatio()
+
+
+def _copied(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.copied import Copied
+
+    return Copied()
+
+
+def _model1(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.model1 import Model1
+
+    return Model1(argument)
+
+
+def _model1_reverse(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.model1 import Model1
+
+    return Model1(argument, reverse=True)
+
+
+def _expected_bleu(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.expected_bleu import ExpectedBleu
+
+    return ExpectedBleu(argument)
+
+
+def _expected_chrf(argument: str, scorers: SharedScorers) -> Feature:
+    from smt_bridge.features.expected_chrf import ExpectedChrf
+
+    return ExpectedChrf(argument)
+
+
+_WEIGHTS = "[uniform|posterior[:SCALE]|systems[:SCALE]]"
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    "nmt": BuiltIn("SPEC", "NMT", "log p(hypothesis | source)", _pair(LOG_PROB)),
+    "nmtnorm": BuiltIn("SPEC", "NMTnorm", "the same per word", _pair(LENGTH_NORMALISED)),
+    "nmtmin": BuiltIn("SPEC", "NMTmin", "log-probability of the least likely word", _pair(WEAKEST_WORD)),
+    "nmtunk": BuiltIn("SPEC", "NMTunk", "words the model does not know", _pair(UNKNOWN_WORDS)),
+    "coverage": BuiltIn("SPEC", "NMTcoverage NMTuncovered", "source words left unattended", _pair(COVERAGE)),
+    "attention": BuiltIn(
+        "SPEC", "NMTentropy NMTdistortion NMTbackward", "sharpness and order of attention", _pair(ATTENTION_SHAPE)
+    ),
+    "nmtreverse": BuiltIn("SPEC", "NMTreverse", "log p(source | hypothesis)", _pair(LOG_PROB, "reverse")),
+    "nmtnormreverse": BuiltIn(
+        "SPEC", "NMTnormreverse", "the same per source word", _pair(LENGTH_NORMALISED, "reverse")
+    ),
+    "nmtminreverse": BuiltIn(
+        "SPEC", "NMTminreverse", "log-probability of the least likely source word", _pair(WEAKEST_WORD, "reverse")
+    ),
+    "nmtunkreverse": BuiltIn(
+        "SPEC", "NMTunkreverse", "words the reverse model does not know", _pair(UNKNOWN_WORDS_REVERSE, "reverse")
+    ),
+    "phrases": BuiltIn("SPEC", "NMTphrases", "sum of ln p over the phrase pairs used, as in the decoder", _phrases),
+    "phrasesreverse": BuiltIn("SPEC", "NMTphrasesreverse", "the same of the other direction", _phrases_reverse),
+    "rnnlm": BuiltIn(
+        "SPEC", "RNNLM", "log p(hypothesis) of a neural language model", _pair(LOG_PROB, "target", ("RNNLM0",))
+    ),
+    "rnnlmnorm": BuiltIn("SPEC", "RNNLMnorm", "the same per word", _pair(LENGTH_NORMALISED, "target", ("RNNLMnorm0",))),
+    "cslm": BuiltIn(
+        "SPEC",
+        "CSLM CSLMunk",
+        "log p(hypothesis) of a continuous-space n-gram model, and words it does not know",
+        _pair(CONTINUOUS_SPACE, "target"),
+    ),
+    "kenlm": BuiltIn("FILE", "KENLM KenLMoov", "log p(hypothesis) of a KenLM model, and unknown words", _kenlm),
+    "kenlmnorm": BuiltIn("FILE", "KenLMnorm", "the same per word", _kenlm_normalised),
+    "wordcount": BuiltIn("", "WordCount", "number of words", _word_count),
+    "lengthratio": BuiltIn(
+        "", "LengthRatio LengthRatiolog", "target words per source word, |log| of it", _length_ratio
+    ),
+    "copied": BuiltIn("", "NumberMismatch PunctuationMismatch", "numbers and punctuation of one side only", _copied),
+    "model1": BuiltIn("LEX.F2E", "ModelOne", "IBM Model 1, log p(hypothesis | source)", _model1),
+    "model1reverse": BuiltIn("LEX.E2F", "ModelOnereverse", "IBM Model 1, log p(source | hypothesis)", _model1_reverse),
+    "mbrbleu": BuiltIn(_WEIGHTS, "MBRBLEU", "expected BLEU against the list", _expected_bleu),
+    "mbrchrf": BuiltIn(_WEIGHTS, "MBRCHRF", "expected chrF against the list", _expected_chrf),
+}
+
+
+def compares_hypotheses(spec: str) -> bool:
+    """Whether the numbers of ``NAME[:ARGUMENT]`` may depend on other hypotheses of the sentence."""
+    known = BUILT_IN.get(spec.partition(":")[0])
+    return known is None or known.argument == _WEIGHTS
+
+
+def open_feature(spec: str, scorers: SharedScorers, *, others: Iterable[metadata.EntryPoint] | None = None) -> Feature:
+    """Make the feature that ``NAME[:ARGUMENT]`` names.
+
+    ``others`` are the entry points to look among, by default those of the installed packages. Raises
+    ConfigError for an unknown name, a missing or needless argument, and an entry point that cannot be used.
+    """
+    name, _, argument = spec.partition(":")
+    known = BUILT_IN.get(name)
+    if known is None:
+        return _foreign(name, argument, metadata.entry_points(group=GROUP) if others is None else others)
+    if bool(argument) != bool(known.argument) and not known.argument.startswith("["):
+        problem = f"needs an argument: {name}:{known.argument}" if known.argument else "takes no argument"
+        raise ConfigError(f"feature '{name}' {problem}")
+    return known.make(argument, scorers)
+
+
+def numbered(features: Sequence[Feature]) -> list[Feature]:
+    """Give columns whose names are taken the next number: a second NMT0 becomes NMT1."""
+    taken: set[str] = set()
+    result: list[Feature] = []
+    for feature in features:
+        names = tuple(_free(name, taken) for name in feature.names)
+        taken.update(names)
+        result.append(feature if names == tuple(feature.names) else Renamed(feature, names))
+    return result
+
+
+def _free(name: str, taken: set[str]) -> str:
+    match = re.fullmatch(r"(.*?)(\d+)", name)
+    if match is None:
+        return name  # if it is taken, the check of all names says so
+    stem, number = match[1], int(match[2])
+    while f"{stem}{number}" in taken:
+        number += 1
+    return f"{stem}{number}"
+
+
+def _foreign(name: str, argument: str, others: Iterable[metadata.EntryPoint]) -> Feature:
+    found = {entry.name: entry for entry in others}
+    if name not in found:
+        there = ", ".join([*BUILT_IN, *sorted(found.keys() - BUILT_IN.keys())])
+        raise ConfigError(f"there is no feature '{name}'; there are {there}")
+    entry = found[name]
+    try:
+        feature = entry.load()(argument)
+    except NmtError:
+        raise
+    except Exception as error:  # code of another package: whatever it raises, the user must know which
+        raise ConfigError(f"feature '{name}' ({entry.value}) cannot be made: {error!r}") from error
+    lacking = [part for part in ("names", "signature", "compute") if not hasattr(feature, part)]
+    if lacking:
+        raise ConfigError(f"feature '{name}' ({entry.value}) is not a Feature: it has no {', '.join(lacking)}")
+    made: Feature = feature
+    return made

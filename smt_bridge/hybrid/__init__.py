@@ -1,0 +1,1 @@
+"""Moses and a neural model on the same sentences: recipes, and the lists of both as one."""

@@ -1,0 +1,148 @@
+"""The lists of several systems for a sentence as one list, scored, and the hypothesis that weights choose from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from nmt_core.base.messages import counted
+from smt_bridge.decoder.moses_child import MosesLines
+from smt_bridge.errors import WiringError
+from smt_bridge.features.annotate import annotate
+from smt_bridge.features.interface import Feature
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.merge import Columns, ExactValue, Fill, Merger, layout
+from smt_bridge.nbest.moses import parse_entry
+from smt_bridge.nbest.rerank import Reranker
+
+MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
+GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"
+"""Why Moses has no list: it failed at the sentence twice, or has no translation of it."""
+
+Lists = Mapping[str, NbestList]
+"""The list of each system that has one for a sentence."""
+
+
+class Choice(NamedTuple):
+    """The merged list of a sentence, the hypothesis that was chosen from it, and which systems listed none, and why.
+
+    ``best`` is None, and the list empty, for a blank sentence. Why is "" where nothing is known.
+    """
+
+    entries: list[NbestEntry]
+    best: NbestEntry | None
+    silent: Mapping[str, str]
+
+
+class Chooser:
+    """Merges, scores and chooses.
+
+    ``columns`` are those of the merged lists; None: as the first sentences with lists have them, so that each of
+    ``systems`` must translate one of these. ``exact`` gives the functions for columns that can be computed. Without
+    ``weights`` the first hypothesis of the list is chosen, which is Moses' own choice.
+    """
+
+    def __init__(
+        self,
+        features: Sequence[Feature],
+        *,
+        columns: Sequence[Columns] | None = None,
+        systems: Sequence[str] = (MOSES, NEURAL),
+        fill: Fill = "last",
+        exact: Callable[[Sequence[Columns]], Mapping[str, ExactValue]] = lambda columns: {},
+        weights: Mapping[str, Sequence[float]] | None = None,
+    ) -> None:
+        self._features, self._fill, self._exact, self._systems = features, fill, exact, systems
+        self._merger: Merger | None = None
+        self.columns: tuple[Columns, ...] = ()
+        if columns:
+            self._new_merger(columns)
+        self._reranker = (
+            None if weights is None else Reranker(weights, path="the merged list", weights_path="the recipe")
+        )
+
+    def _new_merger(self, columns: Sequence[Columns]) -> Merger:
+        self.columns = tuple(columns)
+        paths = {part.system: f"the {part.system} list" for part in columns}
+        self._merger = Merger(columns, paths, fill=self._fill, exact=self._exact(columns))
+        return self._merger
+
+    def choose(
+        self, sentences: Sequence[str], groups: Sequence[Lists], reasons: Sequence[Mapping[str, str]]
+    ) -> list[Choice]:
+        """One choice per sentence, given its lists, and why systems have none. Raises WiringError."""
+        if not any(groups):  # blank sentences, of which no columns can be learnt and none are needed
+            return [Choice([], None, {}) for _ in sentences]
+        merger = self._merger or self._new_merger(_layout(groups, self._systems))
+        for found in groups:
+            for system, group in found.items():
+                merger.check(system, group, _path_of(system, group.sentence))
+        entries = [entry for sentence, found in enumerate(groups) for entry in merger.entries(sentence, found)]
+        merged: list[list[NbestEntry]] = [[] for _ in sentences]
+        for entry in annotate(entries, self._features, sentences, path="the merged list", window=len(sentences)):
+            merged[entry.sentence].append(entry)
+        return [self._choice(*one) for one in zip(merged, groups, reasons, strict=True)]
+
+    def _choice(self, entries: list[NbestEntry], groups: Lists, reasons: Mapping[str, str]) -> Choice:
+        missing = [part.system for part in self.columns if entries and part.system not in groups]
+        silent = {system: reasons.get(system, "") for system in missing}
+        if not entries or self._reranker is None:
+            return Choice(entries, entries[0] if entries else None, silent)
+        return Choice(entries, self._reranker.best(NbestList(entries[0].sentence, entries)), silent)
+
+    def order(self, choice: Choice) -> list[tuple[float, NbestEntry]]:
+        """The list with its totals, best first; needs weights."""
+        assert self._reranker is not None
+        return self._reranker.order(NbestList(0, choice.entries))
+
+    def systems(self, entry: NbestEntry) -> tuple[str, ...]:
+        """The systems that listed a hypothesis."""
+        return tuple(part.system for part in self.columns if entry.features[part.own[0]] == (1.0,))
+
+
+def lists_of(
+    sentence: int, moses: Sequence[bytes] | None, neural: Sequence[str], graph: Sequence[bytes] = ()
+) -> dict[str, NbestList]:
+    """The lists of the sentence of this number: ``moses`` are lines without their ids, the others with it."""
+    numbered = [b"%d ||| %s" % (sentence, line) for line in moses or []]
+    lines = {MOSES: numbered, NEURAL: [line.encode() for line in neural], GRAPH: graph}
+    return {system: _list_of(sentence, found, system) for system, found in lines.items() if found}
+
+
+def why_silent(answer: MosesLines | None) -> dict[str, str]:
+    """Why the systems that Moses' answer, None where it failed twice, makes lists for have none of a sentence."""
+    if answer is None:
+        return {MOSES: GIVEN_UP}
+    graph = "" if answer.graph is None else answer.graph.problem or "there is no complete translation in it"
+    return {MOSES: UNTRANSLATED, GRAPH: graph}
+
+
+def as_read(sentence: str) -> str:
+    """The sentence with bytes that are not UTF-8 replaced, as models and features read it."""
+    return sentence.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _list_of(sentence: int, lines: Sequence[bytes], system: str) -> NbestList:
+    path = _path_of(system, sentence)
+    return NbestList(sentence, [parse_entry(line, path=path, number=number) for number, line in enumerate(lines, 1)])
+
+
+def _path_of(system: str, sentence: int) -> str:
+    """What a list is called in errors."""
+    return f"the {system} list of sentence {sentence + 1}"
+
+
+def _layout(groups: Sequence[Lists], systems: Sequence[str]) -> tuple[Columns, ...]:
+    """The columns as the first lists of each system have them."""
+    firsts = {}
+    for system in systems:
+        found = next((group[system].entries[0] for group in groups if system in group), None)
+        if found is not None:
+            firsts[system] = found
+    if len(firsts) < len(systems):
+        missing = " and ".join(system for system in systems if system not in firsts)
+        raise WiringError(
+            f"no list of {missing} in the first {counted(len(groups), 'sentence')}, so its columns are not known; give"
+            " text that it can translate, or a recipe"
+        )
+    return layout(list(firsts.items()))

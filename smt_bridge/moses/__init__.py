@@ -1,0 +1,1 @@
+"""Files of Moses: configurations, feature functions and weights."""

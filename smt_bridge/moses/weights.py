@@ -1,0 +1,288 @@
+"""Weights of a log-linear model in the form of Moses' ``[weight]`` section.
+
+::
+
+    [weight]
+    LM0= 0.0848866
+    TranslationModel0= 0.0731942 0.0173652 0.0819526 0.0585218
+
+The same lines stand in ``moses.ini``, in the ``rescore.ini`` of Moses' n-best rescoring and in our
+own weight files; lines before the first section header count too, so the header may be missing.
+
+>>> weights = Weights({"LM0": (0.5,), "TranslationModel0": (0.25, 0.125)})
+>>> weights.dot({"LM0": (-2.0,), "TranslationModel0": (-1.0, -4.0)})
+-1.75
+>>> print(format_weights(weights), end="")
+[weight]
+LM0= 0.5
+TranslationModel0= 0.25 0.125
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence, Sized
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted
+from nmt_core.files import read_lines
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.ini_lines import code_of, section_name, sections
+from smt_bridge.moses.feature_lines import parse_features
+from smt_bridge.nbest.entry import LARGEST
+
+SECTION = "weight"
+_LABEL = re.compile(r"[^ \t\r\n#\[][^ \t\r\n]*")
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+class Weights(Mapping[str, tuple[float, ...]]):
+    """Feature name to its weights, one per component, in the order of the file; never changed once made."""
+
+    def __init__(self, values: Mapping[str, Sequence[float]]) -> None:
+        self._values = {name: tuple(float(number) for number in numbers) for name, numbers in values.items()}
+
+    def __getitem__(self, name: str) -> tuple[float, ...]:
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Weights) and self._values == other._values
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._values.items()))
+
+    def __repr__(self) -> str:
+        return f"Weights({self._values!r})"
+
+    def dot(self, features: Mapping[str, Sequence[float]]) -> float:
+        """The model score: the sum over ``features`` of weight times value.
+
+        Weights of features that are not there (such as ``UnknownWordPenalty0``, which Moses never
+        lists) add nothing; neither do sparse features (``_`` in the name) without a weight.
+        Raises WiringError for a dense feature without a weight, or with another number of components.
+        """
+        total = 0.0
+        for name, values in features.items():
+            weights = self._values.get(name)
+            if weights is None or len(weights) != len(values):
+                if weights is None and "_" in name:
+                    continue
+                raise _mismatch(name, weights, len(values))
+            for weight, value in zip(weights, values, strict=True):
+                total += weight * value
+        return total
+
+    def replaced(self, others: Mapping[str, Sequence[float]]) -> Weights:
+        """These weights with those of ``others`` in their place; names that are new come last."""
+        return Weights({**self._values, **others})
+
+
+def _mismatch(name: str, weights: tuple[float, ...] | None, values: int) -> WiringError:
+    if weights is None:
+        return WiringError(f"the feature {name} has no weight; tune with this feature, or add a line `{name}= ...`")
+    return WiringError(
+        f"the feature {name} has {counted(values, 'value')} but {counted(len(weights), 'weight')};"
+        " the weights belong to other n-best lists"
+    )
+
+
+def read_weights(path: str) -> Weights:
+    """Read the weights of the features that n-best lists show.
+
+    From a whole ``moses.ini`` that is without those of features and components that are not tuneable, which no
+    list shows; otherwise as ``all_weights``.
+    """
+    lines = _lines(path)
+    weights = all_weights(lines, path=path)
+    features = {feature.name: feature for feature in parse_features(lines, path=path)}
+    shown = {name: features[name].listed(values) if name in features else values for name, values in weights.items()}
+    return Weights({name: values for name, values in shown.items() if values or name not in features})
+
+
+def all_weights(lines: Sequence[bytes], *, path: str) -> Weights:
+    """All weights in the lines of ``path`` as the decoder takes them.
+
+    Those are the ``[weight]`` section, of repeated names the last, then ``[weight-overwrite]``, and for other
+    names the sparse weights of the file that ``[weight-file]`` names. An ini of before 2013 has them as
+    ``[weight-t]`` and so on; they get the labels of that time (``tm``). Files without sections may also have
+    the forms of Moses' tuners: ``name value`` (sparse weights), and one line per value, the lines of a feature
+    with several values one below the other (dense weights of mert-moses.pl).
+
+    Raises FormatError for a malformed line or a file without weights, InputError for a file of sparse weights
+    that is not there.
+    """
+    if any(section_name(code_of(line)) is not None for line in lines):
+        values = _weights_of_sections(lines, path)
+    else:
+        values = _weights_of_tuner(lines, path)
+    if not values:
+        raise FormatError(path, "holds no weights; expected a [weight] section with lines such as `LM0= 0.5`")
+    return Weights(values)
+
+
+def _lines(path: str) -> list[bytes]:
+    return list(read_lines(path))
+
+
+_Values = dict[str, tuple[float, ...]]
+
+
+def _weights_of_sections(lines: Sequence[bytes], path: str) -> _Values:
+    found: dict[str, list[tuple[int, str]]] = {}
+    for section, number, code in sections(lines):
+        found.setdefault(section or SECTION, []).append((number, code.decode("utf-8", "surrogateescape")))
+    values: _Values = {}
+    for number, line in (*found.get("weight-add", ()), *found.get(SECTION, ())):
+        name, weights = _parsed(line, path, number)
+        values[name] = weights
+    if not values:
+        values = _weights_before_2013(found, path)
+    for number, line in found.get("weight-overwrite", ()):
+        values.update(_overwritten(line, values, path, number))
+    for _, name in found.get("weight-file", ())[:1]:
+        sparse = _sparse_weights(path, name)
+        values = {**values, **{key: weight for key, weight in sparse.items() if key not in values}}
+    return values
+
+
+def _parsed(line: str, path: str, number: int) -> tuple[str, tuple[float, ...]]:
+    try:
+        return parse_weight_line(line)
+    except ValueError as error:
+        raise FormatError(path, str(error), line=number) from error
+
+
+def _overwritten(line: str, values: Mapping[str, Sequence[float]], path: str, number: int) -> _Values:
+    """``Name= w x`` several times in a line; ``x`` keeps the weight that is there."""
+    found: dict[str, list[str]] = {}
+    for token in _tokens(line):
+        if token.endswith("="):
+            found[token[:-1]] = []
+        elif found:
+            name = next(reversed(found))
+            place = len(found[name])
+            kept = values.get(name, ())
+            found[name].append(repr(kept[place]) if token == "x" and place < len(kept) else token)
+    return dict(_parsed(f"{name}= {' '.join(numbers)}", path, number) for name, numbers in found.items())
+
+
+def _sparse_weights(ini: str, name: str) -> _Values:
+    """The file of ``[weight-file]``: ``name value`` a line; it may be beside the ini."""
+    beside = os.path.join(os.path.dirname(ini), name)
+    path = name if os.path.exists(name) or not os.path.exists(beside) else beside
+    return _weights_of_tuner(_lines(path), path)
+
+
+_BEFORE_2013 = {
+    "weight-d": "d",
+    "weight-l": "lm",
+    "weight-t": "tm",
+    "weight-w": "w",
+    "weight-generation": "g",
+    "weight-lex": "lex",
+    "weight-i": "I",
+}
+
+
+def _weights_before_2013(found: Mapping[str, Sequence[tuple[int, str]]], path: str) -> _Values:
+    """``[weight-t]`` has one number a line; lists of that time call them ``tm:``."""
+    values: _Values = {}
+    for section, label in _BEFORE_2013.items():
+        for number, line in found.get(section, ()):
+            values[label] = (*values.get(label, ()), *_parsed(f"{label}= {line}", path, number)[1])
+    return values
+
+
+def _weights_of_tuner(lines: Sequence[bytes], path: str) -> _Values:
+    values: _Values = {}
+    last = ""
+    for number, raw in enumerate(lines, start=1):
+        line = raw.decode("utf-8", "surrogateescape").strip(" \t\r")
+        if not line or line.startswith("#"):
+            continue
+        if _NUMBERED.match(line):
+            raise FormatError(path, _NAMELESS, line=number)
+        sparse = _with_label(line)
+        name, weights = _parsed(sparse or line.partition("#")[0], path, number)
+        if name in values and not sparse:
+            if name != last or len(weights) > 1:
+                problem = f"the weights of {name} are given twice; keep one of the lines"
+                raise FormatError(path, problem, line=number)
+            weights = values[name] + weights
+        values[name] = weights
+        last = name
+    return values
+
+
+_NUMBERED = re.compile(r"F[0-9]+[ \t]+[^ \t]+$|[-+.0-9][^=]*$")
+_NAMELESS = (
+    "has numbers in place of names, as `kbmira` and `mert` write them; name them with `smt-bridge tune --features-dat"
+    " FILE --scores-dat FILE --from-tuner THIS`"
+)
+
+
+def _with_label(line: str) -> str:
+    """``name value`` as ``name= value`` (names of sparse features may hold ``#``); nothing for other lines."""
+    tokens = _tokens(line)
+    if len(tokens) == 2 and not tokens[0].endswith("=") and not _NUMBER.fullmatch(tokens[0]):
+        return f"{tokens[0]}= {tokens[1]}"
+    return ""
+
+
+def parse_weight_line(line: str) -> tuple[str, tuple[float, ...]]:
+    """Split ``Name= w w w`` into the name and its weights.
+
+    Raises ValueError, whose text says what is wrong, for any other line.
+    """
+    label, *numbers = _tokens(line)
+    if not label.endswith("=") or len(label) == 1 or not numbers:
+        raise ValueError(f"expected `Name= 0.1 0.2` (blank after the =, none before it) but found {line[:60]!r}")
+    for number in numbers:
+        if not _NUMBER.fullmatch(number) or abs(float(number)) > LARGEST:
+            raise ValueError(f"a weight of {label[:-1]} must be a plain number up to 3.4e38 but is {number[:30]!r}")
+    return label[:-1], tuple(float(number) for number in numbers)
+
+
+def _tokens(line: str) -> list[str]:
+    """What stands between spaces and tabs; other blanks, such as U+00A0, can be part of a word and of a name."""
+    return [token for token in line.replace("\t", " ").split(" ") if token]
+
+
+def check_weights(weights: Mapping[str, Sequence[float]]) -> None:
+    """Raise ConfigError unless they are lists of numbers that Moses can hold, by names of one word."""
+    for name, values in weights.items():
+        if not _LABEL.fullmatch(name) or ("#" in name and len(values) > 1):
+            raise ConfigError(f"{name!r:.60} is no name of a feature; expected one word, such as LM0")
+        if isinstance(values, str) or not isinstance(values, Sized):
+            raise ConfigError(f"the weights of {name}: expected a list of numbers, found {values!r:.60}")
+        wrong = next((value for value in values if not -LARGEST <= value <= LARGEST), None)
+        if wrong is not None:
+            raise ConfigError(f"a weight of {name} must be a plain number up to 3.4e38 but is {wrong!r:.30}")
+
+
+def format_weights(weights: Mapping[str, Sequence[float]]) -> str:
+    """The ``[weight]`` section with its header, numbers with nine digits (Moses reads them into float32).
+
+    Sparse features whose names hold ``#``, which begins a comment in a section, stand as ``name value`` in a text
+    without sections. Raises ConfigError as ``check_weights``, for what could not be read again.
+    """
+    check_weights(weights)
+    if any("#" in name for name in weights):
+        return "".join(f"{_line_without_section(name, weights[name])}\n" for name in weights)
+    return f"[{SECTION}]\n" + "".join(f"{format_weight_line(name, weights[name])}\n" for name in weights)
+
+
+def _line_without_section(name: str, values: Sequence[float]) -> str:
+    return f"{name} {values[0]:.9g}" if "#" in name else format_weight_line(name, values)
+
+
+def format_weight_line(name: str, values: Sequence[float]) -> str:
+    """``Name= w w w`` without a line end."""
+    return f"{name}= " + " ".join(f"{value:.9g}" for value in values)

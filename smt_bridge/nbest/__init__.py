@@ -1,0 +1,1 @@
+"""N-best lists: entries, their formats, several lists as one."""

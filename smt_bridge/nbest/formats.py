@@ -1,0 +1,184 @@
+"""Which kind of n-best list a file is, and how each is read; the one place that knows them all.
+
+========== ============================================================ ================================================
+name       the lines                                                    written by
+========== ============================================================ ================================================
+moses      ``id ||| text ||| labels and numbers ||| total ||| ...``     Moses, Marian, amun, Joshua, cdec, SGNMT
+factors:N  the same, every word with factors, N is the word (0)         Moses with several output factors
+scored     ``id ||| text ||| number``                                   Nematus, GroundHog
+fairseq    ``H-id TAB score TAB text`` among others                     fairseq-generate, fairseq-interactive
+json       an object per hypothesis, or per sentence                    anybody, Sockeye
+tabs       ``id TAB text``                                              anybody
+lines:N    N lines of text for each sentence                            JoeyNMT, OpenNMT-py
+========== ============================================================ ================================================
+
+All but the last are known by their first lines.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.numbers import whole_number
+from nmt_core.files import read_lines
+from smt_bridge.errors import FormatError
+from smt_bridge.formats.factors import look_factored
+from smt_bridge.nbest.entry import SEPARATOR, NbestEntry
+from smt_bridge.nbest.fairseq import MARK, fairseq_ids, read_fairseq_entries
+from smt_bridge.nbest.json_lines import read_json_entries
+from smt_bridge.nbest.moses import clean_words, is_row_of_numbers, parse_entry, parse_id
+from smt_bridge.nbest.plain import (
+    line_ids,
+    numbered,
+    read_line_entries,
+    read_scored_entries,
+    read_tabbed_entries,
+    tabbed_ids,
+)
+
+AUTO = "auto"
+_HEAD = 500  # lines looked at
+_TABBED = re.compile(rb"[ ]*[0-9]+[ ]*\t")
+_WRITERS = {
+    "marian": "moses",
+    "amun": "moses",
+    "nematus": "scored",
+    "sockeye": "json",
+    "joeynmt": "lines",
+    "opennmt": "lines",
+}
+
+Lines = Iterable[bytes]
+
+
+class NbestFormat(NamedTuple):
+    """How lines are read: as entries, and as no more than their ids, one per entry; both name the line in errors."""
+
+    name: str
+    entries: Callable[[Lines, str], Iterator[NbestEntry]]
+    ids: Callable[[Lines, str], Iterator[int]]
+
+
+def read_entries(path: str, *, shown: str | None = None, format: str = AUTO) -> Iterator[NbestEntry]:
+    """Yield the hypotheses of ``path`` (in errors called ``shown``) in the order of the file.
+
+    ``format`` is a name of the table above; "auto" looks at the first lines. Raises FormatError for a malformed line
+    and for a file without lines.
+    """
+    head, lines = _peek(path, shown or path)
+    yield from choose_format(format, head, path=shown or path).entries(lines, shown or path)
+
+
+def read_ids(path: str, *, shown: str, format: str = AUTO) -> Iterator[int]:
+    """Yield the id of every hypothesis, which is quicker."""
+    head, lines = _peek(path, shown)
+    yield from choose_format(format, head, path=shown).ids(lines, shown)
+
+
+def _peek(path: str, shown: str) -> tuple[list[bytes], Iterator[bytes]]:
+    lines = read_lines(path)
+    head = list(itertools.islice(lines, _HEAD))
+    if not head:
+        raise FormatError(shown, "is empty; expected an n-best list")
+    return head, itertools.chain(head, lines)
+
+
+def check_format(name: str) -> str:
+    """Return the name as the table above has it; raises ConfigError for an unknown one."""
+    kind, colon, size = name.lower().partition(":")
+    kind = _WRITERS.get(kind, kind)
+    if kind == "lines":
+        if not whole_number(size):
+            raise ConfigError(
+                f"--nbest-format {name:.60} needs the number of hypotheses of a sentence, such as {kind}:5"
+            )
+        return f"lines:{int(size)}"
+    if kind == "factors" and size.isascii() and size.isdigit() and len(size) < 3:
+        return f"factors:{int(size)}"
+    if colon or (kind != AUTO and kind not in _SIMPLE):
+        known = ", ".join((AUTO, *_SIMPLE, "lines:N", *_WRITERS))
+        raise ConfigError(f"--nbest-format knows {known}, not '{name}'")
+    return kind
+
+
+def choose_format(name: str, head: Sequence[bytes], *, path: str) -> NbestFormat:
+    """The format of that name, or with "auto" the one of the first lines; raises FormatError for unknown lines."""
+    kind = check_format(name)
+    if kind.startswith("lines:"):
+        size = int(kind.partition(":")[2])
+        return NbestFormat(
+            kind, functools.partial(read_line_entries, size=size), functools.partial(line_ids, size=size)
+        )
+    if kind.startswith("factors:"):
+        factor = int(kind.partition(":")[2])
+        return NbestFormat(kind, functools.partial(_moses_entries, factor=factor), _moses_ids)
+    if kind == AUTO:
+        filled = [line for line in head if line.strip(b"\r")]
+        if not filled:
+            raise FormatError(path, "begins with blank lines only; expected an n-best list", line=1)
+        kind = _detect(filled, path)
+    if kind == "scored":
+        return NbestFormat(kind, functools.partial(read_scored_entries, costs=_are_costs(head)), _moses_ids)
+    return _SIMPLE[kind]
+
+
+def _detect(head: Sequence[bytes], path: str) -> str:
+    first = next((line for line in head if line.strip(b" \t\r")), b"")
+    if first.lstrip(b" \t").startswith(b"{"):
+        return "json"
+    if any(found is not None and found[1] == b"H" for found in map(MARK.fullmatch, head)):
+        return "fairseq"
+    if any(SEPARATOR in line for line in head):
+        return _detect_moses(head)
+    if all(map(_TABBED.match, head)):
+        return "tabs"
+    raise FormatError(
+        path,
+        "is no n-best list known by its first lines: expected 'id ||| text ||| ...' with a whole number from 0 as id,"
+        " JSON, fairseq's H- lines or 'id TAB text'; for N lines of text a sentence give --nbest-format lines:N",
+        line=1,
+    )
+
+
+def _detect_moses(head: Sequence[bytes]) -> str:
+    rows = [line.removesuffix(b"\r").split(SEPARATOR) for line in head]
+    if all(len(row) == 3 and is_row_of_numbers(row[2], size=1) for row in rows):
+        return "scored"
+    texts = [row[1] for row in rows if len(row) > 1 and row[1].strip(b" \t")]
+    return "factors" if look_factored([clean_words(text) for text in texts]) else "moses"
+
+
+def _are_costs(head: Sequence[bytes]) -> bool:
+    """Costs are above zero, log-probabilities below."""
+    numbers = [line.rpartition(SEPARATOR)[2].strip(b" \t\r") for line in head]
+    return any(not number.startswith(b"-") for number in numbers if number.strip(b"0."))
+
+
+def _moses_entries(lines: Lines, path: str, *, factor: int | None = None) -> Iterator[NbestEntry]:
+    for number, line in numbered(lines):
+        yield parse_entry(line, path=path, number=number, factor=factor)
+
+
+def _moses_ids(lines: Lines, path: str) -> Iterator[int]:
+    for number, line in numbered(lines):
+        yield parse_id(line.split(SEPARATOR, 1)[0], path=path, number=number)
+
+
+def _json_ids(lines: Lines, path: str) -> Iterator[int]:
+    for entry in read_json_entries(lines, path):
+        yield entry.sentence
+
+
+_SIMPLE = {
+    "moses": NbestFormat("moses", _moses_entries, _moses_ids),
+    "factors": NbestFormat("factors", functools.partial(_moses_entries, factor=0), _moses_ids),
+    "scored": NbestFormat("scored", functools.partial(read_scored_entries, costs=True), _moses_ids),
+    "fairseq": NbestFormat("fairseq", read_fairseq_entries, fairseq_ids),
+    "json": NbestFormat("json", read_json_entries, _json_ids),
+    "tabs": NbestFormat("tabs", read_tabbed_entries, tabbed_ids),
+}

@@ -1,0 +1,85 @@
+r"""Lists with little more than the words: they are read into the style of Moses.
+
+::
+
+    0 ||| the house ||| 4.52             Nematus and GroundHog: one number; costs (above 0) change their sign
+    0   the house                        an id and a tab
+    the house                            n lines for each sentence, as JoeyNMT and OpenNMT-py print them
+
+The number of the first kind becomes the feature ``Score0`` and the total.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from nmt_core.base.messages import counted
+from smt_bridge.errors import FormatError
+from smt_bridge.nbest.entry import BLANKS, SEPARATOR, NbestEntry
+from smt_bridge.nbest.moses import parse_entry, parse_id
+
+SCORE = "Score0"
+
+
+def numbered(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Lines with their numbers from 1, without blank ones, which Moses' tools pass over."""
+    return ((number, line) for number, line in enumerate(lines, start=1) if line not in (b"", b"\r"))
+
+
+def read_scored_entries(lines: Iterable[bytes], path: str, *, costs: bool) -> Iterator[NbestEntry]:
+    """Lists whose third and last field is a number; ``costs`` are better the lower they are."""
+    for number, line in numbered(lines):
+        entry = parse_entry(line, path=path, number=number)
+        if len(entry.fields) != 3 or entry.total is None or entry.features:
+            raise FormatError(path, "expected 'id ||| text ||| score' as in the lines before", line=number)
+        yield _with_score(entry, costs=costs)
+
+
+def _with_score(entry: NbestEntry, *, costs: bool) -> NbestEntry:
+    """Put the number into a feature field of its own, as it is written."""
+    written = entry.fields[2].strip()  # of all that float() passes over
+    if costs:
+        written = written[1:] if written[:1] == b"-" else b"-" + written.lstrip(b"+")
+    total = float(written)
+    text = entry.fields[1] if entry.fields[1].endswith(b" ") else entry.fields[1] + b" "
+    fields = (entry.fields[0], text, b" " + SCORE.encode() + b"= " + written + b" ", b" " + written)
+    return entry._replace(features={SCORE: (total,)}, total=total, fields=fields, feature_place=2, total_place=3)
+
+
+def read_tabbed_entries(lines: Iterable[bytes], path: str) -> Iterator[NbestEntry]:
+    """``id TAB text``."""
+    for number, line in numbered(lines):
+        identifier, tab, text = line.partition(b"\t")
+        if not tab:
+            raise FormatError(path, "expected an id, a tab and the text, but there is no tab", line=number)
+        yield _bare(parse_id(identifier, path=path, number=number), text, path, number)
+
+
+def tabbed_ids(lines: Iterable[bytes], path: str) -> Iterator[int]:
+    """The ids of ``id TAB text``."""
+    for number, line in numbered(lines):
+        yield parse_id(line.partition(b"\t")[0], path=path, number=number)
+
+
+def read_line_entries(lines: Iterable[bytes], path: str, *, size: int) -> Iterator[NbestEntry]:
+    """``size`` lines of text for each sentence; raises FormatError where the last sentence has fewer."""
+    number = 0
+    for number, line in enumerate(lines, start=1):
+        yield _bare((number - 1) // size, line, path, number)
+    if number % size:
+        left = counted(number, "line, which is", "lines, which are")
+        problem = f"ends after {left} no lists of {size}; is this the number of hypotheses?"
+        raise FormatError(path, problem, line=number)
+
+
+def line_ids(lines: Iterable[bytes], path: str, *, size: int) -> Iterator[int]:
+    """The ids by counting."""
+    for number, _ in enumerate(lines):
+        yield number // size
+
+
+def _bare(sentence: int, text: bytes, path: str, number: int) -> NbestEntry:
+    words = text.removesuffix(b"\r").strip(BLANKS)
+    if SEPARATOR in words:
+        raise FormatError(path, "the text holds '|||', which separates fields in the output", line=number)
+    return NbestEntry(sentence, words, {}, None, number, (b"%d " % sentence, b" " + words + b" "), -1, -1)

@@ -1,0 +1,165 @@
+"""Choosing among the hypotheses of an n-best list by a weighted sum of its features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from math import fsum
+from operator import mul
+from typing import TYPE_CHECKING, NamedTuple
+
+from nmt_core.base.messages import counted
+from nmt_core.base.words import MOST_WORDS, check_words
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+
+if TYPE_CHECKING:
+    from smt_bridge.metrics.bleu import Counts
+
+_NEVER_LISTED = "UnknownWordPenalty"  # not tuneable in Moses, so that no list shows it
+_MOST_ROWS = 1000  # sets of sparse features whose weights are kept at hand
+
+
+class Reranker:
+    """Totals of entries under ``weights`` (feature name to one weight per value).
+
+    ``path`` and ``weights_path`` are for errors. A feature without weight, or a weight without feature
+    (Moses' unknown word penalty apart), is a WiringError, and a line with other features than the first is
+    a FormatError; with ``lenient`` what is missing counts 0, as sparse features (``_`` in the name) always do.
+    """
+
+    def __init__(
+        self, weights: Mapping[str, Sequence[float]], *, path: str, weights_path: str, lenient: bool = False
+    ) -> None:
+        self._weights = {name: tuple(values) for name, values in weights.items()}
+        self.path = path
+        self._weights_path = weights_path
+        self._lenient = lenient
+        self._rows: dict[tuple[tuple[str, ...], tuple[int, ...]], tuple[float, ...]] = {}
+        self._dense: frozenset[str] | None = None
+
+    def total(self, entry: NbestEntry) -> float:
+        """The dot product of weights and features."""
+        return fsum(map(mul, self._row(entry), chain.from_iterable(entry.features.values())))
+
+    def best(self, group: NbestList) -> NbestEntry:
+        """The entry with the highest total; of equals the earliest."""
+        return max(group.entries, key=self.total)
+
+    def order(self, group: NbestList) -> list[tuple[float, NbestEntry]]:
+        """All entries with their totals, best first; equals stay in the order of the file."""
+        scored = [(self.total(entry), entry) for entry in group.entries]
+        return sorted(scored, key=lambda pair: -pair[0])
+
+    def _row(self, entry: NbestEntry) -> tuple[float, ...]:
+        """The weights of the entry's values."""
+        layout = tuple(entry.features), tuple(map(len, entry.features.values()))
+        row = self._rows.get(layout)
+        if row is None:
+            if not self._lenient:
+                self._check_dense(entry)
+            self._check_arity(entry)
+            if len(self._rows) >= _MOST_ROWS:
+                self._rows.clear()
+            row = tuple(
+                chain.from_iterable(
+                    self._weights.get(name) or (0.0,) * size for name, size in zip(*layout, strict=True)
+                )
+            )
+            self._rows[layout] = row
+        return row
+
+    def _check_dense(self, entry: NbestEntry) -> None:
+        dense = frozenset(name for name in entry.features if "_" not in name)
+        if self._dense is None:
+            self._check_names(tuple(entry.features))
+            self._dense = dense
+        if dense != self._dense:
+            missing, new = sorted(self._dense - dense), sorted(dense - self._dense)
+            problem = f"feature {missing[0]} is missing here but stands" if missing else f"feature {new[0]} is not"
+            raise FormatError(self.path, f"{problem} in the first line; are these two lists?", line=entry.line)
+
+    def _check_names(self, names: Sequence[str]) -> None:
+        unweighted = [name for name in names if name not in self._weights and "_" not in name]
+        if unweighted:
+            raise WiringError(
+                f"{self._weights_path}: no weight for {', '.join(unweighted)} of {self.path};"
+                " tune with this list, or add the weights (0 leaves a feature out)"
+            )
+        unused = [
+            name
+            for name in self._weights
+            if name not in names and "_" not in name and not name.startswith(_NEVER_LISTED)
+        ]
+        if unused:
+            raise WiringError(
+                f"{self.path}: no feature for the weight of {', '.join(unused)} in {self._weights_path}; was the list"
+                " made by another system? (Moses does not list features with tuneable=false: delete their weights,"
+                " or use --lenient)"
+            )
+
+    def _check_arity(self, entry: NbestEntry) -> None:
+        for name, values in entry.features.items():
+            weights = self._weights.get(name, values)
+            if len(weights) != len(values):
+                there = f"{counted(len(values), 'value')} but {counted(len(weights), 'weight')}"
+                problem = f"feature {name} has {there} in {self._weights_path}"
+                raise FormatError(self.path, problem, line=entry.line)
+
+
+class Choice(NamedTuple):
+    """One sentence: the system's own first entry and ours, their texts as judged, their totals under the weights.
+
+    ``place`` is that of our entry in the list, from 1; ``size`` the length of the list, 0 for a gap.
+    """
+
+    before: NbestEntry | None
+    after: NbestEntry | None
+    before_text: str
+    after_text: str
+    before_total: float = 0.0
+    after_total: float = 0.0
+    place: int = 0
+    size: int = 0
+
+
+@dataclass
+class Choices:
+    """All sentences in order; ``statistics`` are the BLEU counts of the lists, empty where no oracle is asked for."""
+
+    sentences: list[Choice] = field(default_factory=list)
+    statistics: list[Counts] = field(default_factory=list)
+
+    @property
+    def before(self) -> list[str]:
+        """The system's own output."""
+        return [choice.before_text for choice in self.sentences]
+
+    @property
+    def after(self) -> list[str]:
+        """Our output."""
+        return [choice.after_text for choice in self.sentences]
+
+
+def choice_of(
+    group: NbestList,
+    best: NbestEntry | None,
+    reranker: Reranker,
+    plain: Callable[[str], str] | None,
+    *,
+    most_words: int = MOST_WORDS,
+) -> Choice:
+    """The choice of ``best`` (None in a gap, which is judged as empty output); ``plain`` detokenises.
+
+    Raises InputError where one of the two has more than ``most_words``: TER's time grows with the square of the words.
+    """
+    if best is None:
+        return Choice(None, None, "", "")
+    first = group.entries[0]
+    for entry in (first, best):
+        check_words(entry.text, most_words, path=reranker.path, line=entry.line)
+    before, after = [plain(entry.text) if plain else entry.text for entry in (first, best)]
+    place = next(place for place, entry in enumerate(group.entries, start=1) if entry is best)
+    totals = reranker.total(first), reranker.total(best)
+    return Choice(first, best, before, after, *totals, place, len(group.entries))

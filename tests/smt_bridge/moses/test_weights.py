@@ -1,0 +1,195 @@
+"""Weight files: reading, writing, and the model score."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.base.errors import ConfigError, InputError
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.formats.moses_ini import read_ini
+from smt_bridge.moses.weights import Weights, all_weights, format_weights, read_weights
+
+PIECES = [
+    *(b"[weight]\n", b"[feature]\n", b"[weight-overwrite]\n", b"[weight-t]\n", b"[", b"]", b"\n", b"\r\n", b"# x\n"),
+    *(b"LM0= 0.5\n", b"LM0= +.5e-1 x\n", b"TM0= 1 2\n", b"0.5\n", b"wt_a 1\n", b"F0 2\n", b"1e999\n", b"a= b= 1\n"),
+    *(b"KENLM name=LM0 path=x\n", b"PhraseDictionaryMemory name=TM0 num-features=2\n", b"=", b" ", b"\xff\x00"),
+    b"PhraseDictionaryGroup members=,,TM0 num-features=\n",
+]
+
+
+def written(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8", newline="")
+    return str(path)
+
+
+def test_ini_gives_its_weight_section_only(tmp_path: Path) -> None:
+    text = "# made\n[feature]\nKENLM name=LM0\n[weight]\r\n\n# none\nLM0= 0.5 # ln\r\nTM0=\t.1 -2e-1\n[threads]\n4\n"
+    weights = read_weights(written(tmp_path / "moses.ini", text.replace("# made\n", "")))
+    assert list(weights.items()) == [("LM0", (0.5,)), ("TM0", (0.1, -0.2))]
+
+
+def test_header_may_be_missing(tmp_path: Path) -> None:
+    assert read_weights(written(tmp_path / "w", "B= 1\nA= 2 3\n")) == Weights({"A": (2, 3), "B": (1,)})
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "words"),
+    [
+        ("[weight]\nLM0=0.5\n", 2, "blank after the ="),
+        ("LM0 = 0.5\n", 1, "none before it"),
+        ("LM0= nan\n", 1, "plain number"),
+        ("LM0= 1_0\n", 1, "plain number"),
+        ("LM0=\n", 1, "expected"),
+        ("F0 2.1182\nF1 0.98\n", 1, "--from-tuner"),
+        ("0.09814 0.0391693\n", 1, "--from-tuner"),
+        ("[feature]\nLM0= 1\n", None, "no weights"),
+    ],
+)
+def test_malformed_weights_are_refused(tmp_path: Path, text: str, line: int | None, words: str) -> None:
+    with pytest.raises(FormatError, match=words) as caught:
+        read_weights(written(tmp_path / "w", text))
+    assert caught.value.line == line
+
+
+@given(
+    st.dictionaries(
+        st.from_regex("[A-Za-z][A-Za-z0-9_]{0,8}", fullmatch=True),
+        st.lists(st.floats(-1e6, 1e6, width=32), min_size=1, max_size=4).map(tuple),
+        min_size=1,
+    )
+)
+def test_float32_weights_come_back(
+    tmp_path_factory: pytest.TempPathFactory, values: dict[str, tuple[float, ...]]
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "weights"
+    again = read_weights(written(path, format_weights(values)))
+    assert list(again) == list(values)
+    for name, numbers in values.items():
+        assert again[name] == pytest.approx(numbers, rel=1e-8, abs=1e-44)
+
+
+def test_names_with_a_sign_for_comments_come_back(tmp_path: Path) -> None:
+    weights = {"LM0": (0.5,), "TM0": (1.0, 2.0), "wt_#~#": (0.25,), "wt_a#": (-3.0,), "[x]": (1.0,)}
+    with pytest.raises(ConfigError, match=r"'\[x\]' is no name of a feature"):
+        format_weights(weights)
+    del weights["[x]"]
+    assert dict(read_weights(written(tmp_path / "w", format_weights(weights)))) == weights
+
+
+def test_dot_gives_the_total_of_the_decoder() -> None:
+    weights = Weights({"LM0": (0.5,), "TM0": (0.2, 0.3), "UnknownWordPenalty0": (1.0,)})
+    assert weights.dot({"TM0": (-1.0, -2.0), "LM0": (-4.0,), "TM0_sparse": (9.0,)}) == pytest.approx(-2.8)
+
+
+def test_dot_of_the_real_list_is_its_total(shared: Path) -> None:
+    import gzip
+
+    weights = read_weights(str(shared / "moses" / "en-fr" / "moses.ini"))
+    with gzip.open(shared / "moses" / "en-fr" / "val.nbest100.gz", "rt", encoding="utf-8", newline="\n") as lines:
+        fields = next(lines).split("|||")
+    features: dict[str, list[float]] = {}
+    for token in fields[2].split():
+        if token.endswith("="):
+            row = features.setdefault(token[:-1], [])
+        else:
+            row.append(float(token))
+    assert weights.dot(features) == pytest.approx(float(fields[3]), abs=1e-4)
+
+
+@pytest.mark.parametrize("features", [{"LM1": (1.0,)}, {"LM0": (1.0, 2.0)}], ids=["unknown", "arity"])
+def test_dot_refuses_features_that_do_not_fit(features: dict[str, tuple[float, ...]]) -> None:
+    with pytest.raises(WiringError, match="LM"):
+        Weights({"LM0": (0.5,)}).dot(features)
+
+
+def test_replaced_keeps_the_order() -> None:
+    weights = Weights({"A": (1,), "B": (2,)}).replaced({"C": (3,), "A": (4,)})
+    assert list(weights.items()) == [("A", (4,)), ("B", (2,)), ("C", (3,))]
+
+
+def test_weights_of_moses_tuners_are_read(tmp_path: Path) -> None:
+    (tmp_path / "dense").write_text("LM0= 0.5\nTM0= 0.25\nTM0= -0.125\nWP0= 1\n")
+    assert dict(read_weights(str(tmp_path / "dense"))) == {"LM0": (0.5,), "TM0": (0.25, -0.125), "WP0": (1.0,)}
+    (tmp_path / "sparse").write_text("wt_a~b 0.5\nwt_c~d\t-1e-3\n")
+    assert dict(read_weights(str(tmp_path / "sparse"))) == {"wt_a~b": (0.5,), "wt_c~d": (-0.001,)}
+    (tmp_path / "blanks").write_text("wt_10\u00a0000~# 0.5\nwt_a~\u3000 1\n")  # blanks that are part of a word
+    assert dict(read_weights(str(tmp_path / "blanks"))) == {"wt_10\u00a0000~#": (0.5,), "wt_a~\u3000": (1.0,)}
+    (tmp_path / "apart").write_text("TM0= 0.25\nLM0= 0.5\nTM0= -0.125\n")
+    with pytest.raises(FormatError, match="given twice"):
+        read_weights(str(tmp_path / "apart"))
+
+
+def test_of_repeated_weights_the_last_counts_as_in_moses(tmp_path: Path) -> None:
+    assert dict(read_weights(written(tmp_path / "w", "[weight]\nA= 1\nB= 2\nA= 3 4\n"))) == {"A": (3, 4), "B": (2,)}
+    text = "[weight]\nA= 1\n[weight-add]\nA= 7\nC= 5 6\n[weight-overwrite]\nA= 8 C= x x\n"
+    assert dict(read_weights(written(tmp_path / "w", text))) == {"A": (8,), "C": (5, 6)}
+
+
+def test_sparse_weights_of_the_ini_are_read_and_its_own_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sparse").write_text("# tuned\nwt_#~# 0.5\nwt_a~b 1\nwt_a~b -2e-1\npp_x 3\n")
+    ini = written(tmp_path / "moses.ini", "[weight]\nLM0= 0.5\npp_x= 4\n[weight-file]\nsparse\n")
+    expected = {"LM0": (0.5,), "pp_x": (4,), "wt_#~#": (0.5,), "wt_a~b": (-0.2,)}
+    assert dict(read_weights(ini)) == expected  # found beside the ini
+    monkeypatch.chdir(tmp_path)
+    assert dict(read_weights("moses.ini")) == expected
+    (tmp_path / "sparse").unlink()
+    with pytest.raises(InputError, match="sparse"):
+        read_weights(ini)
+
+
+def test_weights_that_lists_do_not_show_are_left_out(tmp_path: Path) -> None:
+    features = (
+        "[feature]\nUnknownWordPenalty\nDistortion tuneable=false\nLM name=LM0\n"
+        "PhraseDictionaryMemory name=TM0 num-features=3 path=x tuneable-components=true,false,true\n"
+    )
+    weights = "[weight]\nUnknownWordPenalty0= 1\nDistortion0= 2\nLM0= 3\nTM0= 4 5 6\n"
+    path = written(tmp_path / "moses.ini", features + weights)
+    assert dict(read_weights(path)) == {"LM0": (3,), "TM0": (4, 6)}
+    assert all_weights((features + weights).encode().split(b"\n"), path=path)["TM0"] == (4, 5, 6)
+    reading, writing = os.pipe()  # what flows once
+    os.write(writing, (features + weights).encode())
+    os.close(writing)
+    assert dict(read_weights(f"/dev/fd/{reading}")) == {"LM0": (3,), "TM0": (4, 6)}
+    os.close(reading)
+
+
+def test_an_ini_of_before_2013_has_the_labels_of_that_time(tmp_path: Path) -> None:
+    text = (
+        "[ttable-file]\n0 0 0 2 table\n[weight-d]\n0.6\n0.3\n[weight-l]\n0.5\n[weight-t]\n.2\n+1e-1\n[weight-w]\n-1\n"
+    )
+    assert dict(read_weights(written(tmp_path / "moses.ini", text))) == {
+        "d": (0.6, 0.3), "lm": (0.5,), "tm": (0.2, 0.1), "w": (-1,)
+    }  # fmt: skip
+
+
+def test_weights_of_the_real_tuning_runs_are_read(shared: Path) -> None:
+    dense = read_weights(str(shared / "moses" / "en-fr" / "mert" / "run2.dense"))
+    numbers = (shared / "moses" / "en-fr" / "mert" / "run1.weights.txt").read_text().split()
+    assert [value for values in dense.values() for value in values] == [float(number) for number in numbers]
+    assert len(dense["LexicalReordering0"]) == 6
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map(b"".join))
+def test_whatever_stands_in_an_ini_gives_weights_or_one_line(
+    tmp_path_factory: pytest.TempPathFactory, content: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "any.ini"
+    path.write_bytes(content)
+    message = ""
+    try:
+        found = read_weights(str(path))
+        assert found and all(map(math.isfinite, (number for numbers in found.values() for number in numbers)))
+        again = read_ini(str(path))
+        assert again.content == content
+        assert all(feature.num_features >= 0 for feature in again.features)
+    except InputError as error:
+        message = str(error)
+    assert "\n" not in message

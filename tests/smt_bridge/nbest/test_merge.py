@@ -1,0 +1,179 @@
+"""Lists of several systems become one list in which nothing is lost and no ranking changes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from smt_bridge.errors import FormatError
+from smt_bridge.nbest.entry import NbestEntry, NbestList
+from smt_bridge.nbest.merge import Fill, Merger, System, distinct_text, layout, peek, side_by_side
+from smt_bridge.nbest.moses import parse_entry
+
+MOSES = """0 ||| the house ||| LM0= -5 TM0= -1 -2 ||| -3 ||| 0-0
+0 ||| the  home ||| LM0= -6 TM0= -1 -3 ||| -4
+0 ||| a house ||| LM0= -9 TM0= -4 -3 ||| -6
+2 ||| yes ||| LM0= -2 TM0= 0 0 ||| -1
+"""
+NMT = """0 ||| a house ||| NMT0= -1.5 ||| -0.5
+0 ||| the home ||| NMT0= -2 ||| -0.7
+0 ||| one house ||| NMT0= -4 ||| -1.5
+1 ||| no ||| NMT0= -1 ||| -0.5
+"""
+
+
+def lists_of(text: str) -> list[NbestList]:
+    groups: dict[int, NbestList] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        entry = parse_entry(line.encode(), path="list", number=number)
+        groups.setdefault(entry.sentence, NbestList(entry.sentence, [])).entries.append(entry)
+    return list(groups.values())
+
+
+def merged(*named: tuple[str, str], fill: Fill = "last", exact: dict[str, object] | None = None) -> list[NbestEntry]:
+    systems, firsts = [], {}
+    for name, text in named:
+        entry, system = peek(System(name, f"{name}.nbest", iter(lists_of(text))))
+        firsts.setdefault(name, entry)
+        systems.append(system)
+    columns = layout(list(firsts.items()))
+    merger = Merger(columns, {name: f"{name}.nbest" for name, _ in named}, fill=fill, exact=exact)
+    rows = []
+    for sentence, groups in side_by_side(list(map(merger.checked, systems))):
+        lines = merger.merge(sentence, groups)
+        read = [parse_entry(line.removesuffix(b"\n"), path="merged", number=sentence + 1) for line in lines]
+        assert merger.entries(sentence, groups) == read
+        rows += read
+    return rows
+
+
+def test_the_union_in_order_each_text_once() -> None:
+    rows = merged(("moses", MOSES), ("nmt", NMT))
+    assert [(row.sentence, row.text) for row in rows] == [
+        (0, "the house"),
+        (0, "the home"),
+        (0, "a house"),
+        (0, "one house"),
+        (1, "no"),
+        (2, "yes"),
+    ]
+    assert len({tuple(row.features) for row in rows}) == 1
+
+
+def test_columns_are_less_the_systems_own_first() -> None:
+    rows = merged(("moses", MOSES), ("nmt", NMT))
+    house, home, a_house, one_house, no, yes = (row.features for row in rows)
+    assert house["LM0"] == (0.0,)
+    assert home["LM0"] == (-1.0,)
+    assert a_house["TM0"] == (-3.0, -1.0)
+    assert home["TotalMoses0"] == (-1.0,)
+    assert [row["InMoses0"][0] for row in (house, home, a_house, one_house, no, yes)] == [1, 1, 1, 0, 0, 1]
+    assert [row["RankNmt0"][0] for row in (house, home, a_house, one_house)] == pytest.approx([0, 0.5, 1, 1 / 3])
+    assert [row["FirstNmt0"][0] for row in (house, home, a_house, one_house)] == [0, 0, 1, 0]
+    assert house["NmtNMT0"] == (-2.5,)  # not listed: as the worst of the list, -4 less -1.5
+    assert one_house["LM0"] == (-4.0,)
+    assert one_house["TM0"] == (-3.0, -1.0)
+    assert no["LM0"] == (0.0,)  # a gap decides nothing
+    assert yes["NmtNMT0"] == yes["TotalNmt0"] == yes["InNmt0"] == (0.0,)
+
+
+def test_other_ways_to_fill() -> None:
+    assert merged(("moses", MOSES), ("nmt", NMT), fill="zero")[0].features["NmtNMT0"] == (0.0,)
+    assert merged(("moses", MOSES), ("nmt", NMT), fill="mean")[0].features["NmtNMT0"] == pytest.approx((-1.0,))
+    dropped = merged(("moses", MOSES), ("nmt", NMT), fill="drop")[0].features
+    assert list(dropped) == ["InMoses0", "FirstMoses0", "RankMoses0", "InNmt0", "FirstNmt0", "RankNmt0"]
+
+
+def test_values_that_can_be_computed_are() -> None:
+    rows = merged(("moses", MOSES), ("nmt", NMT), exact={"LM0": lambda text: -float(len(text))})
+    assert rows[3].text == "one house"
+    assert rows[3].features["LM0"] == (-9.0 - -5.0,)
+    assert rows[2].features["LM0"] == (-4.0,)  # what Moses said itself is kept
+    assert rows[4].features["LM0"] == (0.0,)  # nothing to be compared with
+
+
+def test_equal_names_are_told_apart_and_parts_of_one_system_follow_one_another() -> None:
+    more = "0 ||| one house ||| LM0= -7 TM0= -2 -2 ConstrainedDecoding0= 0 ||| -5\n"
+    rows = merged(("moses", MOSES), ("moses", more), ("old", MOSES))
+    assert [row.text for row in rows if row.sentence == 0] == ["the house", "the home", "a house", "one house"]
+    assert rows[3].features["LM0"] == (-2.0,)
+    assert rows[3].features["OldLM0"] == (-4.0,)
+    assert rows[3].features["RankMoses0"] == (0.25,)
+
+
+def test_of_several_derivations_the_best_counts() -> None:
+    twice = "0 ||| a ||| X= 1 ||| -2\n0 ||| b ||| X= 2 ||| -3\n0 ||| b ||| X= 5 ||| -1\n0 ||| b ||| X= 9 ||| -4\n"
+    rows = merged(("moses", twice))
+    assert [(row.text, row.features["X"]) for row in rows] == [("a", (0.0,)), ("b", (4.0,))]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("2 ||| x ||| LM0= -1 ||| -1", "feature TM0 has 0 values here and 2 in the first line of moses"),
+        ("2 ||| x ||| LM0= -1 -2 TM0= 0 0 ||| -1", "feature LM0 has 2 values here and 1"),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0 New0= 3 ||| -1", "feature New0 has 1 value here and 0"),
+        ("2 ||| x ||| LM0= -1 TM0= 0 0", "no total but the first line of moses has"),
+    ],
+)
+def test_a_line_of_another_list_is_refused(line: str, problem: str) -> None:
+    with pytest.raises(FormatError, match=problem) as caught:
+        merged(("moses", MOSES + line + "\n"))
+    assert caught.value.line == 5
+
+
+def test_names_that_would_clash_are_refused() -> None:
+    first = lists_of("0 ||| a ||| TotalB0= 1 ||| 2\n")[0].entries[0]
+    with pytest.raises(ValueError, match="two columns would be called TotalB0"):
+        layout([("a", first), ("b", lists_of("0 ||| a ||| X0= 1 ||| 2\n")[0].entries[0])])
+
+
+WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3).map(" ".join)
+ROWS = st.lists(st.tuples(WORDS, st.integers(-9, 9), st.integers(-9, 9)), min_size=1, max_size=6)
+
+
+def as_text(rows: list[tuple[str, int, int]], name: str) -> str:
+    return "".join(f"0 ||| {text} ||| {name}= {value} ||| {total}\n" for text, value, total in rows)
+
+
+@given(ROWS, ROWS, st.integers(-3, 3))
+def test_centring_changes_no_choice_within_a_system(
+    first: list[tuple[str, int, int]], second: list[tuple[str, int, int]], weight: int
+) -> None:
+    rows = merged(("a", as_text(first, "A")), ("b", as_text(second, "B")))
+    best: dict[str, tuple[int, int]] = {}
+    for text, value, total in first:
+        if text not in best or total > best[text][1]:
+            best[text] = (value, total)
+    within = {row.text: weight * row.features["A"][0] for row in rows if row.features["InA0"] == (1.0,)}
+    own = {text: weight * value for text, (value, _) in best.items()}
+    offset = own[first[0][0]]
+    assert within == {text: value - offset for text, value in own.items()}
+    assert {row.text for row in rows} == {text for text, _, _ in (*first, *second)}
+
+
+@given(ROWS, ROWS)
+def test_indicators_of_a_half_choose_its_first(
+    first: list[tuple[str, int, int]], second: list[tuple[str, int, int]]
+) -> None:
+    rows = merged(("a", as_text(first, "A")), ("b", as_text(second, "B")))
+    assert max(rows, key=lambda row: row.features["FirstA0"]).text == first[0][0]
+    assert max(rows, key=lambda row: row.features["FirstB0"]).text == second[0][0]
+    swapped = merged(("b", as_text(second, "B")), ("a", as_text(first, "A")))
+    alike = [{row.text: sorted(row.features.values()) for row in found} for found in (rows, swapped)]
+    assert alike[0] == alike[1]
+
+
+def test_streams_with_gaps_stay_side_by_side() -> None:
+    systems = [System("a", "a", iter(lists_of(MOSES))), System("b", "b", iter(lists_of(NMT)))]
+    assert [(sentence, sorted(groups)) for sentence, groups in side_by_side(systems)] == [
+        (0, ["a", "b"]),
+        (1, ["b"]),
+        (2, ["a"]),
+    ]
+
+
+def test_text_is_compared_by_words() -> None:
+    entry = parse_entry(b"0 |||  a \t b\xc2\xa0c ||| X= 1", path="x", number=1)
+    assert distinct_text(entry) == b"a b\xc2\xa0c"

@@ -1,0 +1,291 @@
+"""Lists of every tool: known by their first lines, read into the same entries, written back to be read again."""
+
+from __future__ import annotations
+
+import json
+from math import log
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmt_core.base.errors import ConfigError
+from smt_bridge.errors import FormatError
+from smt_bridge.nbest.entry import NbestEntry, format_entry, with_features, with_total
+from smt_bridge.nbest.formats import check_format, read_entries
+from smt_bridge.nbest.order import ordered_lists
+
+FAIRSEQ = b"""2021-03-02 10:00:00 | INFO | fairseq_cli.generate | loading model(s)
+S-7\tdas haus
+T-7\tthe house
+H-7\t-0.25\tthe house
+D-7\t-0.25\tThe house
+P-7\t-0.5 -0.1 -0.15
+A-7\t0-0 1-1
+H-7\t-0.5\ta house
+D-7\t-0.5\tA house
+P-7\t-0.5 -0.5 -0.5
+S-2\tja
+H-2\t-1\t
+P-2\t-1.0
+2021-03-02 10:00:01 | INFO | fairseq_cli.generate | NOTE: hypothesis and token scores are output in base 2
+Generate test with beam=5: BLEU4 = 1
+"""
+
+
+def read(tmp_path: Path, content: bytes, format: str = "auto") -> list[NbestEntry]:
+    (tmp_path / "list").write_bytes(content)
+    return list(read_entries(str(tmp_path / "list"), format=format))
+
+
+def again(tmp_path: Path, entries: list[NbestEntry]) -> list[NbestEntry]:
+    """What is read after a column and a total were added and all was written."""
+    new = [with_total(with_features(entry, ["New0"], [-1.5]), -9.0) for entry in entries]
+    return read(tmp_path, b"".join(format_entry(entry) + b"\n" for entry in new))
+
+
+def check_round(tmp_path: Path, entries: list[NbestEntry]) -> None:
+    """Nothing but the new column and the total is another."""
+    for old, new in zip(entries, again(tmp_path, entries), strict=True):
+        assert (new.sentence, new.hypothesis, new.total) == (old.sentence, old.hypothesis, -9.0)
+        assert new.features == {**old.features, "New0": (-1.5,)}
+
+
+def test_segmentation_marks_are_no_words_but_stay(tmp_path: Path) -> None:
+    lines = (
+        b"0 ||| the |0-0| house |1-2| ||| LM0= -1 ||| -2\n"
+        b"1 ||| a |0-0,wa=0-0 ,total=-1.5, LM0= -3| house |1-1| ||| LM0= -1 ||| -2 ||| 0-0=0-0 1-2=1\n"
+        b"2 ||| x|0-0|y |a|b ||| LM0= -1 ||| -2\n"
+    )
+    entries = read(tmp_path, lines)
+    assert [entry.text for entry in entries] == ["the house", "a house", "x|0-0|y |a|b"]
+    assert b"".join(format_entry(entry) + b"\n" for entry in entries) == lines
+    check_round(tmp_path, entries)
+
+
+def test_factors_are_found_and_their_bytes_stay(tmp_path: Path) -> None:
+    lines = b"0 ||| the|DT|x house|NN|y ||| LM0= -1 ||| -2\n0 ||| a|DT|x |0-0| house|NN|y |1-1| ||| LM0= -2 ||| -3\n"
+    entries = read(tmp_path, lines)
+    assert [entry.text for entry in entries] == ["the house", "a house"]
+    assert b"".join(format_entry(entry) + b"\n" for entry in entries) == lines
+    assert [entry.text for entry in read(tmp_path, lines, "moses")] == ["the|DT|x house|NN|y", "a|DT|x house|NN|y"]
+
+
+@pytest.mark.parametrize("text", [b"a|b house and more", b"a|b c|d|e f|g", b"a|b || c|d", b"a|b c|"])
+def test_text_with_some_bars_has_no_factors(tmp_path: Path, text: bytes) -> None:
+    assert read(tmp_path, b"0 ||| " + text + b" ||| LM0= -1 ||| -2\n")[0].hypothesis == text
+
+
+def test_marian_amun_and_rescored_lists(tmp_path: Path) -> None:
+    lines = (
+        b"0 ||| the house ||| 0-0 1-1 ||| WordScores= -0.1 -0.2 ||| F0= -1.5 F1= -2 ||| -0.75\n"
+        b"1 ||| a ||| F0= -1.5 F1= -2 ||| -0.75 12.5 3\n"
+    )
+    entries = read(tmp_path, lines)
+    assert [entry.features for entry in entries] == [
+        {"F0": (-1.5,), "F1": (-2.0,)},
+        {"F0": (-1.5,), "F1": (-2.0,), "Rescored0": (12.5, 3.0)},
+    ]
+    assert [entry.total for entry in entries] == [-0.75, -0.75]
+    assert b"".join(format_entry(entry) + b"\n" for entry in entries) == lines
+    check_round(tmp_path, entries)
+
+
+@pytest.mark.parametrize(("number", "score"), [(b"4.50", -4.5), (b"-4.50", -4.5)])
+def test_costs_of_nematus_and_log_probabilities_are_higher_when_better(
+    tmp_path: Path, number: bytes, score: float
+) -> None:
+    entries = read(tmp_path, b"0 ||| the house ||| " + number + b"\n0 ||| ||| 0.0\r\n")
+    assert [(entry.text, entry.features["Score0"][0], entry.total) for entry in entries] == [
+        ("the house", score, score),
+        ("", 0.0, 0.0),
+    ]
+    assert format_entry(entries[0]) == b"0 ||| the house ||| Score0= -4.50 ||| -4.50"
+    check_round(tmp_path, entries)
+
+
+def test_numbers_on_both_sides_of_zero_are_costs(tmp_path: Path) -> None:
+    """A log-probability is never above 0; a cost may be rounded to less."""
+    entries = read(tmp_path, b"0 ||| a ||| -0.0001\n0 ||| b ||| 2\n")
+    assert [entry.total for entry in entries] == [0.0001, -2.0]
+
+
+def test_fairseq_is_turned_to_natural_logarithms_and_sorted_by_id(tmp_path: Path) -> None:
+    entries = read(tmp_path, FAIRSEQ)
+    assert [(entry.sentence, entry.text) for entry in entries] == [(7, "the house"), (7, "a house"), (2, "")]
+    assert list(entries[0].features) == ["Fairseq0", "FairseqNorm0"]
+    assert entries[0].features["Fairseq0"] == pytest.approx((-0.75 * log(2),))
+    assert entries[0].features["FairseqNorm0"] == pytest.approx((-0.25 * log(2),))
+    assert entries[0].fields[-1] == b" 0-0 1-1"
+    check_round(tmp_path, entries)
+    (tmp_path / "list").write_bytes(FAIRSEQ)
+    with ordered_lists(str(tmp_path / "list")) as ordered:
+        assert [(group.sentence, len(group.entries)) for group in ordered.lists] == [(2, 1), (7, 2)]
+
+
+def test_plain_text_with_ids_and_n_lines_a_sentence(tmp_path: Path) -> None:
+    tabbed = read(tmp_path, b"0\tthe house\r\n4\t\n")
+    assert [(entry.sentence, entry.text, entry.features) for entry in tabbed] == [(0, "the house", {}), (4, "", {})]
+    check_round(tmp_path, tabbed)
+    bars = read(tmp_path, b"0 ||| the house\n4 ||| a\n")
+    assert [(entry.sentence, entry.text) for entry in bars] == [(0, "the house"), (4, "a")]
+    plain = read(tmp_path, b"a b\nc\n\nd\n", "joeynmt:2")
+    assert [(entry.sentence, entry.text) for entry in plain] == [(0, "a b"), (0, "c"), (1, ""), (1, "d")]
+    check_round(tmp_path, plain)
+
+
+def test_json_per_hypothesis_keeps_what_nobody_knows(tmp_path: Path) -> None:
+    lines = (
+        b'{"id": 0, "text": "caf\\u00e9 ||| x", "features": {"LM0": -1.50, "TM0": [1, 2e0]}, "mine": [1.0, {}]}\r\n'
+        b'\n{"id":"3","hyp":"a","total":-2,"features":{}}\n'
+    )
+    entries = read(tmp_path, lines)
+    assert [entry.text for entry in entries] == ["café ||| x", "a"]
+    assert entries[0].features == {"LM0": (-1.5,), "TM0": (1.0, 2.0)}
+    assert [entry.total for entry in entries] == [None, -2.0]
+    assert [format_entry(entry) + b"\n" for entry in entries] == [
+        lines.split(b"\n")[0] + b"\n",
+        lines.split(b"\n")[2] + b"\n",
+    ]
+    assert b'"mine": [1.0, {}]' in format_entry(with_features(entries[0], ["A"], [1.0]))
+    check_round(tmp_path, entries)
+
+
+def test_json_per_sentence_becomes_an_object_per_hypothesis(tmp_path: Path) -> None:
+    sentence = {"id": 2, "lang": "fr", "hypotheses": [{"text": "a", "features": {"A": 1}, "lang": "de"}, "b"]}
+    entries = read(tmp_path, json.dumps(sentence).encode() + b"\n")
+    assert [json.loads(format_entry(entry)) for entry in entries] == [
+        {"id": 2, "text": "a", "features": {"A": 1}, "lang": "de"},
+        {"id": 2, "text": "b", "lang": "fr"},
+    ]
+    check_round(tmp_path, entries)
+
+
+def test_json_of_sockeye_counts_from_one(tmp_path: Path) -> None:
+    sentence = {"sentence_id": 1, "translation": "a", "score": -1, "translations": ["a", "b"], "scores": [-1, [-2.5]]}
+    entries = read(tmp_path, json.dumps(sentence).encode() + b"\n")
+    assert [(entry.sentence, entry.text, entry.features) for entry in entries] == [
+        (0, "a", {"Score0": (-1.0,)}),
+        (0, "b", {"Score0": (-2.5,)}),
+    ]
+    check_round(tmp_path, entries)
+
+
+@pytest.mark.parametrize(
+    ("content", "line", "said"),
+    [
+        (b"the house\n", 1, "lines:N"),
+        (b"0\ta\nthe house\n", 1, "lines:N"),
+        (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= nan ||| 1\n", 2, "A is not a finite number"),
+        (b"0 ||| a ||| A= 1 ||| 1\n0 ||| a ||| A= 1 ||| -inf\n", 2, "total is not a finite number"),
+        (b"0 ||| a ||| 1\n" * 600 + b"0 ||| a\n", 601, "id ||| text ||| score"),
+        (b'{"id": 0, "text": "a"}\n{"id": -1, "text": "a"}\n', 2, "whole number"),
+        (b'{"id": 0}\n', 1, '"text"'),
+        (b'{"id": 0, "text": "a", "features": {"A": NaN}}\n', 1, "finite"),
+        (b'{"id": 0, "text": "a", "features": {"A": "1"}}\n', 1, "number"),
+        (b'{"id": 0, "text": "a", "features": [1]}\n', 1, "object"),
+        (b'{"id": 0, "text": "a"\n', 1, "JSON"),
+        (b'{"sentence_id": 0, "translation": "a"}\n', 1, "begins at 1"),
+        (b'{"id": 0, "translations": ["a"], "scores": [1, 2]}\n', 1, "2 scores for 1"),
+        (b"H-0\t-1\ta\nP-1\t-1\n", 2, "does not follow"),
+        (b"H-0\t-inf\ta\n", 1, "finite"),
+        (b"H-0\t-1\ta ||| b\n", 1, "|||"),
+        (b"0\ta ||| b\n" + b"0\ta\n", 1, "whole number"),
+    ],
+)
+def test_bad_line_is_named(tmp_path: Path, content: bytes, line: int, said: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        read(tmp_path, content)
+    assert caught.value.line == line
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_lines_that_are_no_lists_of_n(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"list:3: ends after 3 lines.*lists of 2"):
+        read(tmp_path, b"a\nb\nc\n", "lines:2")
+
+
+@pytest.mark.parametrize("name", ["xml", "lines", "lines:0", "lines:x", "lines:" + "9" * 5000, "moses:3", ""])
+def test_unknown_name_is_refused(name: str) -> None:
+    with pytest.raises(ConfigError, match="--nbest-format"):
+        check_format(name)
+
+
+def test_names_of_tools_stand_for_their_formats() -> None:
+    assert [check_format(name) for name in ("Marian", "amun", "nematus", "sockeye", "joeynmt:05", "auto")] == [
+        "moses",
+        "moses",
+        "scored",
+        "json",
+        "lines:5",
+        "auto",
+    ]
+
+
+PIECES = st.sampled_from(
+    [
+        *rb"0 1 ||| a | a|b |0-1| LM0= -1.5 nan H- P- { } [ ] : , _ = ;".split(b" "),
+        *[b" ", b"\t", b"\r", b"\xff", b" ||| ", b'"', b'"id"', b'"text"', b'"features"', b'"total"', b'"a"'],
+    ]
+)
+
+
+@given(st.lists(st.lists(PIECES, max_size=12).map(b"".join), min_size=1, max_size=4), st.booleans())
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes_are_read_or_refused_in_one_line(tmp_path: Path, lines: list[bytes], moses: bool) -> None:
+    start = b"0 ||| a ||| LM0= 1 ||| 1\n" if moses else b""
+    problem, entries = "", []
+    try:
+        entries = read(tmp_path, start + b"\n".join(lines) + b"\n")
+    except FormatError as error:
+        problem = str(error)
+    assert "\n" not in problem
+    assert problem == "" or problem.startswith(str(tmp_path))
+    assert all(entry.sentence >= 0 and b"\n" not in format_entry(entry) for entry in entries)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"9" * 5000 + b" ||| a\n",
+        b'{"id": 1e999, "text": "a"}\n',
+        b'{"id": 0, "text": "a", "total": 1'.ljust(400, b"0") + b"}\n",
+    ],
+)
+def test_absurd_numbers_are_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.raises(FormatError, match="list:1: "):
+        read(tmp_path, content)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "0 ||| a ||| LM0= 1 ||| -1\n{0}1 ||| b ||| LM0= 2 ||| -2\n",
+        "0 ||| a ||| 1.5\n{0}1 ||| b ||| 2.5\n",
+        "{0}0 ||| a|X b|Y c|Z ||| LM0= 1 ||| -1\n1 ||| d|X ||| LM0= 2 ||| -2\n",
+        "0\ta\n{0}1\tb\n",
+    ],
+)
+@pytest.mark.parametrize("blank", ["\n", "\r\n", "\n\n\n"])
+def test_blank_lines_are_passed_over_as_by_moses_tools(tmp_path: Path, lines: str, blank: str) -> None:
+    for name, put in (("with", blank), ("without", "")):
+        (tmp_path / name).write_text(lines.format(put) + put, newline="")
+    found, expected = (list(read_entries(str(tmp_path / name))) for name in ("with", "without"))
+    assert [entry._replace(line=0) for entry in found] == [entry._replace(line=0) for entry in expected]
+    with ordered_lists(str(tmp_path / "with")) as ordered:
+        assert ordered.sentences == 2
+
+
+def test_a_list_of_blank_lines_is_no_list(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("\n\n")
+    with pytest.raises(FormatError):
+        list(read_entries(str(tmp_path / "list")))
+
+
+def test_any_factor_may_be_the_word(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("0 ||| the|DT house|NN ||| LM0= 1 ||| -1\n")
+    assert [entry.text for entry in read_entries(str(tmp_path / "list"), format="factors:1")] == ["DT NN"]
+    with pytest.raises(FormatError, match=r"list:1: the word 'the\|DT' has no factor 2"):
+        list(read_entries(str(tmp_path / "list"), format="factors:2"))

@@ -1,0 +1,144 @@
+"""A reverse scorer of the wrong direction, a language model of other words, a reference of another set are noticed."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt_core.base.interfaces import PairScore, SentencePair
+from smt_bridge import WiringError, add_scores, read_nbest, rescore_table
+from smt_bridge.commands.main import main
+from smt_bridge.features.interface import Candidates
+from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
+from smt_bridge.features.pair_score import PairFeature
+from smt_bridge.formats.phrase_table import read_windows
+from smt_bridge.model_checks import check_exchanged, check_reverse
+from smt_bridge.phrase_scoring import Scorers, rescore_chunk
+from tests.fakes import LengthPairScorer
+
+SOURCE = [f"s{number}" for number in range(40)]
+TARGET = [f"t{number}" for number in range(40)]
+FORWARD_MODEL = LengthPairScorer(unknown=frozenset([f"t{number}" for number in range(40)]) | frozenset(SOURCE))
+"""What a model of source to target looks like when it is given targets as sources: nothing is known."""
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    path = tmp_path / "table"
+    path.write_text("".join(f"{a} ||| {b} ||| 0.5\n" for a, b in sorted(zip(SOURCE, TARGET, strict=True))))
+    return path
+
+
+def test_a_table_is_not_scored_by_a_reverse_scorer_of_the_wrong_direction(table: Path, tmp_path: Path) -> None:
+    with pytest.raises(WiringError, match="does not know 80 of 80 words of both sides; it must be a model of target"):
+        rescore_table(table, tmp_path / "new", LengthPairScorer(), reverse_scorer=FORWARD_MODEL)
+    assert not (tmp_path / "new").exists()
+    rescore_table(table, tmp_path / "new", LengthPairScorer(), reverse_scorer=LengthPairScorer())
+
+
+def test_neither_is_a_list(tmp_path: Path) -> None:
+    (tmp_path / "list").write_text("".join(f"{place} ||| {word} ||| A= 1 ||| 0\n" for place, word in enumerate(TARGET)))
+    lists = read_nbest(tmp_path / "list")
+    with pytest.raises(WiringError, match="reverse scorer"):
+        add_scores(lists, SOURCE, FORWARD_MODEL, name="R0", reverse=True)
+    assert len(add_scores(lists, SOURCE, FORWARD_MODEL)) == 40  # forward, many unknown words are a warning at most
+
+
+class OneDirection:
+    """Knows the words of SOURCE as sources, those of TARGET as targets, and ``both`` on either side."""
+
+    signature = "fake:one direction"
+
+    def __init__(self, both: frozenset[str] = frozenset()) -> None:
+        self.known = (both.union(SOURCE), both.union(TARGET))
+        self.asked = 0
+
+    def score(self, pairs: Sequence[SentencePair], **_: bool) -> list[PairScore]:
+        self.asked += len(pairs)
+        unknown = [
+            [sum(word not in self.known[side] for word in pair[side].split()) for side in (0, 1)] for pair in pairs
+        ]
+        return [PairScore(-1.0, unknown_source=source, unknown_target=target) for source, target in unknown]
+
+
+def test_words_of_both_languages_hide_no_wrong_direction(tmp_path: Path) -> None:
+    """Half of the words, such as names and full stops, are known on either side."""
+    path = tmp_path / "table"
+    path.write_text("".join(f"{a} . ||| {b} . ||| 0.5\n" for a, b in sorted(zip(SOURCE, TARGET, strict=True))))
+    forward = OneDirection(frozenset(["."]))
+    with pytest.raises(
+        WiringError, match="the reverse scorer does not know 80 of 160 words, but with source and target"
+    ):
+        rescore_table(path, tmp_path / "new", forward, reverse_scorer=forward)
+    turned = [f"{word} ." for word in TARGET]
+    (tmp_path / "list").write_text(
+        "".join(f"{place} ||| {word} . ||| A= 1 ||| 0\n" for place, word in enumerate(SOURCE))
+    )
+    with pytest.raises(WiringError, match=r"the scorer .* model of the other direction; give one of source to target"):
+        add_scores(read_nbest(tmp_path / "list"), turned, forward)
+    assert len(add_scores(read_nbest(tmp_path / "list"), turned, forward, name="R0", reverse=True)) == 40
+
+
+def test_a_part_of_a_table_does_not_end_the_work(tmp_path: Path) -> None:
+    """Somewhere in the middle the pairs of a table may be exchanged, as those of its corpus were."""
+    path = tmp_path / "table"
+    path.write_text("".join(f"{b} . ||| {a} . ||| 0.5\n" for a, b in zip(SOURCE, TARGET, strict=True)))
+    window = next(read_windows(str(path)))
+    scorers = Scorers(OneDirection(frozenset(["."])))
+    with pytest.raises(WiringError, match="model of the other direction"):
+        rescore_chunk(window, scorers)
+    assert rescore_chunk(window._replace(first=1_000_001), scorers).counts.pairs == 40
+
+
+def test_a_scorer_is_asked_again_only_where_it_knows_little() -> None:
+    pairs = [SentencePair(a, b) for a, b in zip(SOURCE, TARGET, strict=True)] * 10
+    for scorer, asked in ((OneDirection(), 400), (OneDirection(frozenset(TARGET)), 400)):
+        check_exchanged(scorer, pairs, scorer.score(pairs))
+        assert scorer.asked == asked
+    other = [SentencePair(f"{pair.source} u v w", f"{pair.target} x") for pair in pairs]  # what nobody knows
+    scorer = OneDirection()
+    check_exchanged(scorer, other, scorer.score(other))
+    assert scorer.asked == 400 + 200
+
+
+@pytest.mark.parametrize(("words", "unknown"), [(20, 20), (100, 80)], ids=["few", "some are known"])
+def test_rare_words_are_no_proof(words: int, unknown: int) -> None:
+    pairs = [SentencePair(f"w{number}", "") for number in range(words)]
+    scorer = LengthPairScorer(unknown=frozenset(f"w{number}" for number in range(unknown)))
+    check_reverse(pairs, scorer.score(pairs), signature="fake")
+
+
+def test_a_language_model_of_other_words_is_refused() -> None:
+    groups = [Candidates("", [f"{word} {word}" for word in TARGET])]
+    with pytest.raises(WiringError, match="language model does not know 80 of 80 words of the hypotheses; give"):
+        PairFeature(FORWARD_MODEL, CONTINUOUS_SPACE, direction="target").compute(groups)
+    some = LengthPairScorer(unknown=frozenset(TARGET[:30]))
+    assert len(PairFeature(some, CONTINUOUS_SPACE, direction="target").compute(groups)[0]) == 40
+    assert len(PairFeature(FORWARD_MODEL, CONTINUOUS_SPACE).compute(groups)[0]) == 40
+
+
+def sentences(*, seed: int) -> list[str]:
+    generator = random.Random(seed)
+    return [" ".join(generator.choices(SOURCE, k=generator.randint(2, 25))) for _ in range(60)]
+
+
+@pytest.mark.parametrize(("seed", "shift", "said"), [(1, 0, ""), (2, 0, "long references"), (1, 1, "ids are 1 ")])
+def test_a_reference_of_another_set_is_warned_of(
+    tmp_path: Path, seed: int, shift: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = [
+        f"{place} ||| {text} ||| A= {-rank} B= {rank} ||| 0\n"
+        for place, text in enumerate(sentences(seed=1))
+        for rank, text in enumerate((text, f"{text} s1"))
+    ]
+    (tmp_path / "list").write_text("".join(lines))
+    given = sentences(seed=seed)
+    (tmp_path / "reference").write_text("\n".join([*given[shift:], *given[:shift]]) + "\n")
+    files = ["--nbest", str(tmp_path / "list"), "--reference", str(tmp_path / "reference"), "--runs", "1"]
+    assert main(["tune", *files, "--restarts", "1", "--output", str(tmp_path / "weights")]) == 0
+    warnings = [line for line in capsys.readouterr().err.splitlines() if "warning: is" in line]
+    assert len(warnings) == bool(said)
+    assert not said or said in warnings[0]
