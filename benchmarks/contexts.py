@@ -19,7 +19,7 @@ from common import machine, nbest_pairs, random_model, table
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch, pad
-from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel
 

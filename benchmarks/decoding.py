@@ -29,10 +29,10 @@ from nmt_core.base.words import split_words
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.device import choose_dtype
 from nmt_core.files import read_text_lines
-from nmt_core.inference.beam_search import BeamSearch, search_all
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.search_requests import Finished, Request
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.models.build import preset
 from nmt_core.models.checkpoint import LoadedModel, load_model
 

@@ -155,7 +155,7 @@ def in_process_translation(args: argparse.Namespace, texts: Sequence[str]) -> di
     """The command line's decoder on the same sentences."""
     import torch
 
-    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.inference.translator import open_translator
 
     torch.set_num_threads(args.threads)
@@ -243,7 +243,7 @@ def scoring(args: argparse.Namespace) -> list[dict[str, Any]]:
     """Pairs a second through the service and in-process."""
     import torch
 
-    from nmt_core.inference.pair_scorer import open_pair_scorer
+    from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 
     torch.set_num_threads(args.threads)
     local = open_pair_scorer([args.model], device=args.device)

@@ -14,9 +14,9 @@ from nmt_core.version import VERSION
 if TYPE_CHECKING:
     from nmt_core.base.errors import ConfigError, InputError, ModelError, NmtError, ServiceError
     from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-    from nmt_core.inference.alignment import AlignedPair
-    from nmt_core.inference.search_config import DecodingConfig
-    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.output.alignment import AlignedPair
+    from nmt_core.inference.output.translation import Translation
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.model import Model, load_model
     from nmt_core.serving.async_client import AsyncNmtClient
     from nmt_core.serving.client import NmtClient, RemotePairScorer
@@ -26,10 +26,10 @@ else:
         __name__,
         {
             "Access": "nmt_core.serving.connection",
-            "AlignedPair": "nmt_core.inference.alignment",
+            "AlignedPair": "nmt_core.inference.output.alignment",
             "AsyncNmtClient": "nmt_core.serving.async_client",
             "ConfigError": "nmt_core.base.errors",
-            "DecodingConfig": "nmt_core.inference.search_config",
+            "DecodingConfig": "nmt_core.inference.search.config",
             "InputError": "nmt_core.base.errors",
             "Model": "nmt_core.model",
             "ModelError": "nmt_core.base.errors",
@@ -40,7 +40,7 @@ else:
             "RemotePairScorer": "nmt_core.serving.client",
             "SentencePair": "nmt_core.base.interfaces",
             "ServiceError": "nmt_core.base.errors",
-            "Translation": "nmt_core.inference.translation",
+            "Translation": "nmt_core.inference.output.translation",
             "load_model": "nmt_core.model",
         },
     )

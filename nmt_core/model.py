@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.inference.alignment import AlignedPair
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.text_forms import TextForm, scorer_of_form
-from nmt_core.inference.translation import Translation
+from nmt_core.inference.embed import source_vectors
+from nmt_core.inference.output.alignment import AlignedPair
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.scoring.forms import TextForm, scorer_of_form
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.inference.vectors import source_vectors
 from nmt_core.models.checkpoint import LoadedModel, load_models
 
 _WINDOW = 5000  # pairs scored together, as by the command

@@ -62,13 +62,13 @@ class LocalEncoder:
 
     def phrases(self, texts: Sequence[str]) -> Vectors:
         """As the protocol has it."""
-        from nmt_core.inference.vectors import source_vectors
+        from nmt_core.inference.embed import source_vectors
 
         return source_vectors(self._loaded, [self._words.read(text) for text in texts])
 
     def words(self, side: Side, most: int) -> WordVectors:
         """As the protocol has it."""
-        from nmt_core.inference.vectors import word_vectors
+        from nmt_core.inference.embed import word_vectors
 
         found = list(islice(word_vectors(self._loaded, side), _SPECIAL, _SPECIAL + most))
         if not found:

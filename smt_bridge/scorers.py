@@ -35,7 +35,7 @@ class ScorerOptions(NamedTuple):
 
     ``threads`` None leaves PyTorch's choice. Scores with another ``dtype`` than float32 or another
     ``softmax`` than full are not exact, and their signature says so. ``unknown_backoff`` is an ARPA file, whose
-    unigrams share out the probability of ``<unk>`` (``nmt_core.inference.unknown_backoff``).
+    unigrams share out the probability of ``<unk>`` (``nmt_core.inference.scoring.unknown_backoff``).
     """
 
     device: str = "auto"
@@ -116,8 +116,8 @@ def _open_local(spec: str, options: ScorerOptions, load: Load) -> PairScorer:
     folders = model_folders(spec)
     import torch
 
-    from nmt_core.inference.pair_scorer import choose_softmax
-    from nmt_core.inference.text_forms import open_scorer_of_form
+    from nmt_core.inference.scoring.forms import open_scorer_of_form
+    from nmt_core.inference.scoring.pair_scorer import choose_softmax
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)

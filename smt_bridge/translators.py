@@ -213,7 +213,7 @@ def open_decoder(
         address, model = server_address(spec)
         described = describe_model(address, model)
         return RemoteDecoder(NmtClient(address, model=described.name, one_model=OneModel(described)), search)
-    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.inference.translator import Translator
 
     models = load_models(spec, options._replace(threads=None), load=load)  # nobody else is at work
@@ -244,9 +244,9 @@ def open_generator(
         scorer = RemotePairScorer(address, model=model or None)
         client = NmtClient(address, model=scorer.model, one_model=scorer.one_model)
         return RemoteGenerator(client, generation), scorer
-    from nmt_core.inference.pair_scorer import ModelPairScorer, choose_softmax
-    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-    from nmt_core.inference.text_forms import scorer_of_form
+    from nmt_core.inference.scoring.forms import scorer_of_form
+    from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
+    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
     from nmt_core.inference.translator import Translator
     from nmt_core.models.raw_text import shared_preparation
 

@@ -32,7 +32,7 @@ class Wait:
         reason: ``read`` of what the GPU computed (a value, or a size that depends on values), ``copy`` to the GPU
             that the program waits for, or ``pageable``: a copy from memory that is not pinned, which may wait.
         operation: What PyTorch calls it.
-        line: The line of the program, such as ``nmt_core/inference/sampling.py:104``.
+        line: The line of the program, such as ``nmt_core/inference/search/sampling.py:104``.
     """
 
     reason: Reason

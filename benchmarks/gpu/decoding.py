@@ -8,10 +8,10 @@ from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import of_roofline, spent, use_precision
 from benchmarks.gpu.work import Text, made_up_model
 from nmt_core.base.memory import keep_memory_of_tensors
-from nmt_core.inference.beam_search import BeamSearch, search_all
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.search_requests import Request
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.models.checkpoint import LoadedModel
 
 WORDS = 14  # of a translation; a sentence has as many source positions, about

@@ -14,11 +14,11 @@ import torch
 
 from benchmarks.gpu.report import Row
 from benchmarks.gpu.work import Text, batch_of, made_up_model
-from nmt_core.inference.beam_search import BeamSearch
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.search_requests import Request
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import BeamSearch
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.training.losses import backpropagate
 from tests.pretended_gpu import PretendedGPU

@@ -53,7 +53,7 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
     """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
     from nmt_core.base.errors import ConfigError, InputError
     from nmt_core.base.interfaces import NgramAdvice
-    from nmt_core.inference.advice import FACTORS
+    from nmt_core.inference.search.bonus import FACTORS
     from nmt_core.inference.source_line import SourceLine
 
     if args.advice is None:

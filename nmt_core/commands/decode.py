@@ -19,8 +19,8 @@ from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, o
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.inference.candidate_lists import CandidateLists
-    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from nmt_core.inference.search.candidate_lists import CandidateLists
+    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
     from nmt_core.inference.translator import Translator
     from nmt_core.models.checkpoint import LoadedModel
 
@@ -161,7 +161,7 @@ def open_translator(args: argparse.Namespace) -> Translator:
 def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | SamplingConfig) -> None:
     """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
     from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.models.build import is_language_model
 
     for loaded in models:
@@ -173,7 +173,7 @@ def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | 
 
 def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
     from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.candidate_lists import CandidateLists
+    from nmt_core.inference.search.candidate_lists import CandidateLists
 
     if args.candidates is None:
         if args.candidates_replace:

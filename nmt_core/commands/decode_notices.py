@@ -15,7 +15,7 @@ class Notices:
     """Adds up what the windows of a text have, and warns once as soon as there is reason to."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from nmt_core.inference.lm_reranking import CoverageWarning
+        from nmt_core.inference.output.lm import CoverageWarning
 
         self._args = args
         self._total: Counter[str] = Counter()

@@ -82,7 +82,7 @@ class DecodeWorker:
 
     def __call__(self, window: Window) -> Piece:
         """The lines of its translations for every file."""
-        from nmt_core.inference.lm_reranking import unknown_share
+        from nmt_core.inference.output.lm import unknown_share
         from nmt_core.jobs.shards import Piece
 
         args, translator, reranker = self._args, self._translator, self._reranker

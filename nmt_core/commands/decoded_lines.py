@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from nmt_core.base.errors import ConfigError
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.output.translation import Translation
 
 
 def distinct(args: argparse.Namespace, found: Sequence[Translation]) -> list[Translation]:
@@ -27,7 +27,7 @@ Writer = Callable[[int, "list[Translation]"], Iterable[str]]
 
 def open_writers(args: argparse.Namespace) -> list[Writer]:
     """What makes the lines of ``--output``, and of ``--alignments`` where it is given. Raises ConfigError."""
-    from nmt_core.inference.alignment import line_writer
+    from nmt_core.inference.output.alignment import line_writer
 
     writers = [_writer(args)]
     if args.alignments:
@@ -38,7 +38,7 @@ def open_writers(args: argparse.Namespace) -> list[Writer]:
 
 def make_heatmap_folder(folder: str) -> None:
     """The folder of ``--heatmaps``, made before the work begins; an error where nothing could be drawn."""
-    from nmt_core.inference.heatmap import load_figure_class
+    from nmt_core.inference.output.heatmap import load_figure_class
 
     load_figure_class()
     os.makedirs(folder, exist_ok=True)
@@ -46,7 +46,7 @@ def make_heatmap_folder(folder: str) -> None:
 
 def draw_heatmaps(folder: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
     """A picture of the best translation of each line with words; the number of the first line counts from 0."""
-    from nmt_core.inference.heatmap import write_heatmap
+    from nmt_core.inference.output.heatmap import write_heatmap
 
     for number, found in enumerate(translations, start=first + 1):
         if found[0].source_words:

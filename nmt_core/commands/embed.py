@@ -117,7 +117,7 @@ def _warn_of_unknown_words(loaded: LoadedModel, lines: list[str]) -> None:
 
 
 def _vectors(loaded: LoadedModel, lines: list[str]) -> Vectors:
-    from nmt_core.inference.vectors import source_vectors
+    from nmt_core.inference.embed import source_vectors
 
     return source_vectors(loaded, lines)
 
@@ -127,7 +127,7 @@ def _write_words(args: argparse.Namespace, loaded: LoadedModel) -> None:
     import numpy as np
 
     from nmt_core.files import open_output
-    from nmt_core.inference.vectors import word_vectors
+    from nmt_core.inference.embed import word_vectors
 
     words = list(word_vectors(loaded, "source" if args.what == "source-words" else "target"))
     with open_output(args.output) as stream:

@@ -10,8 +10,8 @@ from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
-    from nmt_core.inference.lm_reranking import LanguageModelReranker
-    from nmt_core.inference.shallow_fusion import FusedLanguageModel
+    from nmt_core.inference.output.lm import LanguageModelReranker
+    from nmt_core.inference.search.fusion import FusedLanguageModel
 
 
 def add_language_model_options(group: argparse._ArgumentGroup) -> None:
@@ -47,7 +47,7 @@ def weight(text: str) -> float:
 def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
     """That of ``--lm``. Raises ConfigError for options that do not go together, InputError for a bad file."""
     from nmt_core.commands.search_options import search_config
-    from nmt_core.inference.lm_reranking import LanguageModelReranker
+    from nmt_core.inference.output.lm import LanguageModelReranker
     from nmt_core.kenlm import NgramModel
 
     if not _given(args, "lm"):
@@ -58,7 +58,7 @@ def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
 
 def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
     """That of ``--fusion-lm``. Raises ConfigError or ModelError."""
-    from nmt_core.inference.shallow_fusion import FusedLanguageModel
+    from nmt_core.inference.search.fusion import FusedLanguageModel
     from nmt_core.models.checkpoint import load_models
 
     if not _given(args, "fusion"):

@@ -14,8 +14,8 @@ from nmt_core.base.words import MOST_WORDS, check_words, cut_words
 from nmt_core.commands.parser import positive
 
 if TYPE_CHECKING:
+    from nmt_core.inference.output.translation import Translation
     from nmt_core.inference.source_line import SourceLine
-    from nmt_core.inference.translation import Translation
 
 _ALONE = {
     "sample": None,

@@ -15,7 +15,7 @@ from nmt_core.files import InputFile, OutputFile, writes_standard_output
 
 if TYPE_CHECKING:
     from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-    from nmt_core.inference.text_forms import TextForm
+    from nmt_core.inference.scoring.forms import TextForm
     from nmt_core.text.unknown_share import UnknownShare
 
 NAME = "score"
@@ -99,8 +99,8 @@ def run(args: argparse.Namespace) -> int:
 
     from nmt_core.base.memory import keep_memory_of_tensors
     from nmt_core.files import open_output, write_lines
-    from nmt_core.inference.alignment import AlignedPair, line_writer
-    from nmt_core.inference.pair_scorer import choose_softmax
+    from nmt_core.inference.output.alignment import AlignedPair, line_writer
+    from nmt_core.inference.scoring.pair_scorer import choose_softmax
     from nmt_core.models.checkpoint import load_model
     from nmt_core.text.unknown_share import ShareNoted
 
@@ -144,7 +144,7 @@ def _check(args: argparse.Namespace) -> None:
 def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
     """The scorer, and the pairs."""
     from nmt_core.base.words import factors_read
-    from nmt_core.inference.text_forms import open_scorer_of_form
+    from nmt_core.inference.scoring.forms import open_scorer_of_form
 
     scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
     return scorer, _pairs(args, 0 if args.raw else factors_read(scorer.signature))
@@ -181,8 +181,8 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
     from nmt_core.base.errors import ConfigError
     from nmt_core.base.words import split_words
     from nmt_core.files import read_text_lines
-    from nmt_core.inference.copies import annotated
-    from nmt_core.inference.pair_scorer import open_pair_scorer
+    from nmt_core.inference.output.copies import annotated
+    from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
     from nmt_core.text.aligned_corpus import points_between
 
     if _form(args) != "prepared":

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
 
 def add_search_options(group: argparse._ArgumentGroup) -> None:
@@ -55,7 +55,7 @@ _SAMPLING = ("temperature", "top_k", "seed")
 
 def search_config(args: argparse.Namespace) -> DecodingConfig | SamplingConfig:
     """What the options ask for. Raises ConfigError for numbers out of bounds and options that do not go together."""
-    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 
     sampling = args.sample is not None
     _refuse(

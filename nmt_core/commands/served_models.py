@@ -52,7 +52,7 @@ def model_loader(args: argparse.Namespace, further: FurtherModels) -> Load:
     import functools
 
     from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.search_config import DecodingConfig
+    from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.serving.model_opening import open_served_model
     from nmt_core.serving.model_options import named_candidates, named_lexicons
 

@@ -14,8 +14,8 @@ from nmt_core.files import InputFile, OutputFile, writes_standard_output
 from nmt_core.files.small import json_bytes
 
 if TYPE_CHECKING:
-    from nmt_core.inference.lm_tuning import Tuning
-    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.output.lm_tuning import Tuning
+    from nmt_core.inference.output.translation import Translation
 
 _EPILOG = """\
 example:
@@ -48,8 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Tune."""
-    from nmt_core.inference.lm_reranking import CoverageWarning, unknown_share, with_lm_log_probs
-    from nmt_core.inference.lm_tuning import parse_grid, tune_weight
+    from nmt_core.inference.output.lm import CoverageWarning, unknown_share, with_lm_log_probs
+    from nmt_core.inference.output.lm_tuning import parse_grid, tune_weight
     from nmt_core.kenlm import NgramModel
 
     weights = parse_grid(args.weights)

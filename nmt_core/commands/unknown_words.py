@@ -10,7 +10,7 @@ from nmt_core.base.messages import say
 from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
-    from nmt_core.inference.unknowns import UnknownReplacement
+    from nmt_core.inference.output.unknowns import UnknownReplacement
     from nmt_core.models.checkpoint import LoadedModel
     from nmt_core.text.lexicon import Lexicon
 
@@ -33,7 +33,7 @@ def add_unknown_options(group: argparse._ArgumentGroup) -> None:
 def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
     """What they ask for. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
     from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.unknowns import UnknownReplacement
+    from nmt_core.inference.output.unknowns import UnknownReplacement
 
     if args.lexicon and args.replace_unk in (None, "copy") and args.candidates is None:
         raise ConfigError("--lexicon is for --replace-unk lexicon, --replace-unk lexicon-lowercase and --candidates")
@@ -63,7 +63,7 @@ def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = 
 
 def report_unknowns(*, copied: int, translated: int, asked: bool) -> None:
     """The line on standard error, if it is ``asked`` for."""
-    from nmt_core.inference.unknowns import UnknownCounts
+    from nmt_core.inference.output.unknowns import UnknownCounts
 
     if asked:
         say(f"nmt-core decode: {UnknownCounts(copied, translated)}")

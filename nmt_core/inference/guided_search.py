@@ -16,12 +16,12 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Guide
-from nmt_core.inference.beam_search import BeamSearch, search_all
-from nmt_core.inference.guided_choice import GuideInIds
-from nmt_core.inference.predictor import make_predictor
-from nmt_core.inference.rescoring import search_is_coarse
-from nmt_core.inference.search_config import MOST_ROWS, DecodingConfig
-from nmt_core.inference.search_requests import Finished, Request
+from nmt_core.inference.output.rescoring import search_is_coarse
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.config import MOST_ROWS, DecodingConfig
+from nmt_core.inference.search.guided import GuideInIds
+from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.raw_text import shared_preparation
 from nmt_core.preparation.words import remembered

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramAdvice
-from nmt_core.inference.advice import Advice, WordAdvice
-from nmt_core.inference.joined_advice import JoinedAdvice
-from nmt_core.inference.rules import Constraint
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search_requests import Request
+from nmt_core.inference.search.bonus import Advice, WordAdvice
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.constraints import Constraint
+from nmt_core.inference.search.joined_bonus import JoinedAdvice
+from nmt_core.inference.search.requests import Request
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.text.copying import Copying, CopyScheme
 from nmt_core.text.sentence import Sentence

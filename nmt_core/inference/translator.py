@@ -14,22 +14,22 @@ from dataclasses import replace
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.padding import group_by_tokens
-from nmt_core.inference.beam_search import BeamSearch, search_all
-from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.copies import check_unknowns_allowed
-from nmt_core.inference.hypothesis import Hypothesis
 from nmt_core.inference.line_requests import LineRequests
-from nmt_core.inference.predictor import Predictor, make_predictor
-from nmt_core.inference.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
-from nmt_core.inference.sampling import number_of_text, sample_all
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search_requests import Finished, Request, checked
-from nmt_core.inference.shallow_fusion import FusedLanguageModel, fuse
+from nmt_core.inference.output.copies import check_unknowns_allowed
+from nmt_core.inference.output.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
+from nmt_core.inference.output.spelling import Found, Unspelled, speller_of
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.translation_maker import TranslationMaker
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.fusion import FusedLanguageModel, fuse
+from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.inference.search.predictor import Predictor, make_predictor
+from nmt_core.inference.search.requests import Finished, Request, checked
+from nmt_core.inference.search.sampling import number_of_text, sample_all
 from nmt_core.inference.source_line import SourceLine
-from nmt_core.inference.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.translation import Translation
-from nmt_core.inference.translation_maker import TranslationMaker
-from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.identity import signature_of
 from nmt_core.models.raw_text import open_raw_text
@@ -48,7 +48,7 @@ class Translator:
     With ``candidates`` every batch is searched with the words its candidate list has. ``unknowns``
     says what is written instead of ``<unk>``, which takes models with attention or of annotated text (else
     ConfigError); the latter write words of the text whatever it says. Models that spell words write none
-    (``nmt_core.inference.spelling``).
+    (``nmt_core.inference.output.spelling``).
 
     Lines are text, or ``SourceLine``s, whose translations have a prefix, contain phrases, or have advice. One that
     cannot be translated so is a ConfigError that names its number.

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt_core.base.interfaces import PairScore
-from nmt_core.inference.alignment import hard_points
+from nmt_core.inference.output.alignment import hard_points
 from nmt_core.serving.convert import utf8
 from nmt_core.serving.refusal import Refusal, to_error
 from nmt_core.serving.wire import head
@@ -23,7 +23,7 @@ from nmt_core.text.pharaoh import Points
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.output.translation import Translation
 
 _AT_A_TIME = 100  # items of a piece
 _ITEMS = 1  # of an answer: its sentences, scores, vectors or rankings; and the translations of a sentence

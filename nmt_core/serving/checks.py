@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from nmt_core.base.messages import counted
 from nmt_core.base.words import factors_problem
-from nmt_core.inference.search_config import SamplingConfig
+from nmt_core.inference.search.config import SamplingConfig
 from nmt_core.serving.cost import count_words
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.refusal import Refusal, invalid

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.base import words as texts
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 
 _FLOAT, _DOUBLE, _TAG = 4, 8, 3  # bytes of numbers in messages, and of a field's tag and length
 _ITEM = 64  # of the numbers that every item has

@@ -11,15 +11,15 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
-from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import make_predictor
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.text_forms import scorer_of_form
+from nmt_core.inference.embed import sentence_vectors
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.scoring.forms import scorer_of_form
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.scoring.walk import Weights
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.translator import Translator
-from nmt_core.inference.tree_walk import Weights
-from nmt_core.inference.unknowns import UnknownReplacement
-from nmt_core.inference.vectors import sentence_vectors
 from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.identity import fingerprints
 from nmt_core.models.raw_text import open_raw_text

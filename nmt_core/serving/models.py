@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.base.words import SEPARATOR
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.text_forms import OTHER_FORMS, FormReader, FormScorer, TextForm
-from nmt_core.inference.translation import Translation
-from nmt_core.inference.unknowns import UnknownReplacement
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.scoring.forms import OTHER_FORMS, FormReader, FormScorer, TextForm
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.answers import model_fields
 from nmt_core.serving.cost import Proportions
 from nmt_core.serving.running_search import SearchItem

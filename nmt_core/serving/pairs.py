@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.inference.text_forms import FormReader
+from nmt_core.inference.scoring.forms import FormReader
 from nmt_core.serving.checks import source_problem, text_problem
 from nmt_core.serving.cost import Cost, count_words, score_cost
 from nmt_core.serving.limits import Limits

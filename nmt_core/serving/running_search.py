@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import NgramAdvice
-from nmt_core.inference.beam_search import BeamSearch
-from nmt_core.inference.candidate_lists import CandidateLists
 from nmt_core.inference.line_requests import advice_in_ids
-from nmt_core.inference.predictor import make_predictor
-from nmt_core.inference.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.search_requests import Request
-from nmt_core.inference.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.translation_maker import TranslationMaker
+from nmt_core.inference.output.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
+from nmt_core.inference.output.spelling import Found, Unspelled, speller_of
+from nmt_core.inference.output.translation_maker import TranslationMaker
+from nmt_core.inference.search.beam import BeamSearch
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.serving.slices import SLICE, Sliced
 from nmt_core.serving.work import LARGE
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
 if TYPE_CHECKING:
-    from nmt_core.inference.hypothesis import Hypothesis
-    from nmt_core.inference.unknowns import UnknownReplacement
+    from nmt_core.inference.output.unknowns import UnknownReplacement
+    from nmt_core.inference.search.hypothesis import Hypothesis
     from nmt_core.models.checkpoint import LoadedModel
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore
-from nmt_core.inference.text_forms import FormReader, TextForm
+from nmt_core.inference.scoring.forms import FormReader, TextForm
 from nmt_core.serving import answers, convert
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.checks import check_items

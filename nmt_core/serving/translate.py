@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving import answers
 from nmt_core.serving.backend import Backend, words_of
 from nmt_core.serving.checks import check_items, sample_problem
@@ -20,7 +20,7 @@ from nmt_core.serving.running_search import SearchItem
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
-    from nmt_core.inference.translation import Translation
+    from nmt_core.inference.output.translation import Translation
 
 
 async def translate(request: pb.TranslateRequest, deadline: float | None, backend: Backend) -> bytes:

@@ -22,9 +22,9 @@ from sacrebleu.metrics.bleu import BLEU
 from torch import Tensor
 
 from nmt_core.batches.padding import Batch, Padded, group_by_length, pad
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.sampling import sample
-from nmt_core.inference.search_config import SamplingConfig
+from nmt_core.inference.search.config import SamplingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.sampling import sample
 from nmt_core.layers.word_loss import Losses, LossSum
 from nmt_core.models.interface import TranslationModel
 from nmt_core.training.config import MinimumRiskConfig

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import sacrebleu
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.copies import annotated
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.output.copies import annotated
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.pharaoh import Points

@@ -169,7 +169,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _options(args: argparse.Namespace) -> GenerationOptions:
     """How targets are generated. Raises ConfigError for numbers out of bounds."""
-    from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
     from smt_bridge.translators import GenerationOptions
 
     nbest = args.nbest or _NBEST

@@ -1,7 +1,7 @@
 """Sentences to translations without tuned weights: Moses' lists are advice of the neural search.
 
 The posteriors of each list's n-grams take part in ranking the neural model's hypotheses
-(``nmt_core.inference.advice``), so that Moses has to be done with a sentence before its search begins.
+(``nmt_core.inference.search.bonus``), so that Moses has to be done with a sentence before its search begins.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from operator import mul
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
-from nmt_core.inference.attention_svg import attention_svg
+from nmt_core.inference.output.attention_svg import attention_svg
 from smt_bridge.moses.weights import Weights
 from smt_bridge.report import charts
 from smt_bridge.report.page import pairs, section, table, text

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramAdvice, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.further import OpenModel
 from nmt_core.serving.models import ServedModel
 from nmt_core.serving.running_search import RunningSearch

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from nmt_core.base.interfaces import NgramAdvice, PairScorer, SentencePair
 from nmt_core.base.words import split_words, without_markup
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.translation import Translation
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.refusal import unavailable
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.slices import Sliced

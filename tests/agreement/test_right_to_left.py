@@ -13,15 +13,15 @@ import pytest
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt
-from nmt_core.inference.alignment import hard_points
-from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.pair_scorer import ModelPairScorer, open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.shallow_fusion import FusedLanguageModel
+from nmt_core.inference.output.alignment import hard_points
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, open_pair_scorer
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-from nmt_core.inference.translation import Translation
 from nmt_core.inference.translator import Translator, open_translator
-from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.text.pharaoh import parse_pharaoh
 from smt_bridge.commands.main import main as bridge

@@ -20,7 +20,7 @@ from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from tests.nmt_core.inference.test_text_forms import make as make_prepared
+from tests.nmt_core.inference.scoring.test_forms import make as make_prepared
 
 WORDS = [f"w{number}" for number in range(40)]
 TAGS = ("N", "V", "A")

@@ -393,7 +393,7 @@ def _service(folder: str) -> tuple[Any, Any]:
     """A servicer of one small model; made in the process that asks."""
     import asyncio
 
-    from nmt_core.inference.beam_search import DecodingConfig
+    from nmt_core.inference.search.beam import DecodingConfig
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.model_opening import open_served_model
     from nmt_core.serving.servicer import NmtServicer

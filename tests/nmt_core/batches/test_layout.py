@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.batches.layout import Layout, Run, long_runs, short_runs
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.serving.cost import Proportions, translation_cost
 

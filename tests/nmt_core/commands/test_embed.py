@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.inference import embed as module
 from nmt_core.inference import neighbours
-from nmt_core.inference import vectors as module
+from nmt_core.inference.embed import source_vectors
 from nmt_core.inference.neighbours import nearest
-from nmt_core.inference.vectors import source_vectors
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.cslm import CSLMConfig

@@ -12,7 +12,7 @@ import sacrebleu
 import torch
 
 from nmt_core.commands.main import main
-from nmt_core.inference.lm_tuning import parse_grid
+from nmt_core.inference.output.lm_tuning import parse_grid
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.folder_config import FolderConfig

@@ -12,7 +12,7 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.models.checkpoint import load_model
 from tests.nmt_core.models import nematus_reference as reference
 

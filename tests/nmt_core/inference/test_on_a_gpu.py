@@ -15,17 +15,17 @@ import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference import tree_walk
-from nmt_core.inference.beam_search import BeamSearch
-from nmt_core.inference.candidate_lists import CandidateLists
-from nmt_core.inference.pair_scorer import ModelPairScorer, Softmax
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search_requests import Request
-from nmt_core.inference.shallow_fusion import FusedLanguageModel
-from nmt_core.inference.translation import Translation
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.scoring import walk as tree_walk
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
+from nmt_core.inference.search.beam import BeamSearch
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.fusion import FusedLanguageModel
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.inference.translator import Translator
-from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.models.build import ModelConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_fusion import fuse

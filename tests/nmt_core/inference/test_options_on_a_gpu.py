@@ -12,9 +12,9 @@ import torch
 from nmt_core.base.interfaces import NgramAdvice, SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.inference.guided_search import GuidedTranslator
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import make_predictor
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import PRESETS, AnyConfig, build_model
@@ -25,7 +25,7 @@ from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from tests.nmt_core.inference.test_guided_search import random_guide
+from tests.nmt_core.inference.search.test_guided import random_guide
 from tests.nmt_core.inference.test_on_a_gpu import assert_same_scores, assert_same_translations, there
 from tests.pretended_gpu import PretendedGPU
 

@@ -11,8 +11,8 @@ import torch
 
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -11,12 +11,12 @@ import torch
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
-from nmt_core.inference import tree_walk
-from nmt_core.inference.beam_search import BeamSearch
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
-from nmt_core.inference.search_requests import Request
+from nmt_core.inference.scoring import walk as tree_walk
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import BeamSearch
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.search.requests import Request
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import LoadedModel

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer

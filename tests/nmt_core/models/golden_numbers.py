@@ -20,9 +20,9 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad, pad_pairs
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import Ensemble, ModelPredictor
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
 from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import AnyConfig, build_model, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model, save_model

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.inference import context_walk
-from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.scoring import context_walk
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.models.build import PRESETS, build_model, new_model
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.cslm import CSLM, CSLMConfig
@@ -102,7 +102,7 @@ def test_every_context_is_computed_once(monkeypatch: pytest.MonkeyPatch) -> None
 def test_other_softmaxes_agree_with_the_walk_over_the_tree(monkeypatch: pytest.MonkeyPatch, softmax: object) -> None:
     scorer = ModelPairScorer([loaded(drawn())], softmax=softmax)
     merged = [score.log_prob for score in scorer.score(texts(20))]
-    monkeypatch.setattr("nmt_core.inference.tree_walk.ContextModel", type("Other", (TranslationModel,), {}))
+    monkeypatch.setattr("nmt_core.inference.scoring.walk.ContextModel", type("Other", (TranslationModel,), {}))
     assert [score.log_prob for score in scorer.score(texts(20))] == pytest.approx(merged, abs=1e-10)
 
 

@@ -13,10 +13,10 @@ import yaml
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.inference.beam_search import beam_search
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import ModelPredictor
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_fusion import DeepFusion, fuse

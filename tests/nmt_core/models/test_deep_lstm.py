@@ -14,11 +14,11 @@ from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.inference.alignment import AlignedPair, hard_alignment_line
-from nmt_core.inference.beam_search import DecodingConfig
-from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.output.alignment import AlignedPair, hard_alignment_line
+from nmt_core.inference.output.unknowns import UnknownReplacement
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.inference.unknowns import UnknownReplacement
 from nmt_core.layers import recurrent
 from nmt_core.layers.cells import Cell
 from nmt_core.layers.initialisation import initialise

@@ -15,9 +15,9 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.inference.beam_search import DecodingConfig, beam_search
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.predictor import ModelPredictor
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import DecodingConfig, beam_search
+from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator

@@ -15,7 +15,7 @@ from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig

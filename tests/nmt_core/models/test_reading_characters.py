@@ -12,8 +12,8 @@ from torch import Tensor, nn
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Padded, pad
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding

@@ -15,8 +15,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.base.words import split_factors
 from nmt_core.batches.padding import FactoredWords
 from nmt_core.commands.main import main
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import AnyConfig, new_model
 from nmt_core.models.checkpoint import LoadedModel, load_model

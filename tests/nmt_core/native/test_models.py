@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig

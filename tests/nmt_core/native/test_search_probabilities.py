@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.layout import Layout
-from nmt_core.inference.predictor import Advance, Ensemble, ModelPredictor, Predictor
-from nmt_core.inference.shallow_fusion import ShallowFusion
+from nmt_core.inference.search.fusion import ShallowFusion
+from nmt_core.inference.search.predictor import Advance, Ensemble, ModelPredictor, Predictor
 from nmt_core.models.interface import TranslationModel
 from tests.nmt_core.native.test_probabilities import AT_MOST, ROWS, SUM, device, with_logits_of
 

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.words import split_words
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.checks import sample_problem
 from nmt_core.serving.client import NmtClient
 from nmt_core.serving.connection import OPTIONS, Access

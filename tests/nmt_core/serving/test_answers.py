@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
-from nmt_core.inference.search_config import DecodingConfig
-from nmt_core.inference.translation import Translation
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.answers import (
     encode_answer,
     in_stream,

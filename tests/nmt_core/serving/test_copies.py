@@ -10,8 +10,8 @@ import pytest
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.cost import translation_cost

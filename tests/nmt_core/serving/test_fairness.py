@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.interfaces import PairScore
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.engine import Engine
 from nmt_core.serving.fair_queue import FairQueue
 from nmt_core.serving.intake import Intake

@@ -22,7 +22,7 @@ from nmt_core.base.interfaces import PairScore
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.commands.server_limits import read_limits
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.async_client import AsyncNmtClient
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from nmt_core.base.pauses import held_up_by, may_pause
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.models.checkpoint import load_model
 from nmt_core.serving import step_work
 from nmt_core.serving.engine import Engine

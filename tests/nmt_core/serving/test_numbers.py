@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import ModelPairScorer
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client import RemotePairScorer

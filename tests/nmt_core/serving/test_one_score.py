@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.serving import running_search
 from nmt_core.serving.running_search import RunningSearch, SearchItem

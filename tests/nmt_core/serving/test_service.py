@@ -17,8 +17,8 @@ from nmt_core.batches.padding import pad
 from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.commands.served_models import model_loader
-from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.models.checkpoint import load_model
 from nmt_core.serving.client import NmtClient, RemotePairScorer

@@ -15,8 +15,8 @@ import torch
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.pauses import held_up_by, may_pause
-from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig, SamplingConfig
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.serving.call import charge_to
@@ -288,7 +288,7 @@ def test_many_samples_of_a_long_text_pause_within_a_word(folder: str, monkeypatc
     usual = len(pauses)
     steps = config.length_limit(300) + 1
     assert usual > 3 * steps
-    monkeypatch.setattr("nmt_core.inference.sampling._AT_ONCE_ON_CPU", 1)
+    monkeypatch.setattr("nmt_core.inference.search.sampling._AT_ONCE_ON_CPU", 1)
     assert drawn() == words
     assert len(pauses) > usual + 100 * steps // 2
 

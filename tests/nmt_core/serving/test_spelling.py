@@ -11,8 +11,8 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.inference.pair_scorer import ModelPairScorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.serving import running_search

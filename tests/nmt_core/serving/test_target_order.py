@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.serving.client import NmtClient, RemotePairScorer
 from tests.mirrored_models import make_models, mirrored, turned

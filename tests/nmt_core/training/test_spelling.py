@@ -12,8 +12,8 @@ import yaml
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch
 from nmt_core.commands.main import main
-from nmt_core.inference.pair_scorer import open_pair_scorer
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.folder_config import read_settings

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.inference.embed import source_vectors, word_vectors
 from nmt_core.inference.neighbours import Vectors
-from nmt_core.inference.vectors import source_vectors, word_vectors
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.report import maps

@@ -16,7 +16,7 @@ from nmt_core.base.errors import NmtError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import read_lines
-from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from smt_bridge.commands import generate_phrases
 from smt_bridge.commands.main import main
 from smt_bridge.phrase_generation import Generated, Generation, Limits, generate_chunk

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig

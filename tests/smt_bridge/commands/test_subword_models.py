@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.models.checkpoint import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import read_metadata

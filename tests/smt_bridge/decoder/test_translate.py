@@ -21,7 +21,7 @@ import torch
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.inference.pair_scorer import open_pair_scorer
+from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.models import checkpoint
 from nmt_core.models.build import new_model
 from nmt_core.models.checkpoint import save_model

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from nmt_core.base.pauses import may_pause
-from nmt_core.inference.search_config import DecodingConfig
+from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.running_search import SearchItem
 from nmt_core.serving.step_work import StepWork
 from nmt_core.serving.work import Entry

@@ -1,0 +1,1 @@
+"""From hypotheses to translations: words, spellings, copies, alignments, language models."""

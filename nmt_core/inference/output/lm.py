@@ -1,0 +1,89 @@
+"""Translations of a line in a new order: with what an n-gram model of the target says (Montréal's WMT'15 system).
+
+    score = (log p(y | x) + weight * log p_LM(y)) / normalisation of the length
+
+Both are natural logarithms with ``</s>`` counted, as it is in the length. It is the score of search, with one more
+model: what else counts there (coverage, the probabilities of constraints) stays. Weight 0 leaves all as it is.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.search.config import BY_LENGTH, LengthNormalization
+from nmt_core.kenlm import NgramModel
+from nmt_core.text.vocabulary import UNKNOWN
+
+_MANY_UNKNOWN = 0.2  # of the words: hardly the same tokenisation
+_ENOUGH, _FEW = 1000, 50  # words after which the share is looked at; fewer than the second say nothing
+
+
+class LanguageModelReranker:
+    """Puts the translations of a line in the order of the combined score.
+
+    ``ranking`` should be that of the search.
+    """
+
+    def __init__(self, model: NgramModel, *, weight: float, ranking: LengthNormalization = BY_LENGTH) -> None:
+        self.model, self.weight, self.ranking = model, weight, ranking
+
+    def __repr__(self) -> str:
+        return f"LanguageModelReranker({self.model!r}, weight={self.weight})"
+
+    def rerank(self, found: Sequence[Translation]) -> list[Translation]:
+        """Best first, with ``score`` and ``lm_log_prob`` put in; of equals the earlier stays before."""
+        scored = [self._scored(translation) for translation in with_lm_log_probs(self.model, found)]
+        return sorted(scored, key=lambda translation: -translation.score)
+
+    def _scored(self, translation: Translation) -> Translation:
+        score = combined_score(translation, weight=self.weight, ranking=self.ranking)
+        return dataclasses.replace(translation, score=score)
+
+
+def unknown_share(model: NgramModel, words: Iterable[str]) -> tuple[int, int]:
+    """How many words there are, and how many of them the model does not know; ``<unk>`` is not counted among them."""
+    ordinary = [word for word in words if word != UNKNOWN]
+    return len(ordinary), sum(word not in model for word in ordinary)
+
+
+class CoverageWarning:
+    """A warning, once, if the model of ``path`` seems to be of other words than those that are translated."""
+
+    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+        self._path, self._warn = path, warn
+        self._words = self._unknown = 0
+        self._judged = False
+
+    def add(self, words: int, unknown: int) -> None:
+        """Count; when there are enough, judge."""
+        if not self._judged:
+            self._words, self._unknown = self._words + words, self._unknown + unknown
+            self._judge(least=_ENOUGH)
+
+    def finish(self) -> None:
+        """At the end a few words are enough."""
+        if not self._judged:
+            self._judge(least=_FEW)
+
+    def _judge(self, *, least: int) -> None:
+        if self._words < least:
+            return
+        self._judged = True
+        if self._unknown > _MANY_UNKNOWN * self._words:
+            problem = f"{self._unknown} of the first {self._words} words translated are not in this language model"
+            remedy = "was its text tokenised, escaped or cased in another way than that of the translation model?"
+            self._warn(f"{self._path}: {problem}; {remedy}")
+
+
+def with_lm_log_probs(model: NgramModel, found: Iterable[Translation]) -> list[Translation]:
+    """The translations with ``lm_log_prob`` put in."""
+    return [dataclasses.replace(translation, lm_log_prob=model.log_prob(translation.words)) for translation in found]
+
+
+def combined_score(translation: Translation, *, weight: float, ranking: LengthNormalization) -> float:
+    """See the module's docstring; the translation must have its ``lm_log_prob``."""
+    assert translation.lm_log_prob is not None
+    added = ranking.normalize(weight * translation.lm_log_prob, length=len(translation.word_log_probs))
+    return translation.score + added

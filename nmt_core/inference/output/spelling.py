@@ -1,0 +1,249 @@
+"""The second stage of search: what ``<unk>`` stands for (Luong and Manning 2016, section 4.3; thesis, 5.2.3).
+
+The words of a translation are found first. Then every ``<unk>`` in it is spelled from where it stands, by a beam search
+over characters of the same width, and its log-probability gets that of the spelling: the sum is that of the pair
+scorer for the text written. The order of translations stays that of their words. Samples get sampled spellings.
+
+A word of the vocabulary is never spelled, since it would be scored as that word; where nothing else was found ``<unk>``
+stays. Words that a prefix or a constraint has given are kept and scored.
+
+Shapes: A edges of a query, U the states of all layers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt_core.batches.padding import pad
+from nmt_core.batches.prefix_tree import Ints, grow
+from nmt_core.batches.spelling import padded_spellings
+from nmt_core.batches.transfer import to_device
+from nmt_core.inference.output.character_predictor import CharacterPredictor
+from nmt_core.inference.scoring.walk import EdgeQuery, walk
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.inference.search.predictor import Ensemble, Predictor
+from nmt_core.inference.search.requests import Request, checked
+from nmt_core.inference.search.sampling import sample
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.text.characters import Spelling
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID
+
+_TOGETHER = 200  # "source words" of a search over characters: each has one, and an end
+_DRAWN = 8  # spellings, of which the first that is no word of the vocabulary is taken
+
+
+class Found(NamedTuple):
+    """A translation in the order of the text: its numbers, and its words, of which some may be ``<unk>``."""
+
+    hypothesis: Hypothesis
+    words: tuple[str, ...]
+
+
+class Unspelled(NamedTuple):
+    """A source as tokenised text and its translations, how they were found, and the number of samples' chances."""
+
+    source: str
+    found: Sequence[Found]
+    config: DecodingConfig | SamplingConfig
+    number: int = 0
+
+
+class _Unknown(NamedTuple):
+    """An ``<unk>``: the numbers of sentence and translation, its place, and the spelling that is given."""
+
+    sentence: int
+    translation: int
+    place: int
+    spelling: Spelling | None
+
+
+class Speller:
+    """Spells with one model or an ensemble. All have to be ``SpellingModel``s with the same characters."""
+
+    def __init__(self, models: Sequence[LoadedModel]) -> None:
+        self.models = tuple(models)
+        self._spelling_models = [loaded.model for loaded in models if isinstance(loaded.model, SpellingModel)]
+        assert len(self._spelling_models) == len(models)
+        self.characters = self._spelling_models[0].target_characters
+        self.target, self.order = models[0].target, models[0].target_order
+
+    @torch.inference_mode()
+    def spell(self, sentences: Sequence[Unspelled]) -> list[list[Found]]:
+        """The translations with what their ``<unk>`` stand for, in the order given."""
+        unknown = list(self._unknown(sentences))
+        if unknown:
+            starts, rows_A = self._starts(sentences, unknown)
+            written = self._written(sentences, unknown, starts, rows_A)
+            unknown = [one._replace(spelling=spelling) for one, spelling in zip(unknown, written, strict=True)]
+            log_probs_A = self._log_probs(unknown, starts, rows_A)
+        by_translation: dict[tuple[int, int], dict[int, tuple[str, float]]] = {}
+        for one, log_prob in zip(unknown, log_probs_A if unknown else (), strict=True):
+            if one.spelling is not None:
+                places = by_translation.setdefault((one.sentence, one.translation), {})
+                places[one.place] = self.characters.word(one.spelling), log_prob
+        return [
+            [_with(found, by_translation.get((number, place), {})) for place, found in enumerate(sentence.found)]
+            for number, sentence in enumerate(sentences)
+        ]
+
+    def _unknown(self, sentences: Sequence[Unspelled]) -> Iterator[_Unknown]:
+        """The places to be spelled, and those whose spelling is given."""
+        if not self.characters.characters:
+            return
+        for number, sentence in enumerate(sentences):
+            for translation, found in enumerate(sentence.found):
+                for place, (word_id, word) in enumerate(zip(found.hypothesis.words, found.words, strict=True)):
+                    spelling = self.characters.spell(word) if word_id == UNKNOWN_ID else None
+                    if word_id == UNKNOWN_ID and (word == UNKNOWN or spelling is not None):
+                        yield _Unknown(number, translation, place, spelling)
+
+    def _starts(self, sentences: Sequence[Unspelled], unknown: Sequence[_Unknown]) -> tuple[list[Tensor], Ints]:
+        """Of each member what spellings begin with, and which of these rows is each place's.
+
+        Translations that begin alike share them.
+        """
+        roots = {number: root for root, number in enumerate(dict.fromkeys(one.sentence for one in unknown))}
+        paths = {
+            pair: path for path, pair in enumerate(dict.fromkeys((one.sentence, one.translation) for one in unknown))
+        }
+        words = [sentences[number].found[translation].hypothesis.words for number, translation in paths]
+        padded = pad([self.order.words(one) for one in words])
+        roots_P = np.array([roots[number] for number, _ in paths], dtype=np.int64)
+        tree = grow(roots_P, padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy())
+        edges_A = np.array(
+            [
+                tree.edges_PL[path, self.order.place(one.place, words=len(words[path]))]
+                for one in unknown
+                for path in [paths[one.sentence, one.translation]]
+            ]
+        )
+        distinct, rows_A = np.unique(edges_A, return_inverse=True)
+        query = EdgeQuery(distinct, lambda starts_MH, _: starts_MH)
+        found = [
+            walk(
+                loaded.model,
+                [loaded.encode_text(sentences[number].source) for number in roots],
+                tree,
+                score=lambda readout_NL, rows_E, _: readout_NL.new_zeros(len(rows_E)),
+                query=query,
+            ).answers
+            for loaded in self.models
+        ]
+        return [starts_MH for starts_MH in found if starts_MH is not None], rows_A.reshape(-1)
+
+    def _written(
+        self, sentences: Sequence[Unspelled], unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints
+    ) -> list[Spelling | None]:
+        """The spellings, those that are given among them; None where none was found."""
+        members = [
+            CharacterPredictor(model.speller, one) for model, one in zip(self._spelling_models, starts, strict=True)
+        ]
+        predictor: Predictor = members[0] if len(members) == 1 else Ensemble(members)
+        rows = rows_A.tolist()
+        wide: dict[int, DecodingConfig] = {}
+        drawn: list[tuple[int, int]] = []
+        for place, (one, row) in enumerate(zip(unknown, rows, strict=True)):
+            config = sentences[one.sentence].config
+            if one.spelling is not None:
+                continue
+            if isinstance(config, DecodingConfig):
+                wide[row] = config
+            else:
+                number = sentences[one.sentence].number
+                drawn.append((place, (((number + 1 << 24) + one.translation << 16) + one.place)))
+        found = self._searched(predictor, wide)
+        spellings = [one.spelling or found.get(row) for one, row in zip(unknown, rows, strict=True)]
+        for first in range(0, len(drawn), _TOGETHER):
+            part = drawn[first : first + _TOGETHER]
+            config = sentences[unknown[part[0][0]].sentence].config
+            assert isinstance(config, SamplingConfig)
+            for (place, _), spelling in zip(part, self._sampled(predictor, part, rows, config), strict=True):
+                spellings[place] = spelling
+        return spellings
+
+    def _searched(self, predictor: Predictor, wide: dict[int, DecodingConfig]) -> dict[int, Spelling]:
+        """The best spellings from rows, each with a beam as wide as that of its words."""
+        found: dict[int, Spelling] = {}
+        for best in (True, False):  # usually the best is no word of the vocabulary
+            requests = [
+                Request(
+                    row,
+                    Sentence((row,)),
+                    DecodingConfig(**self._limits, beam=config.beam, nbest=1 if best else config.beam),
+                )
+                for row, config in wide.items()
+                if row not in found
+            ]
+            search: BeamSearch[int] = BeamSearch(predictor)
+            for done in search_all(search, requests, batch_tokens=_TOGETHER):
+                spelling = self._first_new(checked(done))
+                if spelling is not None:
+                    found[done.key] = spelling
+        return found
+
+    def _sampled(
+        self, predictor: Predictor, drawn: Sequence[tuple[int, int]], rows: Sequence[int], config: SamplingConfig
+    ) -> Iterator[Spelling | None]:
+        """A spelling for each place, drawn with a number of its own."""
+        source = predictor.collate([Sentence((rows[place],)) for place, _ in drawn])
+        how = config.model_copy(update={**self._limits, "samples": _DRAWN, "forbid_unknown": False})
+        numbers = [number for _, number in drawn]
+        for hypotheses in sample(predictor, source, [1] * len(drawn), config=how, numbers=numbers):
+            yield self._first_new(hypotheses)
+
+    @property
+    def _limits(self) -> dict[str, Any]:
+        """Words have at least one character, and as many as are spelled; they are ranked by log p."""
+        return {
+            "length_normalization": 0.0,
+            "length_penalty": None,
+            "min_length": 1,
+            "max_length_ratio": 0.0,
+            "max_length_extra": self.characters.longest,
+        }
+
+    def _first_new(self, hypotheses: Sequence[Hypothesis]) -> Spelling | None:
+        """The first that is no word of the vocabulary, and that a scorer would spell."""
+        for one in hypotheses:
+            word = self.characters.word(one.words)
+            if word not in self.target and self.characters.spell(word) == one.words:
+                return one.words
+        return None
+
+    def _log_probs(self, unknown: Sequence[_Unknown], starts: Sequence[Tensor], rows_A: Ints) -> list[float]:
+        """Log p of the spellings: the mean of the members."""
+        spellings_AC = padded_spellings([one.spelling or () for one in unknown])
+        rows = torch.from_numpy(rows_A)
+        found = []
+        for model, starts_MH in zip(self._spelling_models, starts, strict=True):
+            (there_A,) = to_device(starts_MH.device, rows)
+            found.append(model.speller.log_probs(starts_MH[there_A], spellings_AC).double())
+        log_probs: list[float] = torch.stack(found).mean(dim=0).tolist()
+        return log_probs
+
+
+def speller_of(models: Sequence[LoadedModel]) -> Speller | None:
+    """What spells for these models; None where they spell nothing."""
+    return Speller(models) if models[0].model.spells else None
+
+
+def _with(found: Found, spelled: dict[int, tuple[str, float]]) -> Found:
+    """A translation with words and their log-probabilities at some places."""
+    if not spelled:
+        return found
+    words, log_probs = list(found.words), list(found.hypothesis.word_log_probs)
+    for place, (word, log_prob) in spelled.items():
+        words[place] = word
+        log_probs[place] += log_prob
+    total = found.hypothesis.log_prob + sum(log_prob for _, log_prob in spelled.values())
+    return Found(replace(found.hypothesis, log_prob=total, word_log_probs=tuple(log_probs)), tuple(words))

@@ -1,0 +1,1 @@
+"""log p(target | source) of given pairs."""

@@ -1,0 +1,168 @@
+"""Scorers of pairs in other forms than the one their model reads.
+
+============= ===========================================================================================
+``prepared``  words (or subwords) as the model reads them, such as the text that it was trained on
+``surface``   words as a Moses system has them; the numbers are for these words
+``raw``       running text; the numbers are for the words that the model reads
+============= ===========================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
+
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.inference.output.copies import check_scores_text
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, Softmax
+from nmt_core.inference.scoring.unknown_backoff import BackedOffScorer, read_unigrams
+from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
+from nmt_core.models.raw_text import open_raw_text, shared_preparation
+from nmt_core.preparation.surface import SurfaceReader, SurfaceText, for_surface_words
+
+TextForm = Literal["prepared", "surface", "raw"]
+OTHER_FORMS: tuple[TextForm, ...] = ("surface", "raw")
+
+
+class Reading(Protocol):
+    """A text as a model reads it."""
+
+    @property
+    def text(self) -> str:
+        """Its words, with blanks between them."""
+        ...
+
+
+class FormReader(Protocol):
+    """Reads the texts of a form, and makes the model's numbers those of the form."""
+
+    def read_source(self, text: str) -> Any:
+        """A ``Reading``."""
+        ...
+
+    def read_target(self, text: str) -> Any:
+        """A ``Reading``."""
+        ...
+
+    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
+        """The score of two texts of the form, of that of their readings."""
+        ...
+
+
+class SurfaceForm(NamedTuple):
+    """Surface words; numbers of words and attention are for these."""
+
+    source: SurfaceReader
+    target: SurfaceReader
+
+    def read_source(self, text: str) -> SurfaceText:
+        """What the model reads, and where it comes from."""
+        return self.source.read(text)
+
+    def read_target(self, text: str) -> SurfaceText:
+        """What the model reads, and where it comes from."""
+        return self.target.read(text)
+
+    def restore(self, score: PairScore, source: SurfaceText, target: SurfaceText) -> PairScore:
+        """For surface words."""
+        return for_surface_words(score, source, target)
+
+
+class _Plain(NamedTuple):
+    text: str
+
+
+class RawForm(NamedTuple):
+    """Running text; numbers of words and attention are for the words that the model reads."""
+
+    source: Callable[[str], str]
+    target: Callable[[str], str]
+
+    def read_source(self, text: str) -> Reading:
+        """Its words."""
+        return _Plain(self.source(text))
+
+    def read_target(self, text: str) -> Reading:
+        """Its words."""
+        return _Plain(self.target(text))
+
+    def restore(self, score: PairScore, source: Any, target: Any) -> PairScore:
+        """As it is."""
+        return score
+
+
+class FormScorer:
+    """A ``PairScorer`` of texts of a form, made of one of what its model reads.
+
+    ``tokenization`` is the fingerprint of what makes words of them, for the signature.
+    """
+
+    def __init__(self, scorer: PairScorer, reader: FormReader, *, tokenization: str) -> None:
+        self._scorer, self.reader, self._tokenization = scorer, reader, tokenization
+
+    @property
+    def signature(self) -> str:
+        """The model's own, with what makes the words that it reads."""
+        return _with_tokenization(self._scorer.signature, self._tokenization)
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """Score every pair."""
+        reader = self.reader
+        sources = {text: reader.read_source(text) for text in dict.fromkeys(pair.source for pair in pairs)}
+        targets = {text: reader.read_target(text) for text in dict.fromkeys(pair.target for pair in pairs)}
+        read = [SentencePair(sources[pair.source].text, targets[pair.target].text) for pair in pairs]
+        scores = self._scorer.score(read, per_word=per_word, attention=attention)
+        return [
+            reader.restore(score, sources[pair.source], targets[pair.target])
+            for pair, score in zip(pairs, scores, strict=True)
+        ]
+
+
+def scorer_of_form(models: Sequence[LoadedModel], scorer: PairScorer, form: TextForm) -> PairScorer:
+    """The scorer for text of a form. Raises ConfigError where members of an ensemble were prepared differently.
+
+    Surface words are what a model without a preparation reads. Models that score no plain pairs are a ConfigError too.
+    """
+    check_scores_text(models)
+    if form == "prepared":
+        return scorer
+    if form == "raw":
+        text = open_raw_text(models)
+        name = models[0].preparation.fingerprint if models[0].preparation is not None else "moses"
+        return FormScorer(scorer, RawForm(text.tokenize, text.tokenize_target), tokenization=f"raw-{name}")
+    preparation = shared_preparation(models)
+    if preparation is None:
+        return scorer
+    source = preparation.open_surface("source", models[0].source)
+    target = preparation.open_surface("target", models[0].target)
+    return FormScorer(scorer, SurfaceForm(source, target), tokenization=preparation.fingerprint)
+
+
+def open_scorer_of_form(
+    folders: Sequence[str],
+    form: TextForm,
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    softmax: Softmax = "full",
+    unknown_backoff: str | None = None,
+    load: Callable[..., LoadedModel] = load_model,
+) -> PairScorer:
+    """Load the models of ``folders`` and make their scorer; ``load`` is ``load_model``, or has what it loads already.
+
+    With ``unknown_backoff``, an ARPA file, unknown target words get their shares of ``<unk>``. Raises ModelError,
+    ConfigError, or InputError.
+    """
+    unigrams = None if unknown_backoff is None else read_unigrams(unknown_backoff)
+    models = load_models(folders, device=device, dtype=dtype, load=load)
+    scorer: PairScorer = ModelPairScorer(models, softmax=softmax)
+    if unigrams is not None:
+        scorer = BackedOffScorer(models, scorer, unigrams)
+    return scorer_of_form(models, scorer, form)
+
+
+def _with_tokenization(signature: str, name: str) -> str:
+    before, bar, version = signature.rpartition("|version:")
+    return f"{before}|tok:{name}{bar}{version}"

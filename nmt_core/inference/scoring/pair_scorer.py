@@ -1,0 +1,241 @@
+"""log p(target | source) for many pairs, with one model or an ensemble.
+
+Scoring is a walk over prefix trees: each source is read once, targets of a source that begin alike
+share their decoder states, and each state is normalised once. The trees, and what goes into a batch,
+depend on the pairs given alone, so the same call gives the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.base.numbers import whole_number
+from nmt_core.batches.padding import group_by_length, pad
+from nmt_core.batches.prefix_tree import Ints, PrefixTree, grow
+from nmt_core.device import name_precision
+from nmt_core.inference.output.copies import as_read, of_text
+from nmt_core.inference.scoring.spelled_pairs import spelled_words
+from nmt_core.inference.scoring.walk import Floats, NodeAttention, Scores, Walk, Weights, walk
+from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
+from nmt_core.models.ensembles import check_members
+from nmt_core.models.identity import signature_of
+from nmt_core.text.target_order import TargetOrder
+from nmt_core.text.vocabulary import UNKNOWN_ID
+
+MOST_PADDED = 8_000_000  # words of the targets of a tree, with padding
+
+Softmax = Literal["full", "none"] | int
+"""Over which words probabilities are normalised: all, none (for models that normalise themselves), or
+that many of the most frequent ones together with those that the targets of the call have."""
+
+
+class _Texts(NamedTuple):
+    """Distinct sources and targets of a call, and for every distinct pair its source and its target."""
+
+    sources: list[str]
+    targets: list[str]
+    source_of_P: Ints
+    target_of_P: Ints
+
+
+class ModelPairScorer:
+    """A ``PairScorer`` made of loaded models; several are an ensemble.
+
+    An ensemble's log-probability is the mean of its members' for every word (Jean et al. 2015b,
+    section 3.2), as in the beam search. Members share the target vocabulary and its order; sources may differ.
+    Pairs and their numbers are in the order of the text, whatever the order in which the models write.
+    ``softmax`` other than ``full`` makes scores that are not the exact ones; the signature says so.
+    Models of annotated text (``nmt_core.text.copying``) score the annotation of a pair.
+    """
+
+    def __init__(self, models: Sequence[LoadedModel], *, softmax: Softmax = "full") -> None:
+        check_members(models)
+        if isinstance(softmax, int) and softmax < 1:
+            raise ConfigError("a softmax over some of the words needs a number of words of at least 1")
+        self.models = tuple(models)
+        self.order, self.copying = models[0].target_order, models[0].copying
+        self.softmax: Softmax = softmax
+
+    @property
+    def signature(self) -> str:
+        """Architecture and fingerprint of every model, normalisation, precision, device, instructions, and versions.
+
+        ``order`` is there for models that write from right to left, ``factors`` for those that read so many beside
+        each source word, ``copy`` for those of annotated text.
+        """
+        exact = name_precision(next(self.models[0].model.parameters())) == "float32" and self.softmax == "full"
+        fields = {
+            f"order:{self.order}": self.order is not TargetOrder.LEFT_TO_RIGHT,
+            f"factors:{len(self.models[0].factors)}": bool(self.models[0].factors),
+            f"copy:{self.copying and self.copying.scheme}": self.copying is not None,
+            "log:e": True,
+            "norm:none": True,
+            f"softmax:{self.softmax}": self.softmax != "full",
+            "exact:no": not exact,
+        }
+        return signature_of(self.models, *(field for field, there in fields.items() if there))
+
+    def score(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """Score every pair; one answer per pair, in order.
+
+        Raises ConfigError for pairs whose annotation has to be given (scheme ``posall``).
+        """
+        copying = self.copying
+        if copying is None:
+            return self.score_as_read(pairs, per_word=per_word, attention=attention)
+        read = {pair: as_read(copying, pair) for pair in pairs}
+        scores = self.score_as_read([read[pair] for pair in pairs], per_word=per_word, attention=attention)
+        return [of_text(copying, pair, score) for pair, score in zip(pairs, scores, strict=True)]
+
+    @torch.inference_mode()
+    def score_as_read(
+        self, pairs: Sequence[SentencePair], *, per_word: bool = False, attention: bool = False
+    ) -> list[PairScore]:
+        """The same of targets as the models read them, annotated where their text is."""
+        distinct = sorted(set(pairs))
+        lengths = [pair.target.count(" ") + 2 for pair in distinct]
+        answers: dict[SentencePair, PairScore] = {}
+        for group in _groups(lengths):
+            together = [distinct[index] for index in group]
+            answers.update(zip(together, self._score(together, per_word, attention), strict=True))
+        return [answers[pair] for pair in pairs]
+
+    def _score(self, distinct: Sequence[SentencePair], per_word: bool, attention: bool) -> Iterator[PairScore]:
+        """One answer per pair; the pairs are distinct and sorted."""
+        texts = _take_apart(distinct)
+        targets = [self.models[0].encode_target(text) for text in texts.targets]
+        sources = [[loaded.encode_text(text) for text in texts.sources] for loaded in self.models]
+        tree = _tree_of(texts, targets)
+        spelled = spelled_words(self.models[0].model, targets, texts.target_of_P, tree)
+        walks = [
+            walk(
+                loaded.model,
+                ids,
+                tree,
+                score=self._scores(loaded, tree),
+                attention=attention,
+                query=None if spelled is None else spelled.query_of(loaded.model),
+            )
+            for loaded, ids in zip(self.models, sources, strict=True)
+        ]
+        log_probs_PL = _of_pairs(tree, walks)
+        if spelled is not None:
+            spelled.add_to(log_probs_PL, [one.answers for one in walks])
+        unknown_source = [words.count(UNKNOWN_ID) for words in sources[0]]
+        unknown_target = [words.count(UNKNOWN_ID) for words in targets]
+        ends = (tree.edges_PL >= 0).sum(axis=1)
+        aligns, attended = self._attended(walks)
+        nodes_E = np.concatenate([level.nodes for level in tree.levels])
+        widths = [len(words) + 1 for words in sources[0]]
+        for index, (total, source, target) in enumerate(
+            zip(log_probs_PL.sum(axis=1).tolist(), texts.source_of_P.tolist(), texts.target_of_P.tolist(), strict=True)
+        ):
+            end, rows = int(ends[index]), None
+            if attended:
+                mean_LS = _mean_attention(attended, nodes_E[tree.edges_PL[index, :end]], widths[source])
+                rows = self.attention_of(mean_LS, aligns)
+            numbers = tuple(self.order.rows(log_probs_PL[index, :end].tolist())) if per_word else None
+            yield PairScore(total, unknown_source[source], unknown_target[target], numbers, rows, aligns)
+
+    def _attended(self, walks: Sequence[Walk]) -> tuple[Aligns, list[NodeAttention]]:
+        """Which words the rows of attention are of, and the attention of the members like the first that attends."""
+        attended = [
+            (loaded.model.aligns, one.attention)
+            for loaded, one in zip(self.models, walks, strict=True)
+            if one.attention is not None
+        ]
+        aligns = attended[0][0] if attended else "written"
+        return aligns, [attention for how, attention in attended if how == aligns]
+
+    def attention_of(self, weights_LS: Weights, aligns: Aligns) -> tuple[tuple[float, ...], ...]:
+        """What an answer has of the weights of a pair."""
+        return tuple(map(tuple, self.order.attention(weights_LS.tolist(), aligns)))
+
+    def _scores(self, loaded: LoadedModel, tree: PrefixTree) -> Scores:
+        """How edges are scored: by log-probabilities, by logits, or by log-probabilities among some words."""
+        generator = loaded.model.generator
+        if self.softmax == "none":
+            return generator.logit_at
+        if self.softmax == "full":
+            return generator.log_prob_at
+        wanted = [np.arange(min(self.softmax, generator.words)), *(level.words for level in tree.levels)]
+        words_C = torch.from_numpy(np.unique(np.concatenate(wanted))).to(loaded.model.device)
+        some = generator.restricted_to(words_C)
+        return lambda readout_NL, rows_E, words_E: some.log_prob_at(
+            readout_NL, rows_E, torch.searchsorted(words_C, words_E)
+        )
+
+
+def _groups(lengths: Sequence[int]) -> Iterator[Sequence[int]]:
+    """All together; where a few long ones would make the padding of all too large, by length."""
+    if max(lengths, default=0) * len(lengths) <= MOST_PADDED:
+        yield from [range(len(lengths))] if lengths else []
+        return
+    yield from map(sorted, group_by_length(lengths, limit=MOST_PADDED))
+
+
+def _take_apart(distinct: Sequence[SentencePair]) -> _Texts:
+    """Sources in the order of their texts, which puts those with common beginnings into one batch."""
+    sources = {text: number for number, text in enumerate(sorted({pair.source for pair in distinct}))}
+    targets: dict[str, int] = {}
+    for pair in distinct:
+        targets.setdefault(pair.target, len(targets))
+    return _Texts(
+        list(sources),
+        list(targets),
+        np.array([sources[pair.source] for pair in distinct], dtype=np.int64),
+        np.array([targets[pair.target] for pair in distinct], dtype=np.int64),
+    )
+
+
+def _tree_of(texts: _Texts, targets: Sequence[Sequence[int]]) -> PrefixTree:
+    padded = pad(targets)
+    words, lengths = padded.words_BL.numpy(), padded.mask_BL.sum(dim=1).numpy()
+    lengths_P = lengths[texts.target_of_P]
+    return grow(texts.source_of_P, words[texts.target_of_P, : int(lengths_P.max())], lengths_P)
+
+
+def _of_pairs(tree: PrefixTree, walks: Sequence[Walk]) -> Floats:
+    """The log-probabilities of the words of every pair, (P, L), 0 behind its end: the mean over the models."""
+    log_probs_E: Floats = np.mean([one.log_probs_E for one in walks], axis=0)
+    log_probs_PL: Floats = np.where(tree.edges_PL >= 0, log_probs_E[tree.edges_PL], 0.0)
+    return log_probs_PL
+
+
+def _mean_attention(members: Sequence[NodeAttention], nodes_L: Ints, width: int) -> Weights:
+    """The attention of one pair, (L, S): the mean over ``members``."""
+    mean_LS: Weights = np.mean([member.of_path(nodes_L, width) for member in members], axis=0)
+    return mean_LS
+
+
+def choose_softmax(text: str) -> Softmax:
+    """What a user wrote: ``full``, ``none`` or a number of words. Raises ConfigError."""
+    if text in ("full", "none"):
+        return "full" if text == "full" else "none"
+    words = whole_number(text)
+    if not words:
+        raise ConfigError(f"softmax {text!r} is not full, none, or a number of words")
+    return words
+
+
+def open_pair_scorer(
+    folders: Sequence[str],
+    *,
+    device: str = "cpu",
+    dtype: str = "float32",
+    softmax: Softmax = "full",
+    load: Callable[..., LoadedModel] = load_model,
+) -> ModelPairScorer:
+    """Load the models of ``folders`` and make their scorer; ``load`` as of ``load_models``.
+
+    Raises ModelError or ConfigError.
+    """
+    return ModelPairScorer(load_models(folders, device=device, dtype=dtype, load=load), softmax=softmax)

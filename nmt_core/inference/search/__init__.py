@@ -1,0 +1,1 @@
+"""Beam search and sampling: from sources to hypotheses."""

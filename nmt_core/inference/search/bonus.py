@@ -1,0 +1,107 @@
+"""What another system says about a sentence's n-grams, as a bonus in free search (Stahlberg et al. 2017).
+
+    log p(y | x) + weight · Σ_t Σ_n factor_n · (p(the n-gram that ends with word t) - 1)
+
+p are posteriors, 0 for n-grams that are not listed; ``</s>`` is a word, too. It is the linear gain of lattice MBR
+(Tromble et al. 2008, equation 5) less a constant for each word: what a word adds is at most 0, so that a search knows
+when it is done, and where scores are divided by the length the constant changes nothing.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from nmt_core.inference.search.tables import Floats, Integers
+from nmt_core.text.vocabulary import END, END_ID, UNKNOWN_ID, Vocabulary
+
+FACTORS = (1.0, 0.6, 0.1, 0.5)  # of 1, 2, 3 and 4 words; about those tuned by Stahlberg et al. (2017) for WMT15
+BEGIN = "<s>"
+_BEGIN_ID = -1
+
+
+class Added(NamedTuple):
+    """What words (ids, ascending) have behind a history that other words do not have."""
+
+    words_M: Integers
+    bonuses_M: Floats
+
+
+def added_of(bonuses: Mapping[int, float]) -> Added:
+    """Of bonuses by id."""
+    ascending = sorted(bonuses)
+    bonuses_M = np.array([bonuses[word] for word in ascending], dtype=np.float64)
+    return Added(np.array(ascending, dtype=np.int64), bonuses_M)
+
+
+class Advice(abc.ABC):
+    """What another system says of one sentence, in the model's ids; ``constant`` is taken off each word."""
+
+    def __init__(self, constant: float) -> None:
+        self.constant = constant
+
+    @abc.abstractmethod
+    def added(self, words: Sequence[int]) -> Added:
+        """Behind the first ``words`` of a translation; no bonus is above the constant."""
+
+    def value(self, words: Sequence[int], word: int) -> float:
+        """What ``word`` adds to the score behind ``words``; at most 0."""
+        added = self.added(words)
+        place = int(np.searchsorted(added.words_M, word))
+        listed = place < len(added.words_M) and added.words_M[place] == word
+        return (float(added.bonuses_M[place]) if listed else 0.0) - self.constant
+
+
+class WordAdvice(Advice):
+    """The posteriors of one sentence, of n-grams of the words that the model writes.
+
+    ``posteriors`` are of n-grams as text, in which ``<s>`` begins and ``</s>`` ends a sentence. N-grams of words that
+    the vocabulary does not have, and those longer than there are ``factors``, count nothing.
+    """
+
+    def __init__(
+        self,
+        posteriors: Mapping[tuple[str, ...], float],
+        target: Vocabulary,
+        *,
+        weight: float,
+        factors: Sequence[float] = FACTORS,
+    ) -> None:
+        super().__init__(weight * sum(factors))
+        self._history = len(factors) - 1
+        self._after: dict[tuple[int, ...], dict[int, float]] = {}
+        self._added: dict[tuple[int, ...], Added] = {}
+        for ngram, posterior in posteriors.items():
+            if len(ngram) <= len(factors) and (ids := _ids(ngram, target)):
+                self._after.setdefault(ids[:-1], {})[ids[-1]] = weight * factors[len(ids) - 1] * posterior
+
+    def added(self, words: Sequence[int]) -> Added:
+        """Behind the first ``words`` of a translation."""
+        context = self._context(words)
+        known = self._added.get(context)
+        if known is None:
+            sums: dict[int, float] = {}
+            for size in range(len(context) + 1):
+                for word, bonus in self._after.get(context[len(context) - size :], {}).items():
+                    sums[word] = sums.get(word, 0.0) + bonus
+            known = self._added[context] = added_of(sums)
+        return known
+
+    def _context(self, words: Sequence[int]) -> tuple[int, ...]:
+        """The last words, behind the beginning of the sentence."""
+        if not self._history:
+            return ()
+        last = tuple(words[-self._history :])
+        return last if len(last) == self._history else (_BEGIN_ID, *last)
+
+
+def _ids(ngram: Sequence[str], target: Vocabulary) -> tuple[int, ...] | None:
+    """None for words that the model does not have, or that stand where they cannot."""
+    *before, last = ngram
+    begins = bool(before) and before[0] == BEGIN
+    ids = target.encode_words(before[begins:])
+    ids.append(END_ID if last == END else UNKNOWN_ID if last == BEGIN else target.encode_words([last])[0])
+    return None if UNKNOWN_ID in ids else (*[_BEGIN_ID][:begins], *ids)

@@ -1,0 +1,270 @@
+"""One choice of a running search: which words continue which hypotheses.
+
+Scores stay on the device of the model; the few candidates that are chosen of them come to the host,
+all at once: on a GPU this is the only time in a step that it is waited for. Sentences with lexical
+constraints or a guide fetch a few more and choose among them on the host.
+
+Shapes (see ``nmt_core.layers``): N rows, A sentences, K rows of the sentence that has most, C candidates
+of each, V words, M pairs of row and word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from nmt_core.batches.transfer import on_device
+from nmt_core.inference.search.allocation import Bounds, RuledSentence, choose_constrained, merged
+from nmt_core.inference.search.guided import GuidedChoice, GuidedSentence, choose_guided
+from nmt_core.inference.search.predictor import Advance
+from nmt_core.inference.search.tables import Flags, Floats, Integers, RowTable, SentenceTable
+from nmt_core.inference.search.topk import BLOCK, best_continuations, block_maxima, settle
+from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
+
+_BARELY = -1e30  # instead of -inf for a word that has to be taken whatever its probability
+
+
+class Chosen(NamedTuple):
+    """The candidates of every sentence, best first: totals, log-probabilities of the words, rows and words.
+
+    ``guided`` has the choice of the sentences with a guide by their place.
+    """
+
+    totals_AC: Floats
+    log_probs_AC: Floats
+    rows_AC: Integers
+    words_AC: Integers
+    guided: dict[int, GuidedChoice]
+
+    def kept(self, places_A: Integers) -> Flags:
+        """Those that are possible and for which there is a place."""
+        kept_AC: Flags = (np.arange(self.totals_AC.shape[1]) < places_A[:, None]) & (self.totals_AC > -np.inf)
+        return kept_AC
+
+
+class _Scores(NamedTuple):
+    """Scores of the rows, the best of each block of words, and the normalizers; rules write into the first two."""
+
+    scores_NV: Tensor
+    tops_NG: Tensor
+    normalizer_N: Tensor
+
+    def on(self, values: npt.NDArray[np.generic]) -> Tensor:
+        """Numbers of the host where the scores are."""
+        return on_device(self.scores_NV.device, values)[0]
+
+    def log_probs(self, rows_M: Tensor, words_M: Tensor) -> Tensor:
+        """Log-probabilities, at least ``_BARELY``, of words at rows."""
+        scores_M = self.scores_NV[rows_M, words_M].to(self.normalizer_N.dtype)
+        return (scores_M - self.normalizer_N[rows_M]).clamp(min=_BARELY)
+
+    def allow_only(self, rows_M: Tensor, words_M: Tensor, log_probs_M: Tensor) -> None:
+        """One word for each of some rows, whatever it costs."""
+        scores_M = (log_probs_M + self.normalizer_N[rows_M]).to(self.scores_NV.dtype)
+        self.scores_NV[rows_M], self.tops_NG[rows_M] = -torch.inf, -torch.inf
+        self.scores_NV[rows_M, words_M] = self.tops_NG[rows_M, words_M // BLOCK] = scores_M
+
+
+class _Offers(NamedTuple):
+    """(row, word) that a prefix or a constraint asks for, with log-probabilities from before any rule."""
+
+    pairs_M2: Integers
+    log_probs_M: Tensor
+
+
+def choose(
+    advance: Advance,
+    sentences: SentenceTable,
+    rows: RowTable,
+    *,
+    time: int,
+    ruled: Sequence[RuledSentence] = (),
+    guided: Sequence[GuidedSentence] = (),
+) -> Chosen:
+    """The best continuations that rules and guides allow, as many for every sentence as the most places of any.
+
+    ``rows`` are ordered as ``sentences`` are; the rows of ``advance`` beyond them are not looked at.
+    """
+    count = len(rows.slots_N)
+    scores = _Scores(*(part[:count] for part in advance[:3]))
+    owners_N = np.searchsorted(sentences.slots_A, rows.slots_N)
+    advised = [one for one in ruled if one.rules.advice is not None]
+    if advised:
+        scores = _with_advice(scores, advised)
+    constrained = [one for one in ruled if one.rules.constraints]
+    offers = _offers(scores, [pair for one in constrained for pair in one.wanted()]) if constrained else None
+    forced = _offers(scores, [pair for one in ruled for pair in one.forced()]) if ruled else None
+    choices = _guided_choices(scores, guided, sentences, rows) if guided else {}
+    _restrict(scores, sentences, owners_N, time)
+    if forced is not None:
+        _apply_rules(scores, ruled, forced)
+    chosen = _best(scores, sentences, rows, owners_N)
+    if offers is not None:
+        _choose_constrained(chosen, scores, constrained, offers, (sentences, rows, time))
+    for place, choice in choices.items():
+        words = [prefix.word for prefix in choice.prefixes]
+        _put(chosen, place, list(zip(choice.totals, choice.log_probs, choice.rows, words, strict=True)))
+        chosen.guided[place] = choice
+    for one in advised:
+        _take_off_advice(chosen, one)
+    return chosen
+
+
+def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: Integers) -> Chosen:
+    scores_NV, tops_NG, normalizer_N = scores
+    counts_A = np.bincount(owners_N, minlength=len(sentences.slots_A))
+    starts_A = np.cumsum(counts_A) - counts_A
+    columns_K = np.arange(counts_A.max())
+    missing_AK = columns_K >= counts_A[:, None]
+    rows_AK = np.where(missing_AK, starts_A[:, None], starts_A[:, None] + columns_K)
+    totals_N, *own_AK = on_device(scores_NV.device, rows.totals_N, rows_AK, missing_AK)
+    offsets_N = totals_N.to(normalizer_N.dtype) - normalizer_N
+    best = best_continuations(scores_NV, tops_NG, offsets_N, *own_AK, count=int(sentences.places_A.max()))
+
+    def fetch() -> Floats:
+        log_probs_AC = scores_NV.flatten()[best.indices_AC].double()
+        log_probs_AC -= normalizer_N[best.indices_AC // scores_NV.shape[1]]
+        parts = (best.totals_AC, log_probs_AC, best.indices_AC, best.unsettled_A.unsqueeze(1))
+        fetched: Floats = torch.cat([part.double() for part in parts], dim=1).cpu().numpy()
+        return fetched
+
+    fetched = fetch()
+    unsettled = np.flatnonzero(fetched[:, -1]).tolist()
+    for sentence in unsettled:
+        start = int(starts_A[sentence])
+        there = range(start, start + int(counts_A[sentence]))
+        settle(scores_NV, tops_NG, offsets_N, best, sentence=sentence, rows=there)
+    totals_AC, log_probs_AC, indices_AC = np.split((fetch() if unsettled else fetched)[:, :-1], 3, axis=1)
+    rows_AC, words_AC = np.divmod(indices_AC.astype(np.int64), scores_NV.shape[1])
+    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC, {})
+
+
+def _impossible(log_probs: Floats) -> Floats:
+    """With -inf again where a word had to be taken that the model holds to be impossible."""
+    return np.where(log_probs < 0.5 * _BARELY, -np.inf, log_probs)
+
+
+def _restrict(scores: _Scores, sentences: SentenceTable, owners_N: Integers, time: int) -> None:
+    """Make impossible what lengths and unknown words forbid; at its greatest length a sentence is closed."""
+    lengths_A = time - sentences.begun_A
+    short_A, full_A = lengths_A < sentences.least_A, lengths_A >= sentences.limits_A
+    for which_A, word in ((sentences.forbid_A, UNKNOWN_ID), (short_A, END_ID)):
+        if which_A.any():
+            scores.scores_NV[scores.on(np.flatnonzero(which_A[owners_N])), word] = -torch.inf
+    if sentences.forbid_A.any() or short_A.any():
+        scores.tops_NG[:, 0] = scores.scores_NV[:, :BLOCK].amax(dim=1)  # special words come first
+    if full_A.any():
+        full = scores.on(np.flatnonzero(full_A[owners_N]))
+        ends = torch.full_like(full, END_ID)
+        scores.allow_only(full, ends, scores.log_probs(full, ends))
+
+
+def _apply_rules(scores: _Scores, ruled: Sequence[RuledSentence], forced: _Offers) -> None:
+    """Prefixes, repeated n-grams, and ``</s>`` while a constraint is open."""
+    blocked = [pair for sentence in ruled for pair in sentence.blocked()]
+    if blocked:
+        rows_M, words_M = scores.on(np.array(blocked, dtype=np.int64).T.copy())
+        scores.scores_NV[rows_M, words_M] = -torch.inf
+        changed = scores.on(np.unique([row for row, _ in blocked]))
+        scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
+    if len(forced.pairs_M2):
+        rows_M, words_M = scores.on(forced.pairs_M2.T.copy())
+        scores.allow_only(rows_M, words_M, forced.log_probs_M)
+
+
+def _offers(scores: _Scores, pairs: Sequence[tuple[int, int]]) -> _Offers:
+    pairs_M2 = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    return _Offers(pairs_M2, scores.log_probs(*scores.on(pairs_M2.T.copy())))
+
+
+def _with_advice(scores: _Scores, advised: Sequence[RuledSentence]) -> _Scores:
+    """The scores with what advice adds; its constant, which is the same for all words, goes to the normalizers."""
+    added = [(row, part) for one in advised for row, part in one.advised()]
+    rows_M = scores.on(np.repeat([row for row, _ in added], [len(part.words_M) for _, part in added]))
+    words_M = scores.on(np.concatenate([part.words_M for _, part in added]))
+    bonuses_M = scores.on(np.concatenate([part.bonuses_M for _, part in added]))
+    scores.scores_NV[rows_M, words_M] += bonuses_M.to(scores.scores_NV.dtype)
+    changed = scores.on(np.array([row for row, _ in added]))
+    scores.tops_NG[changed] = block_maxima(scores.scores_NV[changed])
+    constants_N = np.zeros(len(scores.normalizer_N))
+    for one in advised:
+        constants_N[one.first : one.first + len(one.progress)] = one.rules.advice_constant
+    return scores._replace(normalizer_N=scores.normalizer_N + scores.on(constants_N).to(scores.normalizer_N.dtype))
+
+
+def _take_off_advice(chosen: Chosen, sentence: RuledSentence) -> None:
+    """Log-probabilities are the model's own, without advice, which is part of the totals alone."""
+    place = sentence.place
+    for column in np.flatnonzero(chosen.totals_AC[place] > -np.inf).tolist():
+        progress = sentence.progress[int(chosen.rows_AC[place, column]) - sentence.first]
+        after = sentence.rules.advised(progress, int(chosen.words_AC[place, column]))
+        chosen.log_probs_AC[place, column] -= after - progress.advised
+
+
+def _guided_choices(
+    scores: _Scores, guided: Sequence[GuidedSentence], sentences: SentenceTable, rows: RowTable
+) -> dict[int, GuidedChoice]:
+    """What the sentences with a guide keep, by their places."""
+    ways = [one.ways() for one in guided]
+    offers = _offers(scores, [(row, after.word) for part in ways for row, after in part])
+    log_probs_M = _impossible(offers.log_probs_M.double().cpu().numpy())
+    choices, end = {}, 0
+    for one, part in zip(guided, ways, strict=True):
+        begin, end = end, end + len(part)
+        choices[one.place] = choose_guided(
+            one,
+            part,
+            log_probs_M[begin:end],
+            rows.totals_N[one.first : one.first + len(one.prefixes)].tolist(),
+            places=int(sentences.places_A[one.place]),
+            threshold=float(sentences.prune_thresholds_A[one.place]),
+        )
+    return choices
+
+
+def _choose_constrained(
+    chosen: Chosen,
+    scores: _Scores,
+    constrained: Sequence[RuledSentence],
+    offers: _Offers,
+    tables: tuple[SentenceTable, RowTable, int],
+) -> None:
+    """Put the choice of the sentences with constraints in the place of their best continuations."""
+    sentences, rows, time = tables
+    of_rows = np.concatenate([np.arange(one.first, one.first + len(one.progress)) for one in constrained])
+    best_M, words_M = scores.scores_NV[scores.on(of_rows)].max(dim=1)
+    best_M = best_M.double() - scores.normalizer_N[scores.on(of_rows)]
+    fetched = torch.cat([offers.log_probs_M.double(), best_M, words_M.double()]).cpu().numpy()
+    offered, best, words = np.split(fetched, [len(offers.pairs_M2), len(offers.pairs_M2) + len(of_rows)])
+    offered_triples = [(*pair, value) for pair, value in zip(offers.pairs_M2.tolist(), offered.tolist(), strict=True)]
+    best_triples = list(zip(of_rows.tolist(), words.astype(np.int64).tolist(), best.tolist(), strict=True))
+    for sentence in constrained:
+        place, own = sentence.place, range(sentence.first, sentence.first + len(sentence.progress))
+        listed = zip(
+            *(part[place].tolist() for part in (chosen.rows_AC, chosen.words_AC, chosen.log_probs_AC)), strict=True
+        )
+        bounds = Bounds(
+            int(sentences.places_A[place]), time - int(sentences.begun_A[place]), int(sentences.limits_A[place])
+        )
+        totals_C = chosen.totals_AC[place]
+        log_probs = merged(
+            (one for one, total in zip(listed, totals_C.tolist(), strict=True) if total > -np.inf),
+            (one for one in best_triples if one[0] in own),
+            (one for one in offered_triples if one[0] in own),
+        )
+        _put(
+            chosen, place, choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), bounds)
+        )
+
+
+def _put(chosen: Chosen, place: int, continuations: Sequence[tuple[float, float, int, int]]) -> None:
+    chosen.totals_AC[place] = -np.inf
+    for column, (total, log_prob, row, word) in enumerate(continuations):
+        chosen.totals_AC[place, column] = total
+        chosen.log_probs_AC[place, column] = -np.inf if log_prob < 0.5 * _BARELY else log_prob
+        chosen.rows_AC[place, column], chosen.words_AC[place, column] = row, word

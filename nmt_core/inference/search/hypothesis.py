@@ -1,0 +1,92 @@
+"""What search and sampling return, and how hypotheses are ranked."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt_core.base.interfaces import Aligns
+from nmt_core.inference.search.config import LengthNormalization
+from nmt_core.text.target_order import TargetOrder
+
+Matrix = npt.NDArray[np.float32] | npt.NDArray[np.float64]
+
+
+class Placed(NamedTuple):
+    """A constraint that is met: its number, the number of the phrase taken, and the phrase's first word and length."""
+
+    constraint: int
+    phrase: int
+    first: int
+    length: int
+
+
+class Extra(NamedTuple):
+    """What a score has beside the log-probability: ``log_prob`` before the normalisation, ``coverage`` after it.
+
+    With it comes what the hypothesis has of constraints and of a guide.
+    """
+
+    log_prob: float = 0.0
+    coverage: float = 0.0
+    taken: tuple[Placed, ...] = ()
+    reached: Any = None
+
+
+NO_EXTRA = Extra()
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A whole target sentence as a model sees it.
+
+    ``words`` are ids without ``</s>``; ``word_log_probs`` (natural logarithms) has one number per
+    word and one for ``</s>``, and ``log_prob`` is their sum, log p(y | x). ``score`` is what
+    hypotheses of one source are ranked by. ``attention`` has a row per target word and one for
+    ``</s>``, a column per source word and one for ``</s>``; None where it was not asked for or the
+    model has none. ``taken`` says where the constraints of the search were met, ``reached`` is what its guide reached
+    with it. Search has hypotheses in the order in which the model writes; whoever takes them out of it turns them.
+    """
+
+    words: tuple[int, ...]
+    log_prob: float
+    score: float
+    word_log_probs: tuple[float, ...]
+    attention: Matrix | None = field(default=None, compare=False)
+    taken: tuple[Placed, ...] = ()
+    reached: Any = field(default=None, compare=False)
+
+    def turned(self, order: TargetOrder, aligns: Aligns) -> Hypothesis:
+        """A hypothesis of a model that writes in this order, in the order of the text."""
+        if order is TargetOrder.LEFT_TO_RIGHT:
+            return self
+        words = len(self.words)
+        rows = order.attention(range(words + 1), aligns)
+        return replace(
+            self,
+            words=tuple(order.words(self.words)),
+            word_log_probs=tuple(order.rows(self.word_log_probs)),
+            attention=None if self.attention is None else self.attention[rows],
+            taken=tuple(
+                one._replace(first=order.place(one.first, length=one.length, words=words)) for one in self.taken
+            ),
+        )
+
+
+def make_hypothesis(
+    words: Sequence[int],
+    word_log_probs: Sequence[float],
+    *,
+    ranking: LengthNormalization,
+    attention: Matrix | None = None,
+    extra: Extra = NO_EXTRA,
+) -> Hypothesis:
+    """Sum up the words' log-probabilities and work out the score."""
+    log_prob = math.fsum(word_log_probs)
+    score = ranking.normalize(log_prob + extra.log_prob, length=len(word_log_probs)) + extra.coverage
+    return Hypothesis(tuple(words), log_prob, score, tuple(word_log_probs), attention, extra.taken, extra.reached)

@@ -1,0 +1,280 @@
+"""The next word's probabilities, from one model or from several: search and sampling treat both alike.
+
+An ensemble is one more Predictor. Its members read sources as each reads them,
+so that members trained with different source shortlists go together.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import Aligns
+from nmt_core.batches.layout import Layout
+from nmt_core.batches.padding import Padded
+from nmt_core.inference.search.topk import BLOCK, block_maxima
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.ensembles import check_members
+from nmt_core.models.interface import TranslationModel
+from nmt_core.models.rows import Rows
+from nmt_core.native import kernels
+from nmt_core.text.sentence import Sentence
+
+_IN_CACHE = 1 << 18  # scores: 1 MiB in float32
+
+
+class Advance(NamedTuple):
+    """One step: how likely every next word is, the new state, and its attention (or None).
+
+    The natural-log probability of a word is its score less the row's normalizer. ``tops_NG`` are the
+    best scores of the blocks of words (``block_maxima``). The scores may be overwritten by the next
+    step, and whoever reads them may write into them.
+    """
+
+    scores_NV: Tensor
+    tops_NG: Tensor
+    normalizer_N: Tensor
+    state: Rows
+    attention_NS: Tensor | None
+
+    @property
+    def log_probs_NV(self) -> Tensor:
+        """Natural-log probabilities of the next word."""
+        return self.scores_NV - self.normalizer_N.unsqueeze(1)
+
+
+class Predictor(Protocol):
+    """Anything that gives, hypothesis by hypothesis, the probability of every next word."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where sources and words have to be."""
+        ...
+
+    @property
+    def aligns(self) -> Aligns | None:
+        """Which words the rows of its attention are of; None without attention."""
+        ...
+
+    def collate(self, sources: Sequence[Sentence]) -> Any:
+        """What ``begin`` reads of sources, on the device."""
+        ...
+
+    def begin(self, source: Any) -> tuple[Rows, Rows]:
+        """Memory of B sources, and the state of one hypothesis each before its first word."""
+        ...
+
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """Read the words produced last (``NO_WORD`` at the beginning) and predict the next.
+
+        ``layout`` says whose the rows are where sentences have different numbers of them.
+        """
+        ...
+
+    def restrict_vocabulary(self, words_C: Tensor) -> Predictor:
+        """The same over some target words alone (Jean et al. 2015, section 3.3).
+
+        ``words_C`` are ascending ids, the special words among them; words are counted by their places in it.
+        Probabilities are renormalised over these words.
+        """
+        ...
+
+
+class ModelPredictor:
+    """One model. ``encode_text`` reads sources anew that were read for another model (None: for this one)."""
+
+    def __init__(self, model: TranslationModel, encode_text: Callable[[str], Sentence] | None = None) -> None:
+        self.model = model
+        self._encode_text = encode_text
+        self._generator = model.generator
+        self._words_C: Tensor | None = None  # those it is restricted to
+        self._logits_buffer: Tensor | None = None
+
+    def __repr__(self) -> str:
+        return f"ModelPredictor({type(self.model).__name__})"
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's parameters are."""
+        return self.model.device
+
+    @property
+    def aligns(self) -> Aligns | None:
+        """As the model says."""
+        return self.model.aligns if self.model.attends else None
+
+    @torch.inference_mode()
+    def collate(self, sources: Sequence[Sentence]) -> Padded:
+        """As the model does."""
+        if self._encode_text is not None:
+            sources = [self._encode_text(sentence.text) for sentence in sources]
+        return self.model.collate(sources).to(self.device)
+
+    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+        """Encode the sources."""
+        memory = self.model.encode(source)
+        return memory, self.model.start(memory)
+
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """One decoder step, the logits of all words and their normalizer."""
+        if self._words_C is not None:
+            previous_N = torch.where(previous_N < 0, previous_N, self._words_C[previous_N])
+        step = self.model.step(previous_N, state, memory, layout)
+        return Advance(*self._scores(step.readout_NL), step.state, step.attention_NS)
+
+    def restrict_vocabulary(self, words_C: Tensor) -> ModelPredictor:
+        """The same model with its generator restricted to these words."""
+        restricted = ModelPredictor(self.model, self._encode_text)
+        restricted._words_C = words_C.to(self.device)
+        restricted._generator = self.model.generator.restricted_to(restricted._words_C)
+        return restricted
+
+    def _scores(self, readout_NL: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The logits of all words, their ``block_maxima`` and ``log_normalizer``.
+
+        Logits are in one place again and again: on a CPU, to ask for new memory takes as long as to fill it.
+        """
+        if readout_NL.is_cuda or not torch.is_inference_mode_enabled():
+            scores_NV = self._generator.logits(readout_NL)
+            return scores_NV, *_tops_and_normalizer(scores_NV)
+        rows = readout_NL.shape[0]
+        if self._logits_buffer is None or not rows <= self._logits_buffer.shape[0] <= 4 * rows + 64:
+            self._logits_buffer = readout_NL.new_empty(rows, self._generator.words)
+        room_NV = self._logits_buffer[:rows]
+        found = self._generator.scores_into(room_NV, readout_NL, BLOCK)
+        if found is not None:
+            return room_NV, *found
+        scores_NV = self._generator.logits_into(room_NV, readout_NL)
+        return scores_NV, *_tops_and_normalizer(scores_NV)
+
+
+@dataclass(frozen=True)
+class EnsembleState(Rows):
+    """The memories, or the states, of an ensemble's members."""
+
+    members: tuple[Rows, ...]
+
+
+class Ensemble:
+    """Several predictors over one target vocabulary.
+
+    The combined log-probability is the mean of the members' (as in the Montréal system, WMT'15; not
+    renormalised), or with ``average="probabilities"`` the logarithm of the mean of their
+    probabilities. Attention is the mean over the members that have one, and whose rows are of the same words as
+    those of the first of them.
+    """
+
+    def __init__(self, members: Sequence[Predictor], *, average: str = "log-probabilities") -> None:
+        if not members:
+            raise ConfigError("an ensemble needs at least one model")
+        if average not in ("log-probabilities", "probabilities"):
+            raise ConfigError(f"ensembles average log-probabilities or probabilities, not {average!r}")
+        self.members = tuple(members)
+        self.average = average
+        self.aligns: Aligns | None = next((one.aligns for one in members if one.aligns is not None), None)
+
+    def __repr__(self) -> str:
+        return f"Ensemble({', '.join(map(repr, self.members))}, average={self.average})"
+
+    @property
+    def device(self) -> torch.device:
+        """The members' device (they share one)."""
+        return self.members[0].device
+
+    def collate(self, sources: Sequence[Sentence]) -> tuple[Any, ...]:
+        """What each member reads."""
+        return tuple(member.collate(sources) for member in self.members)
+
+    def begin(self, source: tuple[Any, ...]) -> tuple[Rows, Rows]:
+        """Every member encodes the sources."""
+        begun = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
+        return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))
+
+    def advance(self, previous_N: Tensor, state: Any, memory: Any, layout: Layout | None = None) -> Advance:
+        """Every member advances; their answers are combined."""
+        steps = [
+            member.advance(previous_N, its_state, its_memory, layout)
+            for member, its_state, its_memory in zip(self.members, state.members, memory.members, strict=True)
+        ]
+        attentions = [
+            step.attention_NS
+            for member, step in zip(self.members, steps, strict=True)
+            if step.attention_NS is not None and member.aligns == self.aligns
+        ]
+        scores_NV, normalizer_N = self._combine(steps)
+        return Advance(
+            scores_NV,
+            block_maxima(scores_NV),
+            normalizer_N,
+            EnsembleState(tuple(step.state for step in steps)),
+            sum(attentions[1:], start=attentions[0]) / len(attentions) if attentions else None,
+        )
+
+    def restrict_vocabulary(self, words_C: Tensor) -> Self:
+        """Every member over these words alone."""
+        restricted = copy.copy(self)
+        restricted.members = tuple(member.restrict_vocabulary(words_C) for member in self.members)
+        return restricted
+
+    def _combine(self, steps: Sequence[Advance]) -> tuple[Tensor, Tensor]:
+        """The scores of all members together, and their normalizer."""
+        if self.average == "probabilities":
+            log_probs_MNV = torch.stack([step.log_probs_NV for step in steps])
+            mixture_NV = log_probs_MNV.logsumexp(dim=0) - math.log(len(steps))
+            return mixture_NV, mixture_NV.new_zeros(mixture_NV.shape[0])
+        scores_NV, normalizer_N = added_up(steps)
+        return scores_NV.div_(len(steps)), normalizer_N.div_(len(steps))
+
+
+def added_up(steps: Sequence[Advance], *, weight: float = 1.0) -> tuple[Tensor, Tensor]:
+    """The scores of the first and ``weight`` times those of the others, and their normalizer, which no sum is above.
+
+    Both are rounded alike: where no score is above its normalizer, no sum is.
+    """
+    dtype = steps[0].normalizer_N.dtype
+    scores_NV, normalizer_N = steps[0].scores_NV.to(dtype, copy=True), steps[0].normalizer_N.clone()
+    for step in steps[1:]:
+        scores_NV.add_(step.scores_NV, alpha=weight)
+        normalizer_N.add_(step.normalizer_N, alpha=weight)
+    return scores_NV, normalizer_N
+
+
+def _tops_and_normalizer(scores_NV: Tensor) -> tuple[Tensor, Tensor]:
+    """``block_maxima`` and ``log_normalizer``."""
+    if kernels.apply_to(scores_NV):
+        return kernels.normalize(scores_NV, BLOCK)
+    tops_NG = block_maxima(scores_NV)
+    return tops_NG, log_normalizer(scores_NV, tops_NG)
+
+
+def log_normalizer(scores_NV: Tensor, tops_NG: Tensor) -> Tensor:
+    """The log of the sum over V of exp(score), (N,) in float32 or better, with the help of the blocks' best scores.
+
+    At least the largest score. On a CPU some rows at a time, so that nothing of the size of the scores is written.
+    """
+    precise = torch.promote_types(scores_NV.dtype, torch.float32)
+    if scores_NV.is_cuda:
+        return torch.logsumexp(scores_NV.to(precise), dim=1)
+    shift_N1 = tops_NG.amax(dim=1, keepdim=True).to(precise)
+    rows = max(1, _IN_CACHE // scores_NV.shape[1])
+    parts = zip(scores_NV.split(rows), shift_N1.split(rows), strict=True)
+    sums = [(part_NV - shift_R1).exp_().sum(dim=1) for part_NV, shift_R1 in parts]
+    return torch.cat(sums).log_().add_(shift_N1.squeeze(1))
+
+
+def make_predictor(models: Sequence[LoadedModel], *, average: str = "log-probabilities") -> Predictor:
+    """The predictor of one model or of an ensemble, for sources as the first model encodes them.
+
+    It writes in the order of the models. Raises ConfigError when that, or their target words, are not the same.
+    """
+    check_members(models)
+    first = ModelPredictor(models[0].model)
+    others = [ModelPredictor(loaded.model, loaded.encode_text) for loaded in models[1:]]
+    return Ensemble([first, *others], average=average) if others else first

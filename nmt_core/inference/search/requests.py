@@ -1,0 +1,129 @@
+"""What goes into a running search, and what comes out of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Generic, NamedTuple, TypeVar
+
+import torch
+
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.messages import counted
+from nmt_core.inference.search.bonus import Advice
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.constraints import Constraint, Rules
+from nmt_core.inference.search.guided import GuideInIds
+from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.models.rows import Rows
+from nmt_core.text.sentence import Sentence
+
+Key = TypeVar("Key", bound=Hashable)
+
+_NO_LIMIT = 1 << 40  # words; a guide ends
+
+
+class Request(NamedTuple, Generic[Key]):
+    """A sentence to translate: any ``key`` to know it by, its source, and how to search.
+
+    Its translations begin with the target ids of ``prefix`` and obey the ``constraints``; or, without these, they are
+    those that a ``guide`` allows, ranked by log p and their scores, of any length (``config`` has no rules then, and a
+    ``length_normalization`` of 0). ``advice`` takes part in ranking hypotheses.
+    """
+
+    key: Key
+    source: Sentence
+    config: DecodingConfig
+    prefix: tuple[int, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
+    guide: GuideInIds | None = None
+    advice: Advice | None = None
+
+    @property
+    def rules(self) -> Rules:
+        """What is asked of the translations, beyond numbers of words."""
+        config = self.config
+        return Rules(self.prefix, self.constraints, config.no_repeat_ngram, config.coverage_penalty > 0, self.advice)
+
+    @property
+    def target_words(self) -> set[int]:
+        """The words of prefix and constraints."""
+        return {*self.prefix, *(word for one in self.constraints for phrase in one.phrases for word in phrase)}
+
+    def with_words(self, ids: Mapping[int, int]) -> Request[Key]:
+        """The same with other numbers for the target words."""
+        constraints = [
+            replace(one, phrases=tuple(tuple(ids[word] for word in phrase) for phrase in one.phrases))
+            for one in self.constraints
+        ]
+        return self._replace(prefix=tuple(ids[word] for word in self.prefix), constraints=tuple(constraints))
+
+    @property
+    def limit(self) -> int:
+        """The most words of a translation. Raises ConfigError where prefix and constraints need more."""
+        if self.guide is not None:
+            return _NO_LIMIT
+        limit = self.config.length_limit(len(self.source))
+        if not (self.prefix or self.constraints):
+            return limit
+        least = self.rules.least
+        if least > limit:
+            raise ConfigError(
+                f"prefix and constraints need {counted(least, 'word')}; a translation may have {limit}"
+                " (see max_length_ratio)"
+            )
+        return limit
+
+
+class Encoded(NamedTuple, Generic[Key]):
+    """Sentences that may enter a search."""
+
+    requests: Sequence[Request[Key]]
+    memory: Rows
+    state: Rows
+
+    @property
+    def widths(self) -> list[int]:
+        """Their source positions, ``</s>`` among them."""
+        return [len(request.source) + 1 for request in self.requests]
+
+    @torch.inference_mode()
+    def split(self, count: int) -> tuple[Encoded[Key], Encoded[Key] | None]:
+        """The first ``count`` of them, and the others."""
+        if count >= len(self.requests):
+            return self, None
+        return self._part(0, count), self._part(count, len(self.requests))
+
+    def halves(self) -> tuple[Encoded[Key], Encoded[Key]]:
+        """The first and the second half of them; there must be two at least."""
+        first, rest = self.split(len(self.requests) // 2)
+        assert rest is not None
+        return first, rest
+
+    def _part(self, first: int, last: int) -> Encoded[Key]:
+        chosen = torch.arange(first, last, device=self.state.example.device)
+        return Encoded(self.requests[first:last], self.memory.select(chosen), self.state.select(chosen))
+
+
+class Finished(NamedTuple, Generic[Key]):
+    """The best hypotheses of a sentence, best first: at most ``nbest``.
+
+    None at all means that the model's numbers are not probabilities, or that none obeys the rules. They are ``proved``
+    where a guide allows no better ones, found or not.
+    """
+
+    key: Key
+    hypotheses: list[Hypothesis]
+    constrained: bool = False
+    proved: bool = False
+
+
+def checked(done: Finished[Key]) -> list[Hypothesis]:
+    """The hypotheses of a sentence. Raises ModelError, or with constraints ConfigError, when there are none."""
+    if not done.hypotheses:
+        if done.constrained:
+            raise ConfigError(
+                "no translation was found that obeys prefix, constraints, lengths and no_repeat_ngram together"
+            )
+        raise ModelError("the model's probabilities are not numbers: its training diverged or its files are damaged")
+    return done.hypotheses

@@ -1,0 +1,202 @@
+"""Beam search against enumeration of all translations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt_core.base.errors import ModelError
+from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
+
+MakeModel = Callable[..., TranslationModel]
+Enumerate = Callable[..., dict[tuple[int, ...], float]]
+WORDS = 5
+
+
+def search(model: TranslationModel, source: Padded, **settings: Any) -> list[list[Hypothesis]]:
+    return beam_search(ModelPredictor(model), source, config=DecodingConfig(**settings), attention=True)
+
+
+def same(one: list[Hypothesis], other: list[Hypothesis]) -> bool:
+    return [h.words for h in one] == [h.words for h in other] and np.allclose(
+        [h.log_prob for h in one], [h.log_prob for h in other], atol=1e-9
+    )
+
+
+@pytest.mark.parametrize("exponent", [0.0, 1.0, 0.6])
+def test_a_wide_beam_finds_what_enumeration_finds(tiny: MakeModel, brute_force: Enumerate, exponent: float) -> None:
+    for seed in (1, 2):
+        model = tiny(words=WORDS, seed=seed)
+        truth = brute_force(model, [2, 3], longest=4, words=WORDS)
+        settings = {"beam": 600, "nbest": 600, "max_length_ratio": 0, "max_length_extra": 4}
+        found = search(model, pad([[2, 3]]), length_normalization=exponent, **settings)[0]
+        assert len(found) == len(truth) == 1 + 4 + 16 + 64 + 256
+        assert {hypothesis.words for hypothesis in found} == set(truth)
+        for hypothesis in found:
+            assert hypothesis.log_prob == pytest.approx(truth[hypothesis.words], abs=1e-9)
+            assert hypothesis.score == pytest.approx(hypothesis.log_prob / (len(hypothesis.words) + 1) ** exponent)
+        best = max(truth, key=lambda words: truth[words] / (len(words) + 1) ** exponent)
+        assert found[0].words == best
+        assert [h.score for h in found] == sorted((h.score for h in found), reverse=True)
+
+
+def test_all_translations_together_have_probability_one(tiny: MakeModel, brute_force: Enumerate) -> None:
+    # Those of up to four words, and what is beyond: the beginnings of five words.
+    model = tiny(words=WORDS, seed=4)
+    truth = brute_force(model, [4], longest=5, words=WORDS)
+    batch = pad_pairs([([4], words) for words in truth if len(words) == 5])
+    beyond = model(batch)[:, :5].sum(dim=1).exp().sum().item()
+    found = search(model, pad([[4]]), beam=600, nbest=600, max_length_ratio=0, max_length_extra=4)[0]
+    assert sum(math.exp(h.log_prob) for h in found) + beyond == pytest.approx(1.0, abs=1e-9)
+
+
+def test_log_probabilities_are_those_of_forward(tiny: MakeModel, sources: Padded) -> None:
+    model = tiny(words=30, seed=5)
+    found = search(model, sources, beam=6, nbest=6)
+    for words, mask, hypotheses in zip(sources.words_BL, sources.mask_BL, found, strict=True):
+        source = words[mask][:-1].tolist()
+        expected = model(pad_pairs([(source, h.words) for h in hypotheses]))
+        for hypothesis, row in zip(hypotheses, expected, strict=True):
+            np.testing.assert_allclose(hypothesis.word_log_probs, row[: len(hypothesis.words) + 1], atol=1e-9)
+            assert hypothesis.log_prob == pytest.approx(row.sum().item(), abs=1e-9)
+
+
+def test_a_sentence_is_translated_alike_in_any_batch(tiny: MakeModel, sources: Padded) -> None:
+    model = tiny(words=30, seed=6)
+    together = search(model, sources, beam=5, nbest=5)
+    order = torch.tensor([3, 0, 5, 2, 4, 1])
+    shuffled = search(model, Padded(sources.words_BL[order], sources.mask_BL[order]), beam=5, nbest=5)
+    for place, row in enumerate(order.tolist()):
+        assert same(shuffled[place], together[row])
+    for row in range(sources.rows):
+        length = int(sources.mask_BL[row].sum())
+        one_row = Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length])
+        alone = search(model, one_row, beam=5, nbest=5)
+        assert same(alone[0], together[row])
+        for one, other in zip(alone[0], together[row], strict=True):
+            if one.attention is not None and other.attention is not None:
+                np.testing.assert_allclose(one.attention, other.attention, atol=1e-9)
+
+
+def test_a_beam_of_one_is_greedy(tiny: MakeModel, sources: Padded) -> None:
+    model = tiny(words=30, seed=7)
+    for row, hypotheses in enumerate(search(model, sources, beam=1)):
+        length = int(sources.mask_BL[row].sum())
+        memory = model.encode(Padded(sources.words_BL[[row], :length], sources.mask_BL[[row], :length]))
+        state, previous = model.start(memory), torch.tensor([NO_WORD])
+        words: list[int] = []
+        limit = 2 * (length - 1) + 10
+        while len(words) < limit:
+            step = model.step(previous, state, memory)
+            previous, state = model.log_probs(step.readout_NL).argmax(dim=1), step.state
+            if previous.item() == END_ID:
+                break
+            words.append(int(previous))
+        assert hypotheses[0].words == tuple(words)
+
+
+def test_finished_hypotheses_leave_the_beam(markov: Callable[..., TranslationModel]) -> None:
+    # </s> .5, a .3, b .2 at first, then always </s> .4, a .35, b .25. The first </s> takes one of two places;
+    # "a" alone goes on, ends in the next step, and the search is over: "a a" (.105) is never followed.
+    table = torch.full((6, 5, 4), -torch.inf)
+    table[:, 4] = torch.tensor([0.5, 0.0, 0.3, 0.2]).log()
+    table[:, :4] = torch.tensor([0.4, 0.0, 0.35, 0.25]).log()
+    found = search(markov(table), pad([[2]]), beam=2, nbest=9, length_normalization=0.0)[0]
+    assert [h.words for h in found] == [(), (2,)]
+    assert [math.exp(h.log_prob) for h in found] == pytest.approx([0.5, 0.12])
+
+
+def test_length_normalisation_prefers_the_longer(markov: Callable[..., TranslationModel]) -> None:
+    # "": p = 0.3; "a a": p = 0.7 * 0.6 * 0.6 = 0.252, with a better mean.
+    table = torch.full((6, 4, 3), -torch.inf)
+    table[:, 3] = torch.tensor([0.3, 0.0, 0.7]).log()
+    table[:, 2] = torch.tensor([0.4, 0.0, 0.6]).log()
+    settings = {"beam": 8, "max_length_ratio": 0, "max_length_extra": 2}
+    assert search(markov(table), pad([[2]]), length_normalization=0.0, **settings)[0][0].words == ()
+    best = search(markov(table), pad([[2]]), length_normalization=1.0, **settings)[0][0]
+    assert best.words == (2, 2)
+    # Closed at the longest length with the model's own probability of </s>.
+    assert math.exp(best.log_prob) == pytest.approx(0.7 * 0.6 * 0.4)
+    assert best.score == pytest.approx(math.log(0.7 * 0.6 * 0.4) / 3)
+
+
+def test_equal_scores_are_taken_in_the_order_of_words(markov: Callable[..., TranslationModel], sources: Padded) -> None:
+    uniform = markov(torch.zeros(6, 8, 7))
+    found = search(uniform, sources, beam=3, nbest=3, min_length=1, length_normalization=0.0)
+    # All words of a step are equally likely; with two or more places left a step takes words 0 (</s>), 1, 2, ...
+    assert len({tuple(h.words for h in hypotheses) for hypotheses in found}) == 1
+    assert found[0][0].words == (1,)
+
+
+def test_unknown_words_are_forbidden_on_demand(tiny: MakeModel, sources: Padded) -> None:
+    model = tiny(words=6, seed=8)
+    free = search(model, sources, beam=20, nbest=20)
+    assert any(UNKNOWN_ID in h.words for hypotheses in free for h in hypotheses)
+    bound = search(model, sources, beam=20, nbest=20, forbid_unknown=True)
+    assert not any(UNKNOWN_ID in h.words for hypotheses in bound for h in hypotheses)
+
+
+def test_lengths_keep_their_limits(tiny: MakeModel, sources: Padded) -> None:
+    settings = {"beam": 9, "nbest": 9, "min_length": 2, "max_length_ratio": 1.0, "max_length_extra": 1}
+    found = search(tiny(words=6, seed=9), sources, **settings)
+    lengths = (sources.mask_BL.sum(dim=1) - 1).tolist()
+    for length, hypotheses in zip(lengths, found, strict=True):
+        assert all(2 <= len(h.words) <= max(2, length + 1) for h in hypotheses)
+
+
+def test_a_sentence_that_never_ends_is_closed(markov: Callable[..., TranslationModel]) -> None:
+    table = torch.zeros(6, 5, 4)
+    table[:, :, END_ID] = -torch.inf
+    found = search(markov(table), pad([[2], [2, 3]]), beam=2)
+    assert [len(hypotheses[0].words) for hypotheses in found] == [12, 14]
+    assert found[0][0].log_prob == -math.inf
+
+
+def test_numbers_that_are_none_are_reported(markov: Callable[..., TranslationModel]) -> None:
+    with pytest.raises(ModelError, match="not numbers"):
+        search(markov(torch.full((6, 5, 4), torch.nan)), pad([[2]]))
+
+
+def test_attention_has_a_row_per_word_and_sums_to_one(tiny: MakeModel, sources: Padded) -> None:
+    lengths = sources.mask_BL.sum(dim=1).tolist()
+    for width, hypotheses in zip(lengths, search(tiny(words=9, seed=10), sources, beam=4, nbest=4), strict=True):
+        for hypothesis in hypotheses:
+            if hypothesis.attention is not None:
+                assert hypothesis.attention.shape == (len(hypothesis.words) + 1, width)
+                np.testing.assert_allclose(hypothesis.attention.sum(axis=1), 1.0, atol=1e-6)
+
+
+def test_attention_belongs_to_its_hypothesis(tiny: MakeModel) -> None:
+    model = tiny(words=9, seed=11)
+    source = [2, 3, 4, 5]
+    for hypothesis in search(model, pad([source, [3]]), beam=6, nbest=6)[0]:
+        memory = model.encode(pad([source]))
+        state, rows = model.start(memory), []
+        for previous in (NO_WORD, *hypothesis.words):
+            step = model.step(torch.tensor([previous]), state, memory)
+            state = step.state
+            if step.attention_NS is not None:
+                rows.append(step.attention_NS)
+        assert (hypothesis.attention is None) == (not rows)
+        if hypothesis.attention is not None:
+            np.testing.assert_allclose(hypothesis.attention, torch.cat(rows).numpy(), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lower_precision_finds_nearly_the_same_score(tiny: MakeModel, sources: Padded, dtype: torch.dtype) -> None:
+    model = tiny(words=9, seed=12)
+    exact = search(model, sources, beam=200)
+    rough = search(model.to(dtype), sources, beam=200)
+    for one, other in zip(exact, rough, strict=True):
+        assert other[0].score == pytest.approx(one[0].score, abs=1e-5 if dtype == torch.float32 else 0.1)

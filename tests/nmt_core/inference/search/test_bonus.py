@@ -1,0 +1,161 @@
+"""Advice: search with posteriors of n-grams against the sum by hand over all translations."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import NgramAdvice, SentencePair
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.bonus import FACTORS, WordAdvice
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.constraints import Constraint
+from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.requests import Finished, Request
+from nmt_core.inference.source_line import SourceLine
+from nmt_core.inference.translator import Translator
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.text.target_order import TargetOrder
+
+Load = Callable[..., LoadedModel]
+Ngrams = dict[tuple[str, ...], float]
+WORDS = ("un", "groupe", "d&apos;", "hommes", ".")
+SOURCES = ["a group of men", "men", "of a group $"]
+LONGEST = 3
+
+
+def random_ngrams(seed: int) -> Ngrams:
+    """Of up to four words, some at the beginning or end, some of unknown words."""
+    chance = random.Random(seed)
+    words = [*WORDS, "inconnu", "<unk>"]
+    found: Ngrams = {("</s>",): 1.0, ("<s>", chance.choice(words)): 0.7, ("</s>", "un"): 1.0, ("un", "<s>"): 1.0}
+    for _ in range(80):
+        ngram = chance.choices(words, k=chance.randrange(1, 5))
+        if chance.random() < 0.2:
+            ngram[0] = "<s>"
+        if len(ngram) > 1 and chance.random() < 0.2:
+            ngram[-1] = "</s>"
+        found[tuple(ngram)] = chance.random()
+    return found
+
+
+def by_hand(ngrams: Ngrams, words: tuple[str, ...], *, weight: float, factors: tuple[float, ...]) -> float:
+    text = ("<s>", *words, "</s>")
+    total = 0.0
+    for end, size in itertools.product(range(2, len(text) + 1), range(1, len(factors) + 1)):
+        ngram = text[end - size : end] if size <= end else ()
+        known = all(word in (*WORDS, "<s>", "</s>") for word in ngram)
+        total += weight * factors[size - 1] * ((ngrams.get(ngram, 0.0) if known else 0.0) - 1.0)
+    return total
+
+
+def found(model: LoadedModel, requests: list[Request[int]]) -> dict[int, Finished[int]]:
+    search: BeamSearch[int] = BeamSearch(make_predictor([model]))
+    return {done.key: done for done in search_all(search, requests, batch_tokens=1000)}
+
+
+def shown(done: Finished[int]) -> list[Any]:
+    return [(one.words, one.log_prob, one.score) for one in done.hypotheses]
+
+
+@pytest.mark.parametrize("kind", ["rnnsearch", "rnnencdec"])
+@pytest.mark.parametrize(("weight", "factors"), [(0.8, FACTORS), (2.0, (0.0, 1.0)), (0.5, (1.0,))])
+def test_a_wide_beam_ranks_all_translations_by_the_sum(
+    load_tiny: Load, kind: str, weight: float, factors: tuple[float, ...]
+) -> None:
+    model = load_tiny(kind)
+    config = DecodingConfig(beam=300, nbest=300, max_length_ratio=0, max_length_extra=LONGEST)
+    made = [random_ngrams(seed) for seed in range(len(SOURCES))]
+    requests = [
+        Request(
+            number,
+            model.encode_text(source),
+            config,
+            advice=WordAdvice(ngrams, model.target, weight=weight, factors=factors),
+        )
+        for number, (source, ngrams) in enumerate(zip(SOURCES, made, strict=True))
+    ]
+    texts = [words for size in range(LONGEST + 1) for words in itertools.product((*WORDS, "<unk>"), repeat=size)]
+    for number, done in found(model, requests).items():
+        pairs = [SentencePair(SOURCES[number], " ".join(words)) for words in texts]
+        log_probs = [one.log_prob for one in ModelPairScorer([model]).score(pairs)]
+        scores = {
+            words: (log_prob + by_hand(made[number], words, weight=weight, factors=factors)) / (len(words) + 1)
+            for words, log_prob in zip(texts, log_probs, strict=True)
+        }
+        own = dict(zip(texts, log_probs, strict=True))
+        assert len(done.hypotheses) == len(texts)
+        for hypothesis in done.hypotheses:
+            words = tuple(model.target.decode(hypothesis.words))
+            assert hypothesis.log_prob == pytest.approx(own[words], abs=1e-9)
+            assert hypothesis.score == pytest.approx(scores[words], abs=1e-9)
+        ranked = [one.score for one in done.hypotheses]
+        assert ranked == sorted(ranked, reverse=True)
+
+
+@pytest.mark.parametrize("beam", [1, 4, 12])
+def test_weight_0_changes_no_bit(load_tiny: Load, beam: int) -> None:
+    model, config = load_tiny("rnnsearch"), DecodingConfig(beam=beam, nbest=beam)
+    advice = WordAdvice(random_ngrams(1), model.target, weight=0.0)
+    for source in SOURCES:
+        request = Request(0, model.encode_text(source), config)
+        assert shown(found(model, [request._replace(advice=advice)])[0]) == shown(found(model, [request])[0])
+
+
+def test_advice_decides_where_it_weighs_all(load_tiny: Load) -> None:
+    model, config = load_tiny("rnnsearch"), DecodingConfig(beam=12)
+    text = ("<s>", "hommes", "un", "groupe", ".", "</s>")
+    every = {text[begin : begin + size]: 1.0 for size in range(1, 5) for begin in range(len(text) - size + 1)}
+    advice = WordAdvice(every, model.target, weight=100.0)
+    (best, *_) = found(model, [Request(0, model.encode_text("a"), config, advice=advice)])[0].hypotheses
+    assert tuple(model.target.decode(best.words)) == text[1:-1]
+
+
+def test_sentences_with_and_without_advice_and_rules_are_searched_together(load_tiny: Load) -> None:
+    model, config = load_tiny("rnnsearch"), DecodingConfig(beam=5, nbest=4)
+    advice = WordAdvice(random_ngrams(2), model.target, weight=0.7)
+    sentences = [model.encode_text(source) for source in SOURCES]
+    requests = [
+        Request(0, sentences[0], config, advice=advice),
+        Request(1, sentences[1], config),
+        Request(2, sentences[2], config, prefix=(2, 3), advice=advice),
+        Request(3, sentences[0], config, constraints=(Constraint(((4, 2),)),), advice=advice),
+        Request(4, sentences[0], config.model_copy(update={"no_repeat_ngram": 2}), advice=advice),
+    ]
+    together = found(model, requests)
+    for request in requests:
+        alone = found(model, [request])[request.key]
+        for one, other in zip(together[request.key].hypotheses, alone.hypotheses, strict=True):
+            assert one.words == other.words
+            assert (one.log_prob, one.score) == pytest.approx((other.log_prob, other.score), abs=1e-9)
+            text = " ".join(model.target.decode(one.words))
+            (pair,) = ModelPairScorer([model]).score([SentencePair(request.source.text, text)])
+            assert one.log_prob == pytest.approx(pair.log_prob, abs=1e-9)
+            words = tuple(text.split())
+            extra = by_hand(random_ngrams(2), words, weight=0.7, factors=FACTORS) if request.advice else 0.0
+            assert one.score == pytest.approx((one.log_prob + extra) / (len(words) + 1), abs=1e-9)
+    assert together[2].hypotheses[0].words[:2] == (2, 3)
+
+
+def test_lines_with_advice_are_translated(load_tiny: Load) -> None:
+    asked = NgramAdvice(random_ngrams(3), 0.9, FACTORS)
+    model = load_tiny("rnnsearch")
+    translator = Translator([model], config=DecodingConfig(beam=4))
+    (advised, *_), blank = translator.translate([SourceLine(SOURCES[0], advice=asked), SourceLine("", advice=asked)])
+    extra = by_hand(random_ngrams(3), advised.words, weight=0.9, factors=FACTORS)
+    assert advised.score == pytest.approx((advised.log_prob + extra) / (len(advised.words) + 1), abs=1e-9)
+    assert blank[0].text == ""
+    backwards = dataclasses.replace(
+        model, config=model.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
+    )
+    with pytest.raises(ConfigError, match="line 1: advice is for models that write it first"):
+        Translator([backwards]).translate([SourceLine(SOURCES[0], advice=asked)])
+    with pytest.raises(ConfigError, match="line 1: a prefix, constraints and advice are for search"):
+        Translator([model], config=SamplingConfig()).translate([SourceLine(SOURCES[0], advice=asked)])

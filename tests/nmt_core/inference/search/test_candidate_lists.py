@@ -1,0 +1,122 @@
+"""Search among some of the target words (Jean et al. 2015, section 3.3)."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.batches.padding import pad, pad_pairs
+from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.candidate_lists import CandidateLists
+from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.inference.search.fusion import ShallowFusion
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor, Predictor
+from nmt_core.inference.translator import Translator
+from nmt_core.text.lexicon import Candidate, Lexicon
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+from tests.nmt_core.inference.conftest import loaded, random_model
+
+WORDS = 150
+SOURCES = [[2, 3, 4], [5], [4, 4, 2, 3, 5, 2]]
+CONFIG = DecodingConfig(beam=4, nbest=4, max_length_ratio=1.0, max_length_extra=3)
+
+
+def predictors() -> dict[str, Predictor]:
+    search, encdec = (ModelPredictor(random_model(kind, words=WORDS, seed=2)) for kind in ("rnnsearch", "rnnencdec"))
+    both = Ensemble([search, encdec])
+    mean = Ensemble([search, encdec], average="probabilities")
+    return {"search": search, "encdec": encdec, "both": both, "mean": mean,
+            "fused": ShallowFusion(search, encdec, weight=0.3)}  # fmt: skip
+
+
+PREDICTORS = predictors()
+
+
+@pytest.mark.parametrize("name", PREDICTORS)
+def test_all_words_as_candidates_are_the_full_softmax(name: str) -> None:
+    full = PREDICTORS[name]
+    narrow = full.restrict_vocabulary(torch.arange(WORDS))
+    with torch.inference_mode():
+        for mine, theirs in zip(
+            beam_search(narrow, pad(SOURCES), config=CONFIG),
+            beam_search(full, pad(SOURCES), config=CONFIG),
+            strict=True,
+        ):
+            assert [one.words for one in mine] == [one.words for one in theirs]
+            for one, other in zip(mine, theirs, strict=True):
+                assert one.log_prob == pytest.approx(other.log_prob, abs=1e-6)
+
+
+def test_probabilities_are_those_of_the_restricted_softmax() -> None:
+    model = random_model("rnnsearch", words=WORDS, seed=2)
+    words_C = torch.tensor([0, 1, 5, 17, 80, 149])
+    found = beam_search(ModelPredictor(model).restrict_vocabulary(words_C), pad(SOURCES), config=CONFIG)
+    for source, hypotheses in zip(SOURCES, found, strict=True):
+        for hypothesis in hypotheses:
+            words = words_C[list(hypothesis.words)].tolist()
+            batch = pad_pairs([(source, words)])
+            log_probs = model.log_probs(model.readouts(batch)[0], words_C)
+            places = torch.tensor([*hypothesis.words, 0])
+            assert hypothesis.word_log_probs == pytest.approx(log_probs.gather(1, places[:, None])[:, 0].tolist())
+            assert hypothesis.log_prob >= model(batch).sum().item()  # a smaller normaliser
+
+
+def test_a_list_has_the_frequent_words_and_the_likely_translations() -> None:
+    target = Vocabulary([*SPECIAL_WORDS, "un", "groupe", "d&apos;", "hommes", "."])
+    lexicon = Lexicon(
+        {
+            "men": (Candidate("messieurs", 0.5), Candidate(".", 0.3), Candidate("hommes", 0.2), Candidate("un", 0.1)),
+            "group": (Candidate("groupe", 0.9),),
+        }
+    )
+    lists = CandidateLists(target, frequent=3, lexicon=lexicon, per_word=2)
+    assert lists.of(["men", "men", "who"]).tolist() == [0, 1, 2, 5, 6]
+    assert lists.of(["group"]).tolist() == [0, 1, 2, 3]
+    assert lists.of([]).tolist() == [0, 1, 2]
+    assert CandidateLists(target, frequent=1).of(["men"]).tolist() == [0, 1]
+    assert len(CandidateLists(target, frequent=99).of([])) == len(target)
+    with pytest.raises(ConfigError, match="candidates"):
+        CandidateLists(target, frequent=0)
+
+
+def test_words_of_the_lexicon_come_on_top_or_replace_the_least_frequent() -> None:
+    words = [f"w{number}" for number in range(8)]
+    target = Vocabulary([*SPECIAL_WORDS, *words])
+    lexicon = Lexicon({"a": (Candidate("w5", 0.6), Candidate("w0", 0.3)), "b": (Candidate("w7", 1.0),)})
+    options = {"frequent": 5, "lexicon": lexicon}
+    for replace, source, expected in (
+        (False, "a b", [0, 1, 2, 3, 4, 7, 9]),
+        (True, "a b", [0, 1, 2, 7, 9]),
+        (True, "a", [0, 1, 2, 3, 7]),
+        (True, "c", [0, 1, 2, 3, 4]),
+    ):
+        lists = CandidateLists(target, replace=replace, **options)
+        assert lists.of(source.split()).tolist() == expected
+    assert CandidateLists(target, frequent=3, lexicon=lexicon, replace=True).of(["a", "b"]).tolist() == [0, 1, 2, 7, 9]
+
+
+def test_translations_have_the_words_of_their_list_alone() -> None:
+    model = loaded("rnnsearch")
+    lines = ["a group of men", "men", "", "of a a group", "&apos;s $"]
+    lexicon = Lexicon({"men": (Candidate("hommes", 1.0),)})
+    narrow = CandidateLists(model.target, frequent=3, lexicon=lexicon)
+    found = Translator([model], config=CONFIG, batch_tokens=1, candidates=narrow).translate(lines)
+    for line, translations in zip(lines, found, strict=True):
+        allowed = {*SPECIAL_WORDS, "un"} | ({"hommes"} if "men" in line.split() else set())
+        assert all(set(one.words) <= allowed for one in translations)
+    assert any("hommes" in one.words for one in found[1])
+    everything = CandidateLists(model.target, frequent=99)
+    full = Translator([model], config=CONFIG).translate(lines)
+    same = Translator([model], config=CONFIG, candidates=everything).translate(lines)
+    for one, other in zip(full, same, strict=True):
+        assert [t.text for t in one] == [t.text for t in other]
+        assert [t.log_prob for t in one] == pytest.approx([t.log_prob for t in other], abs=1e-6)
+
+
+def test_sampling_keeps_to_the_list_too() -> None:
+    model = loaded("rnnencdec")
+    config = SamplingConfig(samples=20, seed=3)
+    translator = Translator([model], config=config, candidates=CandidateLists(model.target, frequent=3))
+    (found,) = translator.translate(["a group of men"])
+    assert {word for one in found for word in one.words} <= {"<unk>", "un"}

@@ -1,0 +1,64 @@
+"""Every number of a search has bounds; one place holds them for the command line, the server and Python."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.inference.search.config import DecodingConfig, LengthNormalization, SamplingConfig
+
+NUMBERS = [-1, -1e-9, math.inf, -math.inf, math.nan, 1e308, 2**70]
+
+
+@pytest.mark.parametrize("kind", [DecodingConfig, SamplingConfig])
+def test_every_number_is_bounded(kind: type[DecodingConfig] | type[SamplingConfig]) -> None:
+    for name, field in kind.model_fields.items():
+        if field.annotation is bool:
+            continue
+        for value in NUMBERS:
+            with pytest.raises(ConfigError, match=f"^request: '{name}': "):
+                kind.from_mapping({name: value}, origin="request")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("length_normalization", 400), ("max_length_ratio", 101), ("length_penalty", 11), ("coverage_penalty", 101)],
+)
+def test_what_would_overflow_is_refused(name: str, value: float) -> None:
+    with pytest.raises(ConfigError, match=name):
+        DecodingConfig.from_mapping({name: value}, origin="request")
+
+
+def test_two_normalisations_of_the_length_exclude_one_another() -> None:
+    with pytest.raises(ConfigError, match="takes the place of length_normalization"):
+        DecodingConfig.from_mapping({"length_normalization": 0.5, "length_penalty": 0.6}, origin="request")
+
+
+def test_the_length_penalty_is_that_of_gnmt() -> None:
+    # Wu et al. 2016, equation 14: lp(Y) = (5 + |Y|)^alpha / (5 + 1)^alpha
+    ranking = DecodingConfig(length_penalty=0.6).ranking
+    assert ranking.normalize(-7.0, length=20) == pytest.approx(-7.0 / (25**0.6 / 6**0.6), rel=1e-12)
+    assert DecodingConfig(length_penalty=0.0).ranking.normalize(-7.0, length=20) == -7.0
+
+
+@given(
+    exponent=st.floats(0, 10),
+    offset=st.sampled_from([0.0, 5.0]),
+    length=st.integers(1, 10**7),
+    log_prob=st.floats(-1e8, 0),
+)
+def test_no_allowed_normalisation_overflows(exponent: float, offset: float, length: int, log_prob: float) -> None:
+    score = LengthNormalization(exponent, offset).normalize(log_prob, length=length)
+    assert math.isfinite(score)
+    assert score <= 0
+
+
+def test_configs_survive_their_own_mapping() -> None:
+    configs: list[Any] = [DecodingConfig(length_penalty=0.3, beam=4), SamplingConfig(top_k=3, temperature=0.5)]
+    for config in configs:
+        assert type(config).from_mapping(config.to_mapping(), origin="test") == config

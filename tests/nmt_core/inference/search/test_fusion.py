@@ -1,0 +1,113 @@
+"""Shallow fusion: sums of two models' scores, and nothing at weight zero."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.batches.padding import Padded, pad
+from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.fusion import FusedLanguageModel, ShallowFusion
+from nmt_core.inference.search.predictor import ModelPredictor
+from nmt_core.inference.translator import Translator
+from nmt_core.models.build import build_model
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.cslm import CSLMConfig
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+MakeModel = Callable[..., TranslationModel]
+
+
+CONFIGS = {
+    "gru": RNNLMConfig(embedding=4, hidden=5),
+    "lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm"),
+    "cslm": CSLMConfig(order=3, embedding=4, hidden=(6, 5)),
+}
+
+
+def language_model(words: int, *, seed: int = 9, kind: str = "gru") -> TranslationModel:
+    """A random one with weights large enough to have opinions."""
+    model = build_model(CONFIGS[kind], 2, words).double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
+    return model
+
+
+def loaded_language_model(target: Vocabulary, *, weight: float, kind: str = "gru") -> FusedLanguageModel:
+    model = language_model(len(target), kind=kind)
+    config = FolderConfig(model=CONFIGS[kind])
+    return FusedLanguageModel(LoadedModel(model, Vocabulary(SPECIAL_WORDS), target, config, "f" * 12, "lm"), weight)
+
+
+def test_weight_zero_is_the_plain_search(tiny: MakeModel, sources: Padded) -> None:
+    plain = ModelPredictor(tiny(words=20, seed=1))
+    fused = ShallowFusion(plain, ModelPredictor(language_model(20)), weight=0.0)
+    config = DecodingConfig(beam=5, nbest=5)
+    assert beam_search(fused, sources, config=config) == beam_search(plain, sources, config=config)
+
+
+@pytest.mark.parametrize("kind", CONFIGS)
+@torch.inference_mode()
+def test_a_step_is_the_sum_of_both(tiny: MakeModel, kind: str) -> None:
+    model, language = tiny(words=150, seed=1), language_model(150, kind=kind)
+    source = pad([[2, 3], [4]])
+    fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.3)
+    memory, state = fused.begin((source, source))
+    own_memory, lm_memory = model.encode(source), language.encode(source)
+    own, lm = model.start(own_memory), language.start(lm_memory)
+    for previous in (torch.tensor([NO_WORD, NO_WORD]), torch.tensor([5, 140])):
+        advance = fused.advance(previous, state, memory)
+        step, said = model.step(previous, own, own_memory), language.step(previous, lm, lm_memory)
+        expected = model.log_probs(step.readout_NL) + 0.3 * language.log_probs(said.readout_NL)
+        torch.testing.assert_close(advance.log_probs_NV, expected)
+        torch.testing.assert_close(advance.tops_NG.amax(dim=1), advance.scores_NV.amax(dim=1))
+        state, own, lm = advance.state, step.state, said.state
+
+
+@pytest.mark.parametrize("kind", ["gru", "cslm"])
+def test_search_finds_the_best_sums(
+    tiny: MakeModel, brute_force: Callable[..., dict[tuple[int, ...], float]], kind: str
+) -> None:
+    model, language = tiny(words=5, seed=2), language_model(5, kind=kind)
+    own = brute_force(model, [2, 3], longest=4, words=5)
+    said = brute_force(language, [], longest=4, words=5)
+    fused = ShallowFusion(ModelPredictor(model), ModelPredictor(language), weight=0.7)
+    config = DecodingConfig(beam=500, nbest=20, length_normalization=0.0, max_length_ratio=0.0, max_length_extra=4)
+    (found,) = beam_search(fused, pad([[2, 3]]), config=config)
+    totals = {words: own[words] + 0.7 * said[words] for words in own}
+    best = sorted(totals, key=lambda words: -totals[words])[:20]
+    assert [hypothesis.words for hypothesis in found] == best
+    assert [hypothesis.log_prob for hypothesis in found] == pytest.approx([totals[words] for words in best])
+    assert best != sorted(own, key=lambda words: -own[words])[:20]
+
+
+@pytest.mark.parametrize("kind", ["gru", "cslm"])
+def test_a_translation_does_not_depend_on_what_else_is_searched(
+    load_tiny: Callable[..., LoadedModel], kind: str
+) -> None:
+    model = load_tiny("rnnsearch")
+    lines = ["a group of men", "men", "", "$ &apos;s a of of men group"]
+    fusion = loaded_language_model(model.target, weight=0.4, kind=kind)
+    together = Translator([model], fusion=fusion).translate(lines)
+    assert [one[0].text for one in together] != [one[0].text for one in Translator([model]).translate(lines)]
+    for line, found in zip(lines, together, strict=True):
+        alone = Translator([model], fusion=fusion, batch_tokens=1).translate([line])[0]
+        assert [one.text for one in alone] == [one.text for one in found]
+        assert [one.log_prob for one in alone] == pytest.approx([one.log_prob for one in found])
+
+
+def test_what_is_no_language_model_of_the_target_is_refused(load_tiny: Callable[..., LoadedModel]) -> None:
+    model = load_tiny("rnnsearch")
+    with pytest.raises(ConfigError, match="no language model"):
+        Translator([model], fusion=FusedLanguageModel(model, 0.1))
+    other = Vocabulary([*model.target.words, "chat"])
+    with pytest.raises(ConfigError, match=r"target_vocabulary: folder-3/target\.vocab"):
+        Translator([model], fusion=loaded_language_model(other, weight=0.1))

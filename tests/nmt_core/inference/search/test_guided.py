@@ -1,0 +1,176 @@
+"""Search among given texts: against scores of all of them by the pair scorer."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from nmt_core.base.errors import ConfigError, ModelError
+from nmt_core.base.interfaces import GuideStep, SentencePair
+from nmt_core.inference.guided_search import GuidedTranslator
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.beam import BeamSearch, search_all
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.guided import GuideInIds
+from nmt_core.inference.search.predictor import make_predictor
+from nmt_core.inference.search.requests import Request
+from nmt_core.models.build import build_model
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.deep_lstm import DeepLSTMConfig
+from nmt_core.text.target_order import TargetOrder
+from tests.nmt_core.inference.conftest import loaded
+
+Text = tuple[str, ...]
+WORDS = ("un", "groupe", "d&apos;", "hommes", ".", "inconnu", "autre")
+SOURCES = ["a group of men", "men of a group", "a", "group &apos;s men of $ unknown"]
+
+
+class ListGuide:
+    """Texts with scores, as a guide."""
+
+    def __init__(self, scores: Mapping[Text, float]) -> None:
+        best = max(scores.values(), default=0.0)
+        self.scores = {text: score - best for text, score in scores.items()}
+
+    @property
+    def beginning(self) -> Text:
+        return ()
+
+    def follow(self, reached: Text) -> Iterator[GuideStep]:
+        size = len(reached)
+        longer = {text: score for text, score in self.scores.items() if text[:size] == reached and len(text) > size}
+        for word in sorted({text[size] for text in longer}):
+            yield GuideStep(word, (*reached, word), max(score for text, score in longer.items() if text[size] == word))
+        if reached in self.scores:
+            yield GuideStep(None, reached, self.scores[reached])
+
+
+def random_guide(seed: int, texts: int = 25, spread: float = 4.0) -> ListGuide:
+    chance = random.Random(seed)
+    made = {tuple(chance.choices(WORDS, k=chance.randrange(6))): chance.uniform(-spread, 0.0) for _ in range(texts)}
+    return ListGuide(made)
+
+
+def model_of(kind: str, seed: int = 3) -> LoadedModel:
+    if kind != "deep_lstm":
+        return loaded(kind, seed=seed)
+    like = loaded("rnnsearch")
+    config = DeepLSTMConfig(embedding=4, hidden=5, depth=2)
+    model = build_model(config, len(like.source), len(like.target)).double().eval().requires_grad_(False)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=torch.float64) * 0.9)
+    return dataclasses.replace(like, model=model, config=like.config.model_copy(update={"model": config}))
+
+
+def ranked(models: Sequence[LoadedModel], source: str, guide: ListGuide) -> list[tuple[Text, float, float]]:
+    """All texts with log p and score, best first."""
+    texts = list(guide.scores)
+    scores = ModelPairScorer(models).score([SentencePair(source, " ".join(text)) for text in texts])
+    every = [(text, one.log_prob, one.log_prob + guide.scores[text]) for text, one in zip(texts, scores, strict=True)]
+    return sorted(every, key=lambda one: -one[2])
+
+
+MODELS = {
+    "rnnsearch": lambda: [model_of("rnnsearch")],
+    "rnnencdec": lambda: [model_of("rnnencdec")],
+    "deep_lstm": lambda: [model_of("deep_lstm")],
+    "ensemble": lambda: [model_of("rnnsearch"), model_of("rnnencdec", 5), model_of("deep_lstm", 6)],
+}
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_wide_beam_ranks_all_texts_by_the_pair_scorers_numbers(kind: str) -> None:
+    models = MODELS[kind]()
+    guides = [random_guide(seed) for seed in range(len(SOURCES))]
+    found = GuidedTranslator(models, beam=200, nbest=200).translate(SOURCES, guides)
+    for source, guide, answer in zip(SOURCES, guides, found, strict=True):
+        wanted = ranked(models, source, guide)
+        assert answer.proved
+        assert [one.reached for one in answer.found] == [text for text, _, _ in wanted]
+        assert [one.log_prob for one in answer.found] == pytest.approx([one[1] for one in wanted], abs=1e-9)
+        assert [one.score for one in answer.found] == pytest.approx([one[2] for one in wanted], abs=1e-9)
+
+
+@pytest.mark.parametrize(("beam", "nbest"), [(1, 1), (3, 1), (6, 2)])
+def test_what_is_proved_is_best_and_a_wider_beam_proves_it(beam: int, nbest: int) -> None:
+    models, proved = [model_of("rnnsearch")], 0
+    guides = [random_guide(seed, texts=40, spread=80.0) for seed in range(40)]
+    sources = [SOURCES[number % len(SOURCES)] for number in range(len(guides))]
+    narrow = GuidedTranslator(models, beam=beam, nbest=nbest).translate(sources, guides)
+    exact = GuidedTranslator(models, beam=beam, nbest=nbest, widest=500).translate(sources, guides)
+    for source, guide, one, other in zip(sources, guides, narrow, exact, strict=True):
+        best = [text for text, _, _ in ranked(models, source, guide)[:nbest]]
+        assert other.proved
+        assert [found.reached for found in other.found] == best
+        if one.proved:
+            assert [found.reached for found in one.found] == best
+        proved += one.proved
+    assert 0 < proved < len(guides)
+
+
+def test_words_unknown_to_the_model_stay_apart() -> None:
+    guide = ListGuide({("un", "inconnu"): -1.0, ("un", "autre"): 0.0, ("un", "<unk>"): -2.0})
+    models = [model_of("rnnsearch")]
+    (answer,) = GuidedTranslator(models, beam=5, nbest=5).translate(["a group"], [guide])
+    assert [one.reached[1] for one in answer.found] == ["autre", "inconnu", "<unk>"]
+    assert len({round(one.log_prob, 12) for one in answer.found}) == 1
+
+
+def test_a_guide_without_texts_leads_nowhere() -> None:
+    guides = [ListGuide({}), random_guide(1)]
+    empty, other = GuidedTranslator([model_of("rnnsearch")]).translate(SOURCES[:2], guides)
+    assert empty.found == []
+    assert other.found
+
+
+def test_sentences_with_and_without_a_guide_are_searched_together() -> None:
+    model = model_of("rnnsearch")
+    config = DecodingConfig(beam=4, nbest=3, length_normalization=0.0)
+
+    def requests() -> list[Request[int]]:
+        made = []
+        for number, source in enumerate(SOURCES * 2):
+            guide = GuideInIds(random_guide(number), lambda word: model.target.encode_words([word]))
+            made.append(Request(number, model.encode_text(source), config, guide=guide if number % 2 else None))
+        return made
+
+    def found(asked: list[Request[int]]) -> dict[int, list[Any]]:
+        search: BeamSearch[int] = BeamSearch(make_predictor([model]))
+        every = search_all(search, asked, batch_tokens=1000)
+        return {done.key: [(one.words, round(one.score, 9)) for one in done.hypotheses] for done in every}
+
+    together = found(requests())
+    for request in requests():
+        assert found([request])[request.key] == together[request.key]
+
+
+def test_numbers_that_are_none_are_reported() -> None:
+    one = model_of("rnnsearch")
+    model = copy.deepcopy(one.model)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(torch.nan)
+    with pytest.raises(ModelError, match="not numbers"):
+        GuidedTranslator([dataclasses.replace(one, model=model)]).translate(["a"], [random_guide(0)])
+
+
+def test_models_that_a_guide_cannot_lead_are_refused() -> None:
+    one = model_of("rnnsearch")
+    backwards = dataclasses.replace(
+        one, config=one.config.model_copy(update={"target_order": TargetOrder.RIGHT_TO_LEFT})
+    )
+    with pytest.raises(ConfigError, match="right-to-left: it cannot search among given strings"):
+        GuidedTranslator([backwards])
+    with pytest.raises(ConfigError, match="float32"):
+        GuidedTranslator([dataclasses.replace(one, model=copy.deepcopy(one.model).bfloat16())])
+    with pytest.raises(ConfigError, match="3 best translations need a beam of at least 3"):
+        GuidedTranslator([one], beam=2, nbest=3)
+    with pytest.raises(ConfigError, match="beam"):
+        GuidedTranslator([one], beam=0)

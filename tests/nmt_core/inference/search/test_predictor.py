@@ -1,0 +1,77 @@
+"""Ensembles: twins, means, and members with different source vocabularies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.batches.padding import Padded, pad, pad_pairs
+from nmt_core.inference.search.beam import beam_search
+from nmt_core.inference.search.config import DecodingConfig
+from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.models.folder_config import FolderConfig
+from nmt_core.models.interface import NO_WORD, TranslationModel
+from nmt_core.models.rnnlm import RNNLMConfig
+from nmt_core.text.sentence import Sentence
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
+
+MakeModel = Callable[..., TranslationModel]
+
+
+@pytest.mark.parametrize("average", ["log-probabilities", "probabilities"])
+def test_an_ensemble_of_twins_is_one_model(tiny: MakeModel, sources: Padded, average: str) -> None:
+    one = ModelPredictor(tiny(words=20, seed=1))
+    config = DecodingConfig(beam=5, nbest=5)
+    alone = beam_search(one, sources, config=config, attention=True)
+    twins = beam_search(Ensemble([one, one], average=average), sources, config=config, attention=True)
+    for mine, theirs in zip(alone, twins, strict=True):
+        assert [h.words for h in mine] == [h.words for h in theirs]
+        np.testing.assert_allclose([h.log_prob for h in mine], [h.log_prob for h in theirs], atol=1e-9)
+        if mine[0].attention is not None and theirs[0].attention is not None:
+            np.testing.assert_allclose(mine[0].attention, theirs[0].attention, atol=1e-6)
+
+
+def test_two_models_are_averaged(tiny: MakeModel) -> None:
+    members = [ModelPredictor(tiny(words=20, seed=seed)) for seed in (1, 2)]
+    sources, previous = [Sentence([2, 3]), Sentence([4])], torch.full((2,), NO_WORD)
+
+    def first_step(predictor: ModelPredictor | Ensemble) -> torch.Tensor:
+        memory, state = predictor.begin(predictor.collate(sources))
+        return predictor.advance(previous, state, memory).log_probs_NV
+
+    one, other = map(first_step, members)
+    torch.testing.assert_close(first_step(Ensemble(members)), (one + other) / 2)
+    mixture = first_step(Ensemble(members, average="probabilities"))
+    torch.testing.assert_close(mixture, ((one.exp() + other.exp()) / 2).log())
+    torch.testing.assert_close(mixture.exp().sum(dim=1), torch.ones(2, dtype=torch.float64))
+
+
+def test_the_score_of_an_ensemble_is_the_mean_of_its_members(tiny: MakeModel) -> None:
+    models = [tiny(words=9, seed=seed) for seed in (3, 4, 5)]
+    ensemble = Ensemble([ModelPredictor(model) for model in models])
+    best = beam_search(ensemble, pad([[2, 5]]), config=DecodingConfig(beam=4))[0][0]
+    scores = [model(pad_pairs([([2, 5], best.words)])).sum().item() for model in models]
+    assert best.log_prob == pytest.approx(sum(scores) / 3, abs=1e-9)
+
+
+def test_members_may_have_different_source_vocabularies(tiny: MakeModel) -> None:
+    first = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])
+    second = Vocabulary([*SPECIAL_WORDS, "d", "x", "a", "b"])
+    models = [
+        LoadedModel(tiny(words=9, seed=6), vocabulary, first, FolderConfig(model=RNNLMConfig()), "0" * 12, "drawn")
+        for vocabulary in (first, second)
+    ]
+    source = models[0].encode_text("a b x c d")
+    for loaded, ids in zip(models, ([2, 3, 1, 4, 5], [4, 5, 3, 1, 2]), strict=True):
+        through = ModelPredictor(loaded.model, loaded.encode_text).collate([source])
+        assert through.words_BL.tolist() == [[*ids, 0]]
+
+
+def test_unknown_ways_of_averaging_are_refused(tiny: MakeModel) -> None:
+    with pytest.raises(ConfigError, match="median"):
+        Ensemble([ModelPredictor(tiny(words=9, seed=6))], average="median")
