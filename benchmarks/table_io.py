@@ -24,7 +24,7 @@ from nmt_core.files import ShareRead, pack, read_line_blocks, suffix_of
 from nmt_core.jobs.run import Job, run_job
 from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
 from nmt_core.jobs.workers import LocalWorkers
-from smt_bridge.formats.phrase_table import Window, append_scores, read_windows, split_window
+from smt_bridge.tables.table import Window, append_scores, read_windows, split_window
 
 
 class NoScores:

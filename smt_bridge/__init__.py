@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from smt_bridge.errors import BridgeError, FormatError, WiringError
     from smt_bridge.moses.weights import format_weights, read_weights
     from smt_bridge.nbest.entry import NbestEntry, NbestList
-    from smt_bridge.phrase_scoring import Counts
-    from smt_bridge.tables import rescore_table
+    from smt_bridge.tables.rescore import rescore_table
+    from smt_bridge.tables.scoring import Counts
     from smt_bridge.tuning.tune import TuningOptions, TuningReport
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
             "BridgeError": "smt_bridge.errors",
-            "Counts": "smt_bridge.phrase_scoring",
+            "Counts": "smt_bridge.tables.scoring",
             "FormatError": "smt_bridge.errors",
             "NbestEntry": "smt_bridge.nbest.entry",
             "NbestList": "smt_bridge.nbest.entry",
@@ -36,7 +36,7 @@ else:
             "read_nbest": "smt_bridge.api",
             "read_weights": "smt_bridge.moses.weights",
             "rerank": "smt_bridge.api",
-            "rescore_table": "smt_bridge.tables",
+            "rescore_table": "smt_bridge.tables.rescore",
             "tune": "smt_bridge.api",
             "with_features": "smt_bridge.api",
             "write_nbest": "smt_bridge.api",

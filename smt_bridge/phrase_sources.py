@@ -10,10 +10,10 @@ from isal.isal_zlib import crc32
 
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.files import read_lines
-from smt_bridge.formats.factors import look_factored
-from smt_bridge.formats.phrase_table import read_windows, split_window
-from smt_bridge.formats.source_groups import source_starts
+from smt_bridge.factors import look_factored
 from smt_bridge.moses_lines import phrase_of, split_tokens
+from smt_bridge.tables.source_groups import source_starts
+from smt_bridge.tables.table import read_windows, split_window
 
 SOURCES_AT_ONCE = 1000
 _Item = TypeVar("_Item")

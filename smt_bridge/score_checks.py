@@ -1,4 +1,4 @@
-"""Whether what a scorer says can be a probability."""
+"""Which log-probabilities a score may be, and the least probability that a table has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import math
 
 from nmt_core.base.interfaces import PairScore, SentencePair
 
+FLOOR = 1e-43
+"""The least probability in a table. Moses' floor of -100 for logarithms is below it (ln 1e-43 = -99.01)."""
 _ROUNDING = 1e-6  # of the log-probability of a word
 
 

@@ -117,7 +117,7 @@ def run(args: argparse.Namespace) -> int:
 def _windows(args: argparse.Namespace) -> Iterator[list[NbestList]]:
     """The list, so many sentences at a time; refused where its words have factors and nobody says which one counts."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.factors import look_factored
     from smt_bridge.nbest.moses import clean_words
 
     chosen = args.factor is not None or args.nbest_format.lower().startswith("factors")
@@ -147,7 +147,7 @@ def _warn_of_another_source(args: argparse.Namespace, window: Sequence[NbestList
 
 def _format(args: argparse.Namespace) -> str:
     """How the list is to be read: ``--factor`` is short for ``--nbest-format factors:N``."""
-    from smt_bridge.formats.factors import parse_factors
+    from smt_bridge.factors import parse_factors
 
     if args.factor is None:
         return str(args.nbest_format)

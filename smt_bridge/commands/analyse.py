@@ -73,12 +73,12 @@ def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
     from nmt_core.files import open_output
     from smt_bridge.metadata import metadata_path
-    from smt_bridge.phrase_scoring import DIRECT
     from smt_bridge.report.map_page import map_claims, map_files, map_sections
     from smt_bridge.report.phrase_table import read_record
     from smt_bridge.report.study_page import claims, data_files, study_page
     from smt_bridge.report.table_study import Pool, study
     from smt_bridge.scorers import check_specs
+    from smt_bridge.tables.scoring import DIRECT
 
     _check(args)
     if args.generator is not None:

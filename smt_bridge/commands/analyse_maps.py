@@ -58,7 +58,7 @@ def check_maps(args: argparse.Namespace) -> None:
 def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -> None:
     """Raise FormatError for phrases of the table with factors which the model of ``option`` does not read."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.factors import look_factored
+    from smt_bridge.factors import look_factored
     from smt_bridge.scorers import source_factors
 
     factored = look_factored(phrase.encode("utf-8", "replace") for phrase in phrases)

@@ -112,8 +112,8 @@ def _with_factors(features: Sequence[Feature], lines: Sequence[bytes], args: arg
     """
     from nmt_core.base.words import check_factors
     from smt_bridge.errors import FormatError
+    from smt_bridge.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
     from smt_bridge.features.source_factor import OfSourceFactor, for_factored_sources
-    from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored, parse_factors, pick_factor
     from smt_bridge.moses_lines import text_of
 
     factor = None if args.factor is None else parse_factors(args.factor).source

@@ -73,7 +73,7 @@ class IniFile(InputFile):
 
     def files(self) -> Iterable[str]:
         """The file and those that it names: tables, language models, sparse weights."""
-        from smt_bridge.formats.moses_ini import read_ini
+        from smt_bridge.moses.ini import read_ini
 
         yield str(self)
         if _is_file(self):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from nmt_core.files import ShareRead
     from smt_bridge.metadata import Metadata
-    from smt_bridge.source_filter import SourceFilter
-    from smt_bridge.table_filter import Counts, FilteredChunk, Limits
+    from smt_bridge.tables.filter import Counts, FilteredChunk, Limits
+    from smt_bridge.tables.text_filter import SourceFilter
 
 NAME = "filter-table"
 _EXAMPLE = """examples:
@@ -81,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.commands.progress import progress_bar
     from nmt_core.files import ShareRead, open_output
     from smt_bridge.metadata import find_metadata, new_metadata, usable_metadata
-    from smt_bridge.table_filter import Counts
+    from smt_bridge.tables.filter import Counts
 
     without_name = _by_sources_alone(args) or whole_number(args.by) is not None
     record = usable_metadata(args.input) if without_name else find_metadata(args.input)
@@ -115,7 +115,7 @@ def _by_sources_alone(args: argparse.Namespace) -> bool:
 
 
 def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
-    from smt_bridge.source_filter import SourceFilter, read_source_text
+    from smt_bridge.tables.text_filter import SourceFilter, read_source_text
 
     if not args.sources:
         return None
@@ -135,8 +135,8 @@ def _chunks(
     path: str, limits: Limits | None, sources: SourceFilter | None, share: ShareRead
 ) -> Iterator[FilteredChunk]:
     """The kept lines, part by part; by sources alone the table may be of any kind and order."""
-    from smt_bridge.formats.phrase_table import read_windows
-    from smt_bridge.table_filter import Counts, FilteredChunk, filter_windows
+    from smt_bridge.tables.filter import Counts, FilteredChunk, filter_windows
+    from smt_bridge.tables.table import read_windows
 
     if limits is not None:
         yield from filter_windows(read_windows(path, share, rules=True), limits, sources)
@@ -146,7 +146,7 @@ def _chunks(
 
 
 def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
-    from smt_bridge.table_filter import Limits
+    from smt_bridge.tables.filter import Limits
 
     if args.keep is not None and args.keep < 1:
         raise ConfigError("--keep must be at least 1")
@@ -160,7 +160,7 @@ def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
 def _column(args: argparse.Namespace, record: Metadata | None) -> int:
     """The place of the score, from 0."""
     from smt_bridge.metadata import metadata_path
-    from smt_bridge.phrase_scoring import UNKNOWN
+    from smt_bridge.tables.scoring import UNKNOWN
 
     number = whole_number(args.by)
     if number is not None:

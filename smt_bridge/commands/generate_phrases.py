@@ -188,7 +188,7 @@ def _input(args: argparse.Namespace) -> str:
 def _read(args: argparse.Namespace) -> Iterator[Sources]:
     """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.factors import LINES_FOR_FACTORS, look_factored
+    from smt_bridge.factors import LINES_FOR_FACTORS, look_factored
     from smt_bridge.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.scorers import source_factors
 
@@ -261,7 +261,7 @@ def _known_words(args: argparse.Namespace) -> Callable[[str], bool] | None:
 
 def _write_record(args: argparse.Namespace, signatures: dict[str, Any], counts: Counts) -> None:
     from smt_bridge.metadata import write_metadata
-    from smt_bridge.phrase_scoring import column_names
+    from smt_bridge.tables.scoring import column_names
 
     record = {
         "scores_before": 0,

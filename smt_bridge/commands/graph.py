@@ -15,8 +15,8 @@ from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.graph_search import add_search_arguments
 
 if TYPE_CHECKING:
-    from smt_bridge.formats.graph_features import GraphFeatures
-    from smt_bridge.formats.phrase_graph import PhraseGraph, Words
+    from smt_bridge.graphs.features import GraphFeatures
+    from smt_bridge.graphs.phrase_graph import PhraseGraph, Words
 
 NAME = "graph"
 _MOST_WORDS = 9  # of an n-gram
@@ -40,7 +40,7 @@ class _Graphs(InputFile):
 
     def files(self) -> Iterable[str]:
         """The graphs; whatever else is in the folder may be written."""
-        from smt_bridge.formats.search_graph import files_of_graphs
+        from smt_bridge.graphs.reading import files_of_graphs
 
         yield str(self)
         with contextlib.suppress(NmtError, OSError):
@@ -100,9 +100,9 @@ def _add_input(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """One graph after the other, each written before the next is read."""
-    from smt_bridge.formats.graph_features import read_graph_features
-    from smt_bridge.formats.search_graph import read_graphs
-    from smt_bridge.graphs.neural_search import FEATURE
+    from smt_bridge.graphs.features import read_graph_features
+    from smt_bridge.graphs.reading import read_graphs
+    from smt_bridge.graphs.search import FEATURE
 
     _check(args)
     if args.use == "list-posteriors":
@@ -138,8 +138,8 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
-    from smt_bridge.graphs.best_strings import best_strings
-    from smt_bridge.graphs.nbest_lines import nbest_line
+    from smt_bridge.graphs.best import best_strings
+    from smt_bridge.graphs.lines import nbest_line
 
     counts = _Counts()
     for graph in graphs:
@@ -150,8 +150,8 @@ def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[P
 
 
 def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
-    from smt_bridge.formats.search_graph import format_graph
-    from smt_bridge.graphs import pruning
+    from smt_bridge.graphs import prune as pruning
+    from smt_bridge.graphs.reading import format_graph
 
     counts = _Counts()
     for graph in graphs:
@@ -171,8 +171,8 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
     """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
     import numpy as np
 
-    from smt_bridge.formats.search_graph import beside_lines
     from smt_bridge.graphs.oracle import oracle_string
+    from smt_bridge.graphs.reading import beside_lines
     from smt_bridge.graphs.word_graph import word_graph
     from smt_bridge.metrics.bleu import COLUMNS, References, bleu
     from smt_bridge.moses_lines import split_tokens
@@ -194,7 +194,7 @@ def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable
 def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
     """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
     from smt_bridge.errors import FormatError
-    from smt_bridge.graphs.ngram_posteriors import TooLarge, ngram_posteriors
+    from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors
     from smt_bridge.graphs.word_graph import word_graph
 
     counts = _Counts()
@@ -216,7 +216,7 @@ def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Itera
 
 def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
     """The same by an n-best list."""
-    from smt_bridge.graphs.ngram_posteriors import posteriors_of
+    from smt_bridge.graphs.posteriors import posteriors_of
     from smt_bridge.nbest.order import ordered_lists
 
     with ordered_lists(args.graphs) as lists:

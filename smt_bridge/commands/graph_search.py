@@ -14,9 +14,9 @@ from nmt_core.files import InputFile
 from smt_bridge.commands.file_types import ScorerSpec
 
 if TYPE_CHECKING:
-    from smt_bridge.formats.graph_features import GraphFeatures
-    from smt_bridge.formats.phrase_graph import PhraseGraph
-    from smt_bridge.graphs.neural_search import SearchedGraph, Searcher
+    from smt_bridge.graphs.features import GraphFeatures
+    from smt_bridge.graphs.phrase_graph import PhraseGraph
+    from smt_bridge.graphs.search import SearchedGraph, Searcher
 
 
 def add_search_arguments(parser: argparse.ArgumentParser) -> None:
@@ -49,8 +49,8 @@ def search_graphs(
     args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]
 ) -> Iterator[SearchedGraph]:
     """The graphs in their order; without lines where Moses found no translation."""
-    from smt_bridge.formats.search_graph import beside_lines
-    from smt_bridge.graphs.neural_search import search_window
+    from smt_bridge.graphs.reading import beside_lines
+    from smt_bridge.graphs.search import search_window
 
     weight = _nmt_weight(args, features)
     searcher = _open_searcher(args)
@@ -62,7 +62,7 @@ def search_graphs(
 
 def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
     """Raises ConfigError where it is not above 0, without which nothing would bound the search."""
-    from smt_bridge.graphs.neural_search import FEATURE
+    from smt_bridge.graphs.search import FEATURE
 
     weight, name = args.nmt_weight, "--nmt-weight"
     if weight is None:

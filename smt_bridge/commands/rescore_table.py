@@ -24,9 +24,9 @@ from smt_bridge.commands.scoring_options import (
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job
-    from smt_bridge.formats.phrase_table import Window
-    from smt_bridge.phrase_scoring import Counts
-    from smt_bridge.tables import RescoreWorker
+    from smt_bridge.tables.rescore import RescoreWorker
+    from smt_bridge.tables.scoring import Counts
+    from smt_bridge.tables.table import Window
 
 NAME = "rescore-table"
 _MANY_UNKNOWN = 0.25  # of the words of distinct pairs, where rare ones weigh more than in running text
@@ -93,9 +93,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check the input's first lines, then do the job."""
     from nmt_core.jobs.run import are_files
-    from smt_bridge.formats.phrase_table import read_windows
     from smt_bridge.metadata import new_metadata
-    from smt_bridge.tables import check_factors
+    from smt_bridge.tables.rescore import check_factors
+    from smt_bridge.tables.table import read_windows
 
     output = _output_of(args)
     record = new_metadata(output)  # refused before the work, not behind it
@@ -113,7 +113,7 @@ def _work(
     args: argparse.Namespace, output: str, *, windows: Iterable[Window] | None, first: Window, record: str | None
 ) -> None:
     """Score the table and say what was met; ``windows`` are those of a stream, ``first`` is the first one."""
-    from smt_bridge.tables import sum_counts, write_record
+    from smt_bridge.tables.rescore import sum_counts, write_record
 
     def finish(pieces: list[dict[str, float]], signatures: dict[str, Any]) -> None:
         if record is not None:
@@ -131,9 +131,9 @@ def _work(
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreWorker:
     from nmt_core.base.memory import keep_memory_of_tensors
     from smt_bridge import scorers as opening
-    from smt_bridge.formats.factors import parse_factors
-    from smt_bridge.phrase_scoring import Scorers
-    from smt_bridge.tables import RescoreWorker
+    from smt_bridge.factors import parse_factors
+    from smt_bridge.tables.rescore import RescoreWorker
+    from smt_bridge.tables.scoring import Scorers
 
     keep_memory_of_tensors()
     options = scorer_options(args, number)
@@ -151,7 +151,7 @@ def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> RescoreW
 
 def _job(args: argparse.Namespace, output: str, windows: Iterable[Window] | None) -> Job[Window]:
     """The job; ``windows`` are those of what is read once."""
-    from smt_bridge.tables import table_job
+    from smt_bridge.tables.rescore import table_job
 
     options = ("scorer", "reverse_scorer", "unknown_count", "unknown_backoff", "unescape", "factor", "dtype", "softmax")
     described = {name: getattr(args, name) for name in options}
@@ -182,13 +182,13 @@ def _beginning(windows: Iterable[Window], lines: int | None) -> Iterator[Window]
 
 
 def _columns(args: argparse.Namespace) -> tuple[str, ...]:
-    from smt_bridge.phrase_scoring import column_names
+    from smt_bridge.tables.scoring import column_names
 
     return column_names(reverse=bool(args.reverse_scorer), unknown_count=args.unknown_count)
 
 
 def _remark_on(window: Window, *, quiet: bool) -> None:
-    from smt_bridge.formats.phrase_table import bracketed_last_tokens, is_grouped, split_window
+    from smt_bridge.tables.table import bracketed_last_tokens, is_grouped, split_window
 
     if quiet:
         return

@@ -24,7 +24,7 @@ from smt_bridge.commands.tuner_options import METRIC_NAMES, add_tuner_arguments,
 
 if TYPE_CHECKING:
     from smt_bridge.decoder.tuning_loop import Loop, Settled
-    from smt_bridge.formats.moses_ini import MosesIni
+    from smt_bridge.moses.ini import MosesIni
     from smt_bridge.tuning.loop_folder import Round
 
 NAME = "tune-loop"
@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the loop, write the ini, say what it reached."""
     from nmt_core.files import open_output
     from smt_bridge.decoder.tuning_loop import run_loop
-    from smt_bridge.formats.tuned_ini import with_weights
+    from smt_bridge.moses.tuned_ini import with_weights
     from smt_bridge.tuning.loop_folder import held
 
     _check(args)
@@ -126,9 +126,9 @@ def _loop(args: argparse.Namespace) -> Loop:
     from smt_bridge.decoder.moses_child import MosesOptions, has_words
     from smt_bridge.decoder.tuning_loop import Loop
     from smt_bridge.errors import FormatError
-    from smt_bridge.formats.moses_ini import read_ini
     from smt_bridge.metrics.metric import METRICS
     from smt_bridge.metrics.references import read_references, statistics_against
+    from smt_bridge.moses.ini import read_ini
     from smt_bridge.nbest.entry import words_as_text
     from smt_bridge.tuning.tune import TuningOptions
 

@@ -16,7 +16,7 @@ from smt_bridge.commands.wire_tables import added_columns, columns_of_second, me
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smt_bridge.formats.moses_ini import Feature, MosesIni
+    from smt_bridge.moses.ini import Feature, MosesIni
 
 NAME = "wire"
 _START_WEIGHT = 0.2  # of train-model.perl for every table score
@@ -68,9 +68,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Check that table and configuration fit, write the new configuration, say what else to do."""
     from nmt_core.files import open_output
-    from smt_bridge.formats.moses_ini import read_ini
-    from smt_bridge.formats.moses_packing import check_unpacked
     from smt_bridge.metadata import new_metadata
+    from smt_bridge.moses.binarisers import check_unpacked
+    from smt_bridge.moses.ini import read_ini
 
     _check_options(args)
     ini = read_ini(args.ini)
@@ -183,7 +183,7 @@ def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> lis
 def _check_table(table: str, feature: Feature, added: int) -> bool:
     """Compare the table's first lines with what the configuration will say; whether they are rules."""
     from smt_bridge.errors import WiringError
-    from smt_bridge.formats.phrase_table import read_windows
+    from smt_bridge.tables.table import read_windows
 
     first = next(read_windows(table, rules=True))
     if first.scores != feature.num_features + added:

@@ -11,7 +11,7 @@ from nmt_core.base.messages import counted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smt_bridge.formats.moses_ini import Feature, MosesIni
+    from smt_bridge.moses.ini import Feature, MosesIni
 
 
 def added_columns(table: str, added: int | None) -> list[str]:
@@ -36,8 +36,8 @@ def columns_of_second(table: str) -> list[str]:
     """The columns of a generated table, all of them recorded beside it."""
     from nmt_core.files import read_lines
     from smt_bridge.errors import FormatError, WiringError
-    from smt_bridge.formats.phrase_table_lines import count_scores
     from smt_bridge.metadata import find_metadata, metadata_path
+    from smt_bridge.tables.lines import count_scores
 
     record, found = metadata_path(table), find_metadata(table)
     if found is None:
@@ -53,8 +53,8 @@ def columns_of_second(table: str) -> list[str]:
 
 def _source_factors(table: str) -> int:
     """How many factors each source word of a table has."""
-    from smt_bridge.formats.factors import LINES_FOR_FACTORS, factors_of, look_factored
-    from smt_bridge.formats.phrase_table import read_windows, split_window
+    from smt_bridge.factors import LINES_FOR_FACTORS, factors_of, look_factored
+    from smt_bridge.tables.table import read_windows, split_window
 
     sources = split_window(next(read_windows(table)).beginning(LINES_FOR_FACTORS)).sources
     return factors_of(sources[0]) if look_factored(sources) else 1
@@ -69,7 +69,7 @@ def with_second(
     weights: Sequence[float],
 ) -> tuple[MosesIni, str]:
     """The ini with the second table at ``path``, and a remark for the user."""
-    from smt_bridge.formats.second_table import with_second_table
+    from smt_bridge.moses.second_table import with_second_table
 
     limit = 20 if args.table_limit is None else args.table_limit
     factors = _source_factors(args.second)
@@ -94,8 +94,8 @@ def merge_tables(args: argparse.Namespace, table: str, columns: Sequence[str], s
     """Write the merged table."""
     from nmt_core.files import open_output
     from smt_bridge.features.lexicon import Lexicon
-    from smt_bridge.phrase_scoring import DIRECT, REVERSE, UNKNOWN
     from smt_bridge.table_merge import Lexicons, check_direction, merged_lines, read_generated
+    from smt_bridge.tables.scoring import DIRECT, REVERSE, UNKNOWN
 
     known: dict[str, bytes | int] = {DIRECT: 0, REVERSE: 1, UNKNOWN: b"1"}
     unknown = [name for name in columns if name not in known]

@@ -10,12 +10,12 @@ from nmt_core.base.numbers import whole_number
 from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.formats.ini_lines import section_lines
-from smt_bridge.formats.moses_ini import Feature, MosesIni, PathOption
-from smt_bridge.formats.moses_packing import why_not_unpacked
-from smt_bridge.formats.phrase_table import has_lines
+from smt_bridge.moses.binarisers import why_not_unpacked
 from smt_bridge.moses.feature_kinds import binarised_kind, binary_scores, missing_parts
+from smt_bridge.moses.ini import Feature, MosesIni, PathOption
+from smt_bridge.moses.ini_lines import section_lines
 from smt_bridge.moses.weights import all_weights
+from smt_bridge.tables.table import has_lines
 
 _DIGITS = 18  # of the number of a table, at most: more of them are no other mistake
 

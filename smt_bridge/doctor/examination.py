@@ -11,8 +11,8 @@ from smt_bridge.doctor import language_model, lists, words
 from smt_bridge.doctor.configuration import examine_ini, language_models, readable_tables
 from smt_bridge.doctor.findings import Finding, error, warning
 from smt_bridge.doctor.table import Table
-from smt_bridge.formats.moses_ini import MosesIni, read_ini
 from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.moses.ini import MosesIni, read_ini
 from smt_bridge.moses.weights import Weights, read_weights
 from smt_bridge.nbest.formats import AUTO
 

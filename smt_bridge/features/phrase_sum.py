@@ -14,9 +14,8 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from smt_bridge.errors import BridgeError, WiringError
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_score import Direction
-from smt_bridge.formats.phrase_table import FLOOR
 from smt_bridge.model_checks import check_kind
-from smt_bridge.score_checks import score_problem
+from smt_bridge.score_checks import FLOOR, score_problem
 from smt_bridge.signature import Signature
 
 _LOG_FLOOR = math.log(FLOOR)

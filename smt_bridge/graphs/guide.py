@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import inf
 
 from nmt_core.base.interfaces import GuideStep
-from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
 from smt_bridge.graphs.paths import potentials
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
 from smt_bridge.graphs.prefixes import BEGINNING, Derivation, Prefix, Reached, ended, followed
 from smt_bridge.graphs.word_graph import word_graph
 

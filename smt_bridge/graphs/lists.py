@@ -13,11 +13,11 @@ from typing import NamedTuple
 import numpy as np
 
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.formats.graph_features import GraphFeatures
-from smt_bridge.formats.phrase_graph import PhraseGraph
-from smt_bridge.formats.search_graph import read_graph
-from smt_bridge.graphs.neural_search import Searcher, search_window
-from smt_bridge.graphs.pruning import within_gap
+from smt_bridge.graphs.features import GraphFeatures
+from smt_bridge.graphs.phrase_graph import PhraseGraph
+from smt_bridge.graphs.prune import within_gap
+from smt_bridge.graphs.reading import read_graph
+from smt_bridge.graphs.search import Searcher, search_window
 from smt_bridge.moses_lines import text_of
 
 _WINDOW = 16  # graphs that are searched together

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from smt_bridge.formats.phrase_graph import Words
+from smt_bridge.graphs.phrase_graph import Words
 from smt_bridge.graphs.word_graph import WordGraph
 from smt_bridge.metrics.bleu import COLUMNS, ORDER, REFERENCE_LENGTH, SYSTEM_LENGTH, sentence_bleu
 

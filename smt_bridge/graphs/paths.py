@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
 
 Plus = Callable[[float, float], float]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from smt_bridge.formats.phrase_graph import PhraseGraph, Words
+from smt_bridge.graphs.phrase_graph import PhraseGraph, Words
 from smt_bridge.graphs.word_graph import Arcs, WordGraph
 
 

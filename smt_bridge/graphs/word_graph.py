@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
 
 Arcs = tuple[int, ...]
 

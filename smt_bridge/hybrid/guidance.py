@@ -11,7 +11,7 @@ from typing import Protocol
 
 from nmt_core.base.interfaces import NgramAdvice
 from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.graphs.ngram_posteriors import posteriors_of
+from smt_bridge.graphs.posteriors import posteriors_of
 from smt_bridge.hybrid.chooser import MOSES, NEURAL, Choice, Lists, as_read, lists_of, why_silent
 from smt_bridge.hybrid.recipe import AdviceOptions
 from smt_bridge.hybrid.translator import WithMoses, as_bytes

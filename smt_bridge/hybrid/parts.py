@@ -9,9 +9,9 @@ from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.features import registry as catalogue
 from smt_bridge.features.interface import Feature
 from smt_bridge.features.source_factor import for_factored_sources
-from smt_bridge.formats.graph_features import read_graph_features
+from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.lists import GraphLists, GraphReader
-from smt_bridge.graphs.neural_search import Searcher
+from smt_bridge.graphs.search import Searcher
 from smt_bridge.hybrid.chooser import Chooser
 from smt_bridge.hybrid.recipe import GraphSearch, Recipe, check_signatures
 from smt_bridge.nbest.recompute import exact_values

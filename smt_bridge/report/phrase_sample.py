@@ -9,8 +9,8 @@ import hashlib
 import heapq
 from collections.abc import Iterator
 
-from smt_bridge.formats.phrase_table import read_windows, split_window
 from smt_bridge.moses_lines import phrase_of
+from smt_bridge.tables.table import read_windows, split_window
 
 _ORDERS = 250  # groups of phrases of the same words that are looked at
 _MOST_BAGS = 500_000

@@ -14,11 +14,11 @@ import numpy.typing as npt
 
 from nmt_core.base.errors import InputError
 from nmt_core.version import VERSION
-from smt_bridge.formats.phrase_table import Columns, read_windows, split_window
 from smt_bridge.metadata import find_metadata, metadata_path
 from smt_bridge.moses_lines import phrase_of, text_of
 from smt_bridge.report import charts
 from smt_bridge.report.page import listed, page, pairs, section, table, text
+from smt_bridge.tables.table import Columns, read_windows, split_window
 
 REPORT_FORMAT = "hybridmt table report"
 REPORT_VERSION = 1

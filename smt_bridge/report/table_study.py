@@ -24,10 +24,10 @@ import numpy.typing as npt
 
 from nmt_core.base.messages import counted
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.phrase_table import Columns, Window, read_windows, split_window
-from smt_bridge.formats.source_groups import source_starts
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
 from smt_bridge.report.phrase_sample import digest
+from smt_bridge.tables.source_groups import source_starts
+from smt_bridge.tables.table import Columns, Window, read_windows, split_window
 
 CELLS = 40
 LOWEST = (-12.0, -30.0)  # natural logarithms at the left and lower border of the pictures

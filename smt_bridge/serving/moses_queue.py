@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from nmt_core.serving.fair_queue import FairQueue
 from smt_bridge.decoder.moses_child import MosesFailed, MosesLines, MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.formats.phrase_graph import PhraseGraph
 from smt_bridge.graphs.lists import GraphReader
+from smt_bridge.graphs.phrase_graph import PhraseGraph
 
 REST = 10.0
 """Seconds after Moses could not be used until it is tried again; meanwhile sentences fail at once."""

@@ -12,10 +12,10 @@ from nmt_core.preparation.corpus import read_chunks
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.data.monolingual import MonolingualText
 from smt_bridge.commands.main import main
-from smt_bridge.formats.moses_ini import read_ini
-from smt_bridge.formats.phrase_table import phrases_of, read_windows, split_window
+from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.formats import read_entries
+from smt_bridge.tables.table import phrases_of, read_windows, split_window
 
 MARK = b"\xef\xbb\xbf"
 

@@ -28,7 +28,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
         "nmt_core.serving.client",
         "nmt_core.commands.main",
         "smt_bridge.commands.main",
-        "smt_bridge.phrase_scoring",
+        "smt_bridge.tables.scoring",
         "smt_bridge.scorers",
         "smt_bridge.nbest.rerank",
         "smt_bridge.tuning.tune",

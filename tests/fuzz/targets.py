@@ -63,10 +63,10 @@ def _tables(folder: str) -> list[Target]:
     from nmt_core.text.lexicon import Keep, read_lexicon
     from nmt_core.training.data.phrases import read_phrase_pairs
     from smt_bridge.features.lexicon import Lexicon
-    from smt_bridge.formats.moses_ini import read_ini
-    from smt_bridge.formats.phrase_table import append_scores, phrases_of, read_windows, split_window
+    from smt_bridge.moses.ini import read_ini
     from smt_bridge.moses.weights import format_weights, read_weights
-    from smt_bridge.source_filter import SourceFilter, SourceText
+    from smt_bridge.tables.table import append_scores, phrases_of, read_windows, split_window
+    from smt_bridge.tables.text_filter import SourceFilter, SourceText
     from smt_bridge.tuning.moses_dat import pool_from_moses
 
     def table(path: str) -> None:
@@ -108,8 +108,8 @@ def _tables(folder: str) -> list[Target]:
 
 
 def _lists(folder: str) -> list[Target]:
-    from smt_bridge.formats.search_graph import format_graph, read_graphs
-    from smt_bridge.graphs.best_strings import best_strings
+    from smt_bridge.graphs.best import best_strings
+    from smt_bridge.graphs.reading import format_graph, read_graphs
     from smt_bridge.nbest.entry import format_entry, with_features, with_total
     from smt_bridge.nbest.order import ordered_lists
 
@@ -139,7 +139,7 @@ def _lists(folder: str) -> list[Target]:
 
 
 def _graph_features(folder: str) -> Any:
-    from smt_bridge.formats.graph_features import read_graph_features
+    from smt_bridge.graphs.features import read_graph_features
     from tests.small_graphs import write_ini
 
     return read_graph_features(write_ini(Path(folder)))

@@ -11,7 +11,7 @@ import pytest
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.hybrid.recipe import Recipe, write_recipe
-from smt_bridge.tables import rescore_table
+from smt_bridge.tables.rescore import rescore_table
 
 INI = """[feature]
 PhraseDictionaryMemory name=TM0 num-features=4 path=tables/phrases.gz input-factor=0 output-factor=0

@@ -14,9 +14,9 @@ from smt_bridge.commands.main import main
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.pair_measures import CONTINUOUS_SPACE
 from smt_bridge.features.pair_score import PairFeature
-from smt_bridge.formats.phrase_table import read_windows
 from smt_bridge.model_checks import check_exchanged, check_reverse
-from smt_bridge.phrase_scoring import Scorers, rescore_chunk
+from smt_bridge.tables.scoring import Scorers, rescore_chunk
+from smt_bridge.tables.table import read_windows
 from tests.fakes import LengthPairScorer
 
 SOURCE = [f"s{number}" for number in range(40)]

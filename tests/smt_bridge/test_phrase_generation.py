@@ -120,7 +120,7 @@ def test_sources_of_a_table_have_its_targets_whatever_the_blocks(
 ) -> None:
     path = tmp_path / "table"
     path.write_bytes(b"a ||| x ||| 1 |||\na ||| y ||| 1 |||\nb c |||z|||1\nd ||| \x0cu ||| 1 |||\n")
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", size)
     monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", size)
     blocks = list(sources_of_table(str(path)))
     assert [source for block in blocks for source in block.phrases] == [
@@ -139,7 +139,7 @@ def test_blanks_make_no_other_phrase(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path, text = tmp_path / "table", tmp_path / "text"
     path.write_bytes(b"a\tb ||| x  y ||| 1 |||\na  b ||| z ||| 1 |||\n a b||| u ||| 1 |||\n")
     text.write_bytes(b"a b\n")
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", size)
     (block,) = sources_of_table(str(path))
     assert (block.lines, block.phrases) == (3, [Source(b"a b", (b"x y", b"z", b"u"))])
     missing = [block.phrases for block in sources_of_text(str(text), most_words=2, missing_from=str(path))]

@@ -23,8 +23,8 @@ from nmt_core.base.errors import ConfigError, InputError, NmtError
 from nmt_core.base.words import split_words
 from nmt_core.files import read_text_lines
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.phrase_table import read_windows, split_window
 from smt_bridge.moses_lines import split_tokens, text_of
+from smt_bridge.tables.table import read_windows, split_window
 
 LONGEST_PHRASE = 7  # words of a source phrase, as train-model.perl extracts them
 LARGEST = 4  # words of an n-gram

@@ -67,7 +67,7 @@ def test_a_job_ends_and_goes_on_with_its_first_model_only(
     command = [spec if word == "SPEC" else word for word in job(tmp_path)]
     command += ["--jobs", "1", "--quiet", "--output"]
     output = str(tmp_path / "out")
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", 4)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", 4)
     append = JournaledOutputs.append
 
     def exchanging(outputs: JournaledOutputs, shard: Any, piece: Any) -> None:

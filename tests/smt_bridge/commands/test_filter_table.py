@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smt_bridge import table_filter
 from smt_bridge.commands.main import main
-from smt_bridge.formats import phrase_table
-from smt_bridge.formats.phrase_table import Window
-from smt_bridge.table_filter import Limits, filter_windows
+from smt_bridge.tables import filter as table_filter
+from smt_bridge.tables import table as phrase_table
+from smt_bridge.tables.filter import Limits, filter_windows
+from smt_bridge.tables.table import Window
 from tests.metadata_files import describe
 
 TABLE = """a ||| x ||| 0.5 0.4 ||| 0-0 ||| 1 2 3

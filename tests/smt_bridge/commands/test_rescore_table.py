@@ -14,8 +14,8 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import read_lines
 from smt_bridge.commands import rescore_table as command
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.phrase_table import Window
 from smt_bridge.scorers import open_scorer
+from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 TABLE = b"a ||| x ||| 1 2 ||| 0-0\na ||| x y ||| 1 2 ||| 0-0\nb ||| z ||| 1 2 ||| 0-0\n"
@@ -131,7 +131,7 @@ def test_windows_do_not_change_the_bytes(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, table: Path, size: int
 ) -> None:
     output = tmp_path / "new"
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", size)
     assert run_with(monkeypatch, str(table), "--scorer", "0.5", "--output", str(output), "--quiet") == 0
     assert output.read_bytes() == TABLE.replace(b"1 2 ", b"1 2 0.367144 ").replace(
         b"x y ||| 1 2 0.367144", b"x y ||| 1 2 0.222462"
@@ -154,7 +154,7 @@ def test_real_table_keeps_all_but_the_new_number(monkeypatch: pytest.MonkeyPatch
     path = str(shared / "moses" / "en-fr" / "phrase-table.gz")
     old, output = tmp_path / "old", str(tmp_path / "new.gz")
     old.write_bytes(b"\n".join(islice(read_lines(path), 6000)) + b"\n")
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", 2000)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", 2000)
     assert run_with(monkeypatch, str(old), "--scorer", "0.5", "--output", output, "--quiet") == 0
     for before, after in zip(read_lines(path), list(read_lines(output)), strict=False):
         old_fields, new_fields = before.split(b"|||"), after.split(b"|||")

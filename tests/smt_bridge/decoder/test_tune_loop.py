@@ -13,10 +13,10 @@ import pytest
 from smt_bridge.commands.main import main
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
-from smt_bridge.formats.moses_ini import read_ini
-from smt_bridge.formats.tuned_ini import with_weights
 from smt_bridge.metrics import references
 from smt_bridge.metrics.references import statistics_against
+from smt_bridge.moses.ini import read_ini
+from smt_bridge.moses.tuned_ini import with_weights
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.entry import NbestList
 from tests.smt_bridge.decoder.small_loop import INI, SOURCE, arguments, state

@@ -15,12 +15,12 @@ from smt_bridge.features.annotate import annotate
 from smt_bridge.features.interface import Candidates
 from smt_bridge.features.phrase_sum import PhraseSum
 from smt_bridge.features.wrapped import Renamed
-from smt_bridge.formats.phrase_table import Window
 from smt_bridge.nbest.entry import NbestEntry, with_features
 from smt_bridge.nbest.formats import read_entries
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.segmentation import phrase_pairs
-from smt_bridge.phrase_scoring import Scorers, rescore_chunk
+from smt_bridge.tables.scoring import Scorers, rescore_chunk
+from smt_bridge.tables.table import Window
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 SHARED = Path(__file__).parents[4] / "shared" / "moses" / "en-fr"

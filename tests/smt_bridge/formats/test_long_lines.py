@@ -12,13 +12,13 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError
-from smt_bridge.formats.graph_features import read_graph_features
-from smt_bridge.formats.phrase_table import cut_at_sources, read_windows, split_window
-from smt_bridge.formats.search_graph import read_graphs
-from smt_bridge.graphs.best_strings import best_strings
+from smt_bridge.graphs.best import best_strings
+from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.moses.weights import read_weights
 from smt_bridge.nbest.checks import sampled_pair
 from smt_bridge.nbest.moses import parse_entry
+from smt_bridge.tables.table import cut_at_sources, read_windows, split_window
 from tests.small_graphs import random_graph, write_ini
 
 SIZE = 300_000

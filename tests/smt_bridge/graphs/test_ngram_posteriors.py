@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.formats.graph_features import read_graph_features
-from smt_bridge.formats.search_graph import read_graphs
-from smt_bridge.graphs import ngram_posteriors as module
-from smt_bridge.graphs.ngram_posteriors import TooLarge, ngram_posteriors
+from smt_bridge.graphs import posteriors as module
+from smt_bridge.graphs.features import read_graph_features
+from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors
+from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.graphs.word_graph import word_graph
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.formats.graph_features import read_graph_features
-from smt_bridge.formats.search_graph import read_graphs
+from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.oracle import oracle_string
+from smt_bridge.graphs.reading import read_graphs
 from smt_bridge.graphs.word_graph import WordGraph, word_graph
 from smt_bridge.metrics.bleu import References, sentence_bleu
 from tests.small_graphs import SmallGraph, random_graph, write_ini

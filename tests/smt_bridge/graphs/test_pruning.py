@@ -8,12 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from smt_bridge.formats.graph_features import read_graph_features
-from smt_bridge.formats.phrase_graph import Floats, PhraseGraph
-from smt_bridge.formats.search_graph import read_graphs
-from smt_bridge.graphs.best_strings import best_strings
+from smt_bridge.graphs.best import best_strings
+from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.paths import best_path, potentials
-from smt_bridge.graphs.pruning import at_most, gaps, likely, per_word, posteriors, within_gap
+from smt_bridge.graphs.phrase_graph import Floats, PhraseGraph
+from smt_bridge.graphs.prune import at_most, gaps, likely, per_word, posteriors, within_gap
+from smt_bridge.graphs.reading import read_graphs
 from tests.small_graphs import SmallGraph, random_graph, write_ini
 
 SEEDS = range(12)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError, InputError
 from smt_bridge.errors import FormatError, WiringError
-from smt_bridge.formats.moses_ini import read_ini
+from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import Weights, all_weights, format_weights, read_weights
 
 PIECES = [

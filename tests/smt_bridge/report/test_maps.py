@@ -13,10 +13,10 @@ import pytest
 from nmt_core.base.errors import ConfigError, NmtError, ServiceError
 from smt_bridge import encoders
 from smt_bridge.commands import analyse_maps
-from smt_bridge.formats import phrase_table
 from smt_bridge.report import maps, phrase_sample
 from smt_bridge.report.phrase_sample import Sample
 from smt_bridge.report.scatter import SIDE, scatter
+from smt_bridge.tables import table as phrase_table
 
 
 def table(folder: Path, phrases: list[str]) -> str:

@@ -100,7 +100,7 @@ def test_windows_change_nothing_and_the_seed_chooses(
 ) -> None:
     names = [f"w{number:02} a b c" for number in range(40)]
     lines = [(name, target, 0.5, 1, 3, 0.1) for name in names for target in "xyz"]
-    monkeypatch.setattr("smt_bridge.formats.phrase_table.WINDOW", size)
+    monkeypatch.setattr("smt_bridge.tables.table.WINDOW", size)
     chosen = {seed: found(tmp_path, Pool(phrases=10, seed=seed), lines).chosen for seed in (1, 2)}
     texts = {seed: [source.text for source in kinds["rare"]] for seed, kinds in chosen.items()}
     for seed, found_texts in texts.items():

@@ -1,0 +1,285 @@
+"""Editing ``moses.ini``: only what must change does, every other byte stays.
+
+::
+
+    [feature]
+    PhraseDictionaryMemory name=TranslationModel0 num-features=4 path=phrase-table.gz input-factor=0 output-factor=0
+
+    [weight]
+    TranslationModel0= 0.2 0.2 0.2 0.2
+
+As the decoder reads it: ``#`` begins a comment anywhere, a line beginning with ``[`` begins a section,
+a feature without ``name=`` is called by its class and a running number, of repeated weights the last counts.
+Paths are relative to the folder in which the decoder is started.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nmt_core.base.messages import counted
+from nmt_core.files import read_blocks
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.moses.feature_functions import Feature, parse_features
+from smt_bridge.moses.feature_kinds import find_file
+from smt_bridge.moses.ini_lines import BLANKS, code_of, section_lines, section_name
+from smt_bridge.moses.weights import parse_weight_line
+
+__all__ = ["Feature", "MosesIni", "PathOption", "read_ini"]
+
+_OVERRIDES = ("weight-overwrite", "alternate-weight-setting")
+
+
+class PathOption(NamedTuple):
+    """A path that the ini names: ``key`` of the feature ``name`` ("" for ``[weight-file]``), and where the file is.
+
+    ``found`` is the name under which it is found from here, None where it is not; with ``beside`` it is found only
+    from the folder of the ini. ``file`` is what is there, with the ending that the decoder adds.
+    """
+
+    line: int
+    name: str
+    key: str
+    path: str
+    found: str | None
+    beside: bool
+    file: str | None
+
+
+@dataclass(frozen=True)
+class MosesIni:
+    """A configuration as lines without their line feeds; edits make new ones."""
+
+    path: str
+    lines: tuple[bytes, ...]
+
+    @property
+    def content(self) -> bytes:
+        """The file's bytes."""
+        return b"\n".join(self.lines)
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The feature functions, in order. Raises FormatError for a malformed line."""
+        return parse_features(self.lines, path=self.path)
+
+    @property
+    def is_before_2013(self) -> bool:
+        """Whether tables and weights stand in ``[ttable-file]`` and ``[weight-t]``, not in ``[feature]``."""
+        return not section_lines(self.lines, "feature") and bool(section_lines(self.lines, "ttable-file"))
+
+    @property
+    def paths(self) -> tuple[PathOption, ...]:
+        """All files that the ini names."""
+        found = [
+            self._path_option(feature.line, feature, key, feature.options[key])
+            for feature in self.features
+            for key in feature.facts.paths
+            if feature.options.get(key)
+        ]
+        for number, code in section_lines(self.lines, "weight-file")[:1]:
+            found.append(self._path_option(number, None, "", code.decode("utf-8", "surrogateescape")))
+        return tuple(found)
+
+    def _path_option(self, number: int, feature: Feature | None, key: str, path: str) -> PathOption:
+        beside = os.path.join(os.path.dirname(self.path), path)
+        name = feature.name if feature else ""
+        for place in (path, beside):
+            if feature is not None and key in ("path", "base"):
+                file = find_file(feature.facts, place, feature.options)
+            else:
+                file = place if os.path.exists(place) else None
+            if file is not None:
+                return PathOption(number, name, key, path, place, place != path, file)
+        return PathOption(number, name, key, path, None, False, None)
+
+    def phrase_table(self, name: str | None = None) -> Feature:
+        """The phrase table called ``name``, or the only one to which columns can be added; WiringError otherwise."""
+        if self.is_before_2013:
+            raise WiringError(
+                f"{self.path}: names its tables in [ttable-file], as before 2013; give an ini with [feature] and"
+                " [weight] sections, as train-model.perl writes since"
+            )
+        tables = [feature for feature in self.features if feature.facts.is_table]
+        if not tables:
+            raise WiringError(f"{self.path}: has no phrase table in its [feature] section")
+        names = ", ".join(table.name for table in tables)
+        if name is not None:
+            wanted = [table for table in tables if table.name == name]
+            if not wanted:
+                raise WiringError(f"{self.path}: has no phrase table called {name}; there is {names}")
+            return self._checked_table(wanted[0])
+        usable = [table for table in tables if table.facts.takes_columns and not table.is_glue_grammar]
+        if len(usable) > 1:
+            names = ", ".join(table.name for table in usable)
+            raise WiringError(f"{self.path}: has several phrase tables ({names}); choose one with --feature NAME")
+        return self._checked_table((usable or tables)[0])
+
+    def _checked_table(self, table: Feature) -> Feature:
+        """The table, if columns can be added to it and to whatever combines it."""
+        if table.facts.role == "combination":
+            members = ", ".join(table.members) or "no table"
+            raise WiringError(
+                f"{self.path}:{table.line}: {table.name} ({table.kind}) combines {members} and has no file of its own;"
+                " choose a member with --feature NAME"
+            )
+        if not table.facts.takes_columns or "path" not in table.options:
+            problem = "has no file of scores: no column can be added"
+            raise WiringError(f"{self.path}:{table.line}: {table.name} ({table.kind}) {problem}")
+        for group in self._combinations(table):
+            _check_combination(self.path, group, table)
+        for section in _OVERRIDES:
+            label = table.name.encode("utf-8", "surrogateescape") + b"="
+            for number, code in section_lines(self.lines, section):
+                if label in code.split():
+                    raise WiringError(
+                        f"{self.path}:{number}: [{section}] has weights of {table.name} for the columns it has now;"
+                        " put them into [weight] first"
+                    )
+        return table
+
+    def _combinations(self, table: Feature) -> list[Feature]:
+        return [feature for feature in self.features if table.name in feature.members]
+
+    def with_phrase_scores(self, table: Feature, *, path: str, weights: Sequence[float]) -> MosesIni:
+        """Point ``table`` at ``path``, with ``len(weights)`` further scores of these start weights.
+
+        Where a PhraseDictionaryGroup has the table as a member, its scores and weights grow in the same place.
+        Raises WiringError when the present weights do not match ``num-features``, FormatError for a
+        malformed weight line.
+        """
+        groups = self._combinations(table)
+        unused = bool(groups) and not any(self._present_weights(table) or [1.0])
+        edited = self._grown(table, table.num_features, [0.0] * len(weights) if unused else weights)
+        edited = edited.with_path(table.line, "path", path)
+        for group in groups:
+            edited = edited._grown(group, self._place_in(group, table), weights)
+        return edited
+
+    def _place_in(self, group: Feature, table: Feature) -> int:
+        """Behind how many scores of the group those of the table end."""
+        sizes = {feature.name: feature.num_features for feature in self.features}
+        up_to = group.members[: group.members.index(table.name) + 1]
+        return sum(sizes[name] for name in up_to)
+
+    def _grown(self, feature: Feature, place: int, weights: Sequence[float]) -> MosesIni:
+        """The feature with scores of these weights behind the first ``place``."""
+        line = _with_option(self.lines[feature.line - 1], "num-features", str(feature.num_features + len(weights)))
+        if "tuneable-components" in feature.options:
+            flags = feature.options["tuneable-components"].split(",")
+            flags[place:place] = ["true"] * len(weights)
+            line = _with_option(line, "tuneable-components", ",".join(flags))
+        return self._with_line(feature.line, line)._with_weights(feature, place, weights)
+
+    def with_path(self, number: int, key: str, path: str) -> MosesIni:
+        """Set a path of the feature in a line; without a key the line is nothing but the path."""
+        if re.search(r"[\s#]", path):
+            raise WiringError(f"the path {path!r} has blanks or #, which moses.ini cannot hold; rename the file")
+        line = self.lines[number - 1]
+        if key:
+            return self._with_line(number, _with_option(line, key, path))
+        return self._with_line(number, line.replace(code_of(line), path.encode("utf-8", "surrogateescape"), 1))
+
+    def _with_line(self, number: int, line: bytes) -> MosesIni:
+        return MosesIni(self.path, (*self.lines[: number - 1], line, *self.lines[number:]))
+
+    def has_weights(self, feature: Feature) -> bool:
+        """Whether the ``[weight]`` section has a line for ``feature``."""
+        return bool(self._weight_lines(feature))
+
+    def _weight_lines(self, feature: Feature) -> list[tuple[int, bytes]]:
+        name = re.compile(re.escape(feature.name.encode("utf-8", "surrogateescape")) + rb"[ \t]*=")
+        return [(number, code) for number, code in section_lines(self.lines, "weight") if name.match(code)]
+
+    def _present_weights(self, feature: Feature) -> Sequence[float]:
+        return [weight for number, code in self._weight_lines(feature)[-1:] for weight in self._weights(number, code)]
+
+    def _with_weights(self, table: Feature, place: int, added: Sequence[float]) -> MosesIni:
+        numbers = " ".join(f"{weight:.9g}" for weight in added).encode()
+        for number, code in self._weight_lines(table)[-1:]:  # Moses takes the last
+            self._check_weights(number, code, table)
+            line = self.lines[number - 1]
+            end = line.index(code) + [token.end() for token in re.finditer(rb"[^ \t]+", code)][place]
+            return self._with_line(number, line[:end] + b" " + numbers + line[end:])
+        ones = [b"1"] * table.num_features  # what Moses takes where the line is missing
+        ones[place:place] = [numbers]
+        name = table.name.encode("utf-8", "surrogateescape")
+        return self.with_weight_line(name + b"= " + b" ".join(ones))
+
+    def with_line_behind(self, number: int, line: str) -> MosesIni:
+        """Put a line behind that one."""
+        ending = b"\r" if self.lines[0].endswith(b"\r") else b""
+        written = line.encode("utf-8", "surrogateescape") + ending
+        return MosesIni(self.path, (*self.lines[:number], written, *self.lines[number:]))
+
+    def with_setting(self, section: str, line: str, *, default: Sequence[str]) -> MosesIni:
+        """Put a line at the end of a section; where there is none, one is made, with ``default`` before the line."""
+        present = section_lines(self.lines, section)
+        if present:
+            return self.with_line_behind(present[-1][0], line)
+        place = min(number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "feature")
+        edited = self
+        for new in (f"[{section}]", *default, line, ""):
+            edited, place = edited.with_line_behind(place - 1, new), place + 1
+        return edited
+
+    def with_weight_line(self, line: bytes) -> MosesIni:
+        """Put a line behind the last of the ``[weight]`` section, which is made where there is none."""
+        ending = b"\r" if self.lines[0].endswith(b"\r") else b""
+        headers = [number for number, raw in enumerate(self.lines, start=1) if section_name(code_of(raw)) == "weight"]
+        place = max([*headers, *(number for number, _ in section_lines(self.lines, "weight"))], default=0)
+        if place == 0 or place < max(feature.line for feature in self.features):
+            # behind everything, so that the lines of features keep their numbers
+            body = list(self.lines) if self.lines[-1] else list(self.lines[:-1])
+            return MosesIni(self.path, (*body, ending, b"[weight]" + ending, line + ending, b""))
+        return MosesIni(self.path, (*self.lines[:place], line + ending, *self.lines[place:]))
+
+    def _weights(self, number: int, code: bytes) -> tuple[float, ...]:
+        try:
+            return parse_weight_line(code.decode("utf-8", "surrogateescape"))[1]
+        except ValueError as error:
+            raise FormatError(self.path, str(error), line=number) from error
+
+    def _check_weights(self, number: int, code: bytes, table: Feature) -> None:
+        weights = self._weights(number, code)
+        if len(weights) != table.num_features:
+            raise WiringError(
+                f"{self.path}:{number}: {table.name} has {counted(len(weights), 'weight')} but"
+                f" num-features={table.num_features}; was this file edited by hand?"
+            )
+
+
+def read_ini(path: str) -> MosesIni:
+    """Read a ``moses.ini``; raises InputError when it cannot be read."""
+    return MosesIni(path, tuple(b"".join(read_blocks(path)).split(b"\n")))
+
+
+def _check_combination(path: str, group: Feature, table: Feature) -> None:
+    """Whether the columns of a member of ``group`` can grow by themselves; raises WiringError where they cannot."""
+    place = f"{path}:{group.line}: {group.name} ({group.kind})"
+    if group.kind != "PhraseDictionaryGroup":
+        raise WiringError(
+            f"{place} mixes {table.name} with its other components score by score, and needs as many scores in each;"
+            " add the column to all of them and edit the ini by hand"
+        )
+    for option in ("default-scores", "default-average-others"):
+        if option in group.options:
+            raise WiringError(
+                f"{place} has {option}={group.options[option]}, which is for the scores that {table.name} has now;"
+                " edit the ini by hand"
+            )
+
+
+def _with_option(line: bytes, key: str, value: str) -> bytes:
+    """Set ``key=value`` in a feature line: in its place where it is, else behind the last option."""
+    code, hash_sign, comment = line.partition(b"#")
+    written = f"{key}={value}".encode("utf-8", "surrogateescape")
+    edited, times = re.subn(rb"(?<=[ \t])" + re.escape(key.encode()) + rb"=[^ \t\r]*", lambda _: written, code, count=1)
+    if not times:
+        body = code.rstrip(BLANKS)
+        edited = body + b" " + written + code[len(body) :]
+    return edited + hash_sign + comment

@@ -1,0 +1,1 @@
+"""Moses tables of phrases and rules: reading, scoring, filtering."""

@@ -1,0 +1,238 @@
+"""Neural scores as further columns of a phrase table.
+
+After Cho et al. 2014, "Learning Phrase Representations using RNN Encoder-Decoder", section 3.1: every
+phrase pair of a table is scored by a model, and the score is one more feature of the log-linear
+model. The columns, in this order, behind the scores that are there:
+
+===================== =====================================================================
+``p(target|source)``  exp of the scorer's log-probability, end of phrase included
+``p(source|target)``  the same from a model of the other direction, where there is one
+``exp(unknown)``      e to the number of target words that the model does not know
+===================== =====================================================================
+
+Moses takes the natural logarithm of every table number, so the features of the decoder are the
+log-probabilities and the plain number of unknown words (their penalty, as in section 4.1.2 there).
+
+A table number is printed with six digits, is at most 1 and at least ``FLOOR``, which Moses' own floor
+of -100 for logarithms does not reach (ln 1e-43 = -99.01). A probability above 1 is an error, but for rounding; only
+the scores of ``--softmax none``, which are not normalised, may be above 1, and are written as 1.
+
+A phrase without source words, which Moses skips, gets 1 everywhere; one without target words is a deletion and scored
+like any other.
+
+Hierarchical and syntax rules are scored by their words: labels, non-terminals, ``<s>`` and ``</s>`` are left out, and
+the words on both sides of a gap stand side by side, each language in its own order. The order of the non-terminals has
+no part in the score. Rules without words on the source side (glue rules, and all that only reorder or insert) get 1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
+from nmt_core.base.words import MOST_WORDS, check_words, factors_problem, factors_read, unescape
+from smt_bridge.errors import BridgeError, FormatError
+from smt_bridge.factors import Factors, pick_factor
+from smt_bridge.model_checks import check_exchanged, check_kind, check_reverse
+from smt_bridge.moses_lines import text_of
+from smt_bridge.score_checks import FLOOR, score_problem
+from smt_bridge.tables.table import Window, append_scores, phrases_of, split_window
+
+DIRECT = "p(target|source)"
+REVERSE = "p(source|target)"
+UNKNOWN = "exp(unknown)"
+_LOG_FLOOR = math.log(FLOOR)
+_MOST_UNKNOWN = 80  # exp of more does not fit into Moses' float32
+
+_Phrases = tuple[bytes, bytes]
+
+
+@dataclass(frozen=True)
+class Scorers:
+    """What scores a table.
+
+    ``reverse`` is a model from the target language to the source language. With ``unescape``, Moses'
+    escapes are undone before scoring, for models that were trained on text without them. ``factors`` says which
+    factor of each word (``das|ART``) the models know; a model of source factors reads all factors of its source.
+    A phrase of more than ``most_words`` is refused. Raises WiringError for language models.
+    """
+
+    direct: PairScorer
+    reverse: PairScorer | None = None
+    unknown_count: bool = False
+    unescape: bool = False
+    factors: Factors | None = None
+    most_words: int = MOST_WORDS
+
+    def __post_init__(self) -> None:
+        scorers = [one for one in (self.direct, self.reverse) if one is not None]
+        for column, one in zip((DIRECT, REVERSE), scorers, strict=False):
+            check_kind(column, one.signature, language_model=False)
+        if self.unescape and any(factors_read(one.signature) for one in scorers):
+            raise ConfigError("--unescape makes of &#124; the bar between factors, which the model reads; leave it out")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns they add, in order."""
+        return column_names(reverse=self.reverse is not None, unknown_count=self.unknown_count)
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What the columns depend on."""
+        signatures = {"scorer": self.direct.signature}
+        if self.reverse is not None:
+            signatures["reverse_scorer"] = self.reverse.signature
+        return signatures
+
+
+def column_names(*, reverse: bool, unknown_count: bool) -> tuple[str, ...]:
+    """The names of the columns that are added, in order."""
+    return (DIRECT, *([REVERSE] if reverse else []), *([UNKNOWN] if unknown_count else []))
+
+
+class Counts(NamedTuple):
+    """What was met in a part of a table.
+
+    Of the distinct pairs of each window: their number, how many probabilities were floored, words,
+    words unknown to the direct model, and the sums of the log-probabilities.
+    """
+
+    lines: int = 0
+    pairs: int = 0
+    floored: int = 0
+    source_words: int = 0
+    unknown_source: int = 0
+    target_words: int = 0
+    unknown_target: int = 0
+    log_prob: float = 0.0
+    reverse_log_prob: float = 0.0
+
+    def plus(self, other: Counts) -> Counts:
+        """The counts of both parts together."""
+        return Counts._make(mine + theirs for mine, theirs in zip(self, other, strict=True))
+
+
+class RescoredChunk(NamedTuple):
+    r"""The lines of a window with their new columns, each ending in ``\n``, and what was met."""
+
+    content: bytes
+    counts: Counts
+
+
+class _Scored(NamedTuple):
+    pair: SentencePair
+    scores: tuple[PairScore, ...]
+
+
+def rescore_chunk(window: Window, scorers: Scorers) -> RescoredChunk:
+    """Add the columns of ``scorers`` to the lines of ``window``; the same call gives the same bytes.
+
+    Each distinct pair is scored once. Raises FormatError for a malformed line, and BridgeError,
+    naming the line, when a scorer's answer is not a finite number or that of a probability above 1.
+    """
+    columns = split_window(window)
+    phrases = list(zip(*phrases_of(window, columns), strict=True))
+    scored = _score_distinct(phrases, scorers, window)
+    numbers = {key: _format_columns(answer.scores, scorers) for key, answer in scored.items()}
+    content = append_scores(columns, [numbers[key] for key in phrases])
+    return RescoredChunk(content, _count(len(phrases), scored.values()))
+
+
+def format_probability(log_prob: float) -> bytes:
+    """The table's number for a natural logarithm: its exponential, floored, at most 1, with six digits.
+
+    >>> format_probability(-1.2), format_probability(-1000.0), format_probability(1e-7)
+    (b'0.301194', b'1e-43', b'1')
+    """
+    return b"%.6g" % (math.exp(min(log_prob, 0.0)) if log_prob > _LOG_FLOOR else FLOOR)
+
+
+def _score_distinct(phrases: Sequence[_Phrases], scorers: Scorers, window: Window) -> dict[_Phrases, _Scored]:
+    """The answers for every distinct pair; none for a pair without source words."""
+    factors = scorers.factors or (None, None)
+    words = [_texts(phrases, side, factors[side], scorers, window) for side in (0, 1)]
+    pairs = {key: SentencePair(words[0][key[0]], words[1][key[1]]) for key in dict.fromkeys(phrases)}
+    asked = [(key, pair) for key, pair in pairs.items() if pair.source]
+    answers = []
+    for side, scorer in enumerate((scorers.direct, scorers.reverse)):
+        if scorer is not None:
+            read = _read(scorer, phrases, side, words[side], window)
+            turned = [SentencePair(read[key[side]], pair[1 - side]) for key, pair in asked]
+            answers.append(_ask(scorer, turned))
+            if side:
+                check_reverse(turned, answers[-1], signature=scorer.signature)
+            if window.first == 1:  # later, after hours, it may be the fault of a part of the table
+                check_exchanged(scorer, turned, answers[-1], reverse=side == 1)
+            for (key, pair), score in zip(asked, answers[-1], strict=True):
+                problem = score_problem(pair, score, signature=scorer.signature)
+                if problem is not None:
+                    raise BridgeError(f"{window.path}:{window.first + phrases.index(key)}: {problem}")
+    scored = {key: _Scored(pair, tuple(scores)) for (key, pair), *scores in zip(asked, *answers, strict=True)}
+    return {key: scored.get(key, _Scored(pair, ())) for key, pair in pairs.items()}
+
+
+def _read(
+    scorer: PairScorer, phrases: Sequence[_Phrases], side: int, words: dict[bytes, str], window: Window
+) -> dict[bytes, str]:
+    """The fields of a side as ``scorer`` reads them: with their factors, if it reads some, or as ``words``."""
+    count = factors_read(scorer.signature)
+    if not count:
+        return words
+    texts = {}
+    for number, pair in enumerate(phrases, start=window.first):
+        text = texts[pair[side]] = text_of(pair[side])
+        problem = factors_problem(text, count)
+        if problem is not None:
+            raise FormatError(window.path, problem, line=number)
+    return texts
+
+
+def _texts(
+    phrases: Sequence[_Phrases], side: int, factor: int | None, scorers: Scorers, window: Window
+) -> dict[bytes, str]:
+    """The words of every distinct field of one side, as the models know them."""
+    texts: dict[bytes, str] = {}
+    for number, pair in enumerate(phrases, start=window.first):
+        field = pair[side]
+        if field not in texts:
+            try:
+                text = text_of(field if factor is None else pick_factor(field, factor))
+            except ValueError as error:
+                raise FormatError(window.path, str(error), line=number) from error
+            check_words(text, scorers.most_words, path=window.path, line=number)
+            texts[field] = unescape(text) if scorers.unescape else text
+    return texts
+
+
+def _ask(scorer: PairScorer, pairs: Sequence[SentencePair]) -> list[PairScore]:
+    return scorer.score(pairs) if pairs else []
+
+
+def _format_columns(scores: Sequence[PairScore], scorers: Scorers) -> bytes:
+    if not scores:
+        return b" ".join([b"1"] * len(scorers.columns))
+    numbers = [format_probability(score.log_prob) for score in scores]
+    if scorers.unknown_count:
+        numbers.append(b"%.6g" % math.exp(min(scores[0].unknown_target, _MOST_UNKNOWN)))
+    return b" ".join(numbers)
+
+
+def _count(lines: int, answers: Iterable[_Scored]) -> Counts:
+    met = [answer for answer in answers if answer.scores]
+    direct = [answer.scores[0] for answer in met]
+    reverse = [answer.scores[1] for answer in met if len(answer.scores) > 1]
+    return Counts(
+        lines=lines,
+        pairs=len(met),
+        floored=sum(score.log_prob <= _LOG_FLOOR for score in [*direct, *reverse]),
+        source_words=sum(answer.pair.source.count(" ") + 1 for answer in met),
+        unknown_source=sum(score.unknown_source for score in direct),
+        target_words=sum(answer.pair.target.count(" ") + 1 for answer in met if answer.pair.target),
+        unknown_target=sum(score.unknown_target for score in direct),
+        log_prob=math.fsum(score.log_prob for score in direct),
+        reverse_log_prob=math.fsum(score.log_prob for score in reverse),
+    )

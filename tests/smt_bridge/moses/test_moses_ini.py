@@ -1,0 +1,123 @@
+"""moses.ini: what changes when a table grows, and that nothing else does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.moses.ini import MosesIni, read_ini
+
+TABLE = b"PhraseDictionaryMemory name=TM0 num-features=2 path=old.gz input-factor=0 # num-features=9"
+INI = b"""# made by hand
+[feature]
+UnknownWordPenalty
+%b
+Distortion
+
+[weight]
+Distortion0= 0.3
+TM0= 0.1  0.2 # tuned
+
+[odd section]
+kept as it is \xff
+"""
+
+
+def ini(table: bytes = TABLE, text: bytes = INI) -> MosesIni:
+    return MosesIni("moses.ini", tuple((text % table if b"%b" in text else text).split(b"\n")))
+
+
+def edited(configuration: MosesIni, weights: tuple[float, ...] = (0.2, -0.5)) -> bytes:
+    table = configuration.phrase_table()
+    return configuration.with_phrase_scores(table, path="new.gz", weights=weights).content
+
+
+def test_growing_table_changes_three_places() -> None:
+    line = b"PhraseDictionaryMemory name=TM0 num-features=4 path=new.gz input-factor=0 # num-features=9"
+    assert edited(ini()) == (INI % line).replace(b"0.1  0.2 #", b"0.1  0.2 0.2 -0.5 #")
+
+
+def test_windows_line_ends_stay() -> None:
+    text = (INI % TABLE).replace(b"\n", b"\r\n")
+    result = edited(ini(text=text))
+    assert result.replace(b"\r\n", b"\n") == edited(ini())
+    assert result.count(b"\r\n") == result.count(b"\n")
+
+
+def test_missing_weight_line_is_added_with_ones() -> None:
+    text = (INI % TABLE).replace(b"TM0= 0.1  0.2 # tuned\n", b"")
+    configuration = ini(text=text)
+    assert not configuration.has_weights(configuration.phrase_table())
+    assert b"Distortion0= 0.3\nTM0= 1 1 0.2 -0.5\n\n[odd" in edited(configuration)
+
+
+def test_missing_weight_section_is_added() -> None:
+    assert edited(ini(text=b"[feature]\n" + TABLE)).endswith(b"\n\n[weight]\nTM0= 1 1 0.2 -0.5\n")
+
+
+def test_tuneable_components_grow() -> None:
+    line = b"PhraseDictionaryMemory tuneable-components=true,false name=TM0 num-features=2 path=x"
+    assert b"tuneable-components=true,false,true,true name" in edited(ini(line))
+
+
+def test_missing_num_features_is_one() -> None:
+    text = b"[feature]\nPhraseDictionaryMemory path=x\n[weight]\nPhraseDictionaryMemory0= 1\n"
+    expected = b"PhraseDictionaryMemory path=new.gz num-features=3\n[weight]\nPhraseDictionaryMemory0= 1 0.2 -0.5\n"
+    assert edited(ini(text=text)).endswith(expected)
+
+
+def test_unnamed_features_are_numbered_by_class() -> None:
+    text = b"[feature]\nKENLM path=a\nKENLM name=X path=b\nKENLM path=c\nDistortion\n"
+    assert [feature.name for feature in ini(text=text).features] == ["KENLM0", "X", "KENLM1", "Distortion0"]
+
+
+def test_several_tables_must_be_named() -> None:
+    configuration = ini(TABLE + b"\nProbingPT name=TM1 num-features=1 path=y")
+    with pytest.raises(WiringError, match=r"several.*TM0, TM1"):
+        configuration.phrase_table()
+    with pytest.raises(WiringError, match=r"TM7.*TM0, TM1"):
+        configuration.phrase_table("TM7")
+    assert configuration.phrase_table("TM1").kind == "ProbingPT"
+
+
+def test_no_table_is_said() -> None:
+    with pytest.raises(WiringError, match="no phrase table"):
+        ini(b"Distortion name=D1").phrase_table()
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"PhraseDictionaryMemory name=TM0 name=TM0 path=x", "twice"),
+        (b"PhraseDictionaryMemory name", "key=value"),
+        (b"PhraseDictionaryMemory num-features=two", "not a number"),
+    ],
+)
+def test_malformed_feature_is_refused_with_its_line(line: bytes, words: str) -> None:
+    with pytest.raises(FormatError, match=words) as caught:
+        _ = ini(line).features
+    assert caught.value.line == 4
+
+
+def test_weights_of_another_number_are_refused() -> None:
+    line = TABLE.replace(b"num-features=2", b"num-features=3")
+    with pytest.raises(WiringError, match=r"moses.ini:9: TM0 has 2 weights but num-features=3"):
+        edited(ini(line))
+
+
+def test_path_with_blanks_is_refused() -> None:
+    configuration = ini()
+    with pytest.raises(WiringError, match="blanks"):
+        configuration.with_phrase_scores(configuration.phrase_table(), path="my table.gz", weights=[0.2])
+
+
+def test_real_ini_changes_only_the_table(shared: Path) -> None:
+    path = shared / "moses" / "en-fr" / "moses.ini"
+    configuration = read_ini(str(path))
+    assert configuration.content == path.read_bytes()
+    old, new = path.read_bytes().split(b"\n"), edited(configuration).split(b"\n")
+    changed = [(before, after) for before, after in zip(old, new, strict=True) if before != after]
+    assert [after.split(b" ")[0] for _, after in changed] == [b"PhraseDictionaryMemory", b"TranslationModel0="]
+    assert changed[1][1] == changed[1][0] + b" 0.2 -0.5"
