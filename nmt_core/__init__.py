@@ -18,26 +18,26 @@ if TYPE_CHECKING:
     from nmt_core.inference.output.translation import Translation
     from nmt_core.inference.search.config import DecodingConfig
     from nmt_core.model import Model, load_model
-    from nmt_core.serving.async_client import AsyncNmtClient
-    from nmt_core.serving.client import NmtClient, RemotePairScorer
-    from nmt_core.serving.connection import Access
+    from nmt_core.serving.client.aio import AsyncNmtClient
+    from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+    from nmt_core.serving.client.connection import Access
 else:
     __getattr__, __dir__ = lazily(
         __name__,
         {
-            "Access": "nmt_core.serving.connection",
+            "Access": "nmt_core.serving.client.connection",
             "AlignedPair": "nmt_core.inference.output.alignment",
-            "AsyncNmtClient": "nmt_core.serving.async_client",
+            "AsyncNmtClient": "nmt_core.serving.client.aio",
             "ConfigError": "nmt_core.base.errors",
             "DecodingConfig": "nmt_core.inference.search.config",
             "InputError": "nmt_core.base.errors",
             "Model": "nmt_core.model",
             "ModelError": "nmt_core.base.errors",
-            "NmtClient": "nmt_core.serving.client",
+            "NmtClient": "nmt_core.serving.client.client",
             "NmtError": "nmt_core.base.errors",
             "PairScore": "nmt_core.base.interfaces",
             "PairScorer": "nmt_core.base.interfaces",
-            "RemotePairScorer": "nmt_core.serving.client",
+            "RemotePairScorer": "nmt_core.serving.client.client",
             "SentencePair": "nmt_core.base.interfaces",
             "ServiceError": "nmt_core.base.errors",
             "Translation": "nmt_core.inference.output.translation",

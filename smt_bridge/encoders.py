@@ -105,7 +105,7 @@ class RemoteEncoder:
 def open_encoder(spec: str) -> PhraseEncoder:
     """The encoder that ``spec`` names; raises as ``open_scorer``, and ConfigError for an ensemble."""
     if spec.startswith(REMOTE):
-        from nmt_core.serving.client import NmtClient, RemotePairScorer
+        from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 
         address, model = server_address(spec)
         scorer = RemotePairScorer(address, model=model or None)

@@ -134,7 +134,7 @@ def _open_local(spec: str, options: ScorerOptions, load: Load) -> PairScorer:
 
 def _open_remote(spec: str) -> PairScorer:
     address, model = server_address(spec)
-    from nmt_core.serving.client import RemotePairScorer
+    from nmt_core.serving.client.client import RemotePairScorer
 
     return RemotePairScorer(address, model=model or None)
 

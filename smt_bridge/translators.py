@@ -158,7 +158,7 @@ class RemoteGenerator:
     """The same of a model of a running server. Raises ConfigError for a model that does not read words."""
 
     def __init__(self, client: Any, options: GenerationOptions) -> None:
-        from nmt_core.serving.client import PRIORITIES
+        from nmt_core.serving.client.client import PRIORITIES
 
         described = next(one for one in client.models() if one.name == client.model)
         if described.surface_signature != described.signature:
@@ -207,7 +207,7 @@ def open_decoder(
 ) -> LocalDecoder | RemoteDecoder:
     """The decoder that ``spec`` names, which may ``warn``; ``load`` loads folders. Raises as ``open_scorer``."""
     if spec.startswith(REMOTE):
-        from nmt_core.serving.client import NmtClient, describe_model
+        from nmt_core.serving.client.client import NmtClient, describe_model
         from nmt_core.serving.one_model import OneModel
 
         address, model = server_address(spec)
@@ -238,7 +238,7 @@ def open_generator(
 ) -> tuple[LocalGenerator | RemoteGenerator, PairScorer]:
     """The generator that ``spec`` names, and the scorer of the same model; raises as ``open_scorer``."""
     if spec.startswith(REMOTE):
-        from nmt_core.serving.client import NmtClient, RemotePairScorer
+        from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 
         address, model = server_address(spec)
         scorer = RemotePairScorer(address, model=model or None)

@@ -13,7 +13,7 @@ from nmt_core.commands.decoded_lines import check_feature_name, nbest_line
 from nmt_core.files import InputFile, writes_standard_output
 
 if TYPE_CHECKING:
-    from nmt_core.serving.client import NmtClient
+    from nmt_core.serving.client.client import NmtClient
 
 NAME = "client"
 
@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output, write_lines
 
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what goes wrong is told in our own words
-    from nmt_core.serving.client import NmtClient
-    from nmt_core.serving.connection import check_timeout
+    from nmt_core.serving.client.client import NmtClient
+    from nmt_core.serving.client.connection import check_timeout
 
     check_timeout(args.timeout)
     if args.what == "health":
@@ -119,7 +119,7 @@ def run(args: argparse.Namespace) -> int:
 
 def _health(args: argparse.Namespace) -> int:
     """Ask every address; say on stderr what is wrong with the first that is not ready."""
-    from nmt_core.serving.connection import health_problem, split_addresses
+    from nmt_core.serving.client.connection import health_problem, split_addresses
 
     for address in split_addresses(args.address):
         problem = health_problem(address, timeout=args.timeout, access=_access(args))
@@ -132,7 +132,7 @@ def _health(args: argparse.Namespace) -> int:
 def _access(args: argparse.Namespace) -> Any:
     from nmt_core.base.errors import InputError
     from nmt_core.files import read_text_lines
-    from nmt_core.serving.connection import Access
+    from nmt_core.serving.client.connection import Access
 
     token = None
     if args.token_file:
@@ -145,7 +145,7 @@ def _access(args: argparse.Namespace) -> Any:
 
 def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
     from nmt_core.files import read_text_lines
-    from nmt_core.serving.client import PRIORITIES
+    from nmt_core.serving.client.client import PRIORITIES
 
     options: dict[str, Any] = {"priority": PRIORITIES[args.priority], "raw": args.raw}
     options |= {"forbid_unknown": args.forbid_unk, "replace_unknown": args.replace_unk}
@@ -161,7 +161,7 @@ def _translations(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
 
 def _scores(args: argparse.Namespace, client: NmtClient) -> Iterator[str]:
     from nmt_core.files import read_parallel_lines
-    from nmt_core.serving.client import PRIORITIES
+    from nmt_core.serving.client.client import PRIORITIES
 
     pairs = ((source, target) for source, target in read_parallel_lines([args.source, args.target]))
     options = {"priority": PRIORITIES[args.priority], "per_word": args.per_word, "form": _form(args)}

@@ -164,9 +164,9 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
 def _server(
     args: argparse.Namespace, address: Address, devices: Sequence[str], watchers: Watchers, models: Sequence[str]
 ) -> NmtServer:
-    from nmt_core.serving.model_options import named_limits
+    from nmt_core.serving.models.options import named_limits
     from nmt_core.serving.server import NmtServer
-    from nmt_core.serving.servicer import NmtServicer
+    from nmt_core.serving.service import NmtServicer
 
     client_tokens = args.queue_tokens // 4 if args.client_tokens is None else args.client_tokens
     servicer = NmtServicer(
@@ -188,8 +188,8 @@ def _reloader(
     import asyncio
     import signal
 
+    from nmt_core.serving.credentials import read_tokens
     from nmt_core.serving.reload import Reloader, Sources
-    from nmt_core.serving.security import read_tokens
 
     def exchange_tokens() -> None:
         if args.token_file:

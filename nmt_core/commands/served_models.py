@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nmt_core.serving.devices import Load
     from nmt_core.serving.further import FurtherModels
-    from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
-    from nmt_core.serving.models import ServedModel
+    from nmt_core.serving.models.devices import Load
+    from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
+    from nmt_core.serving.models.served import ServedModel
 
 
 def read_devices(args: argparse.Namespace) -> list[str]:
@@ -33,7 +33,7 @@ def read_devices(args: argparse.Namespace) -> list[str]:
 def served_folders(args: argparse.Namespace, further: FurtherModels) -> dict[str, list[str]]:
     """The folders of all models but the ``further`` ones. Raises ConfigError."""
     from nmt_core.base.errors import ConfigError
-    from nmt_core.serving.model_options import model_folders, named_folders
+    from nmt_core.serving.models.options import model_folders, named_folders
 
     folders = named_folders(args.model)
     for name, parts in (model_folders(args.models) if args.models else {}).items():
@@ -53,8 +53,8 @@ def model_loader(args: argparse.Namespace, further: FurtherModels) -> Load:
 
     from nmt_core.base.errors import ConfigError
     from nmt_core.inference.search.config import DecodingConfig
-    from nmt_core.serving.model_opening import open_served_model
-    from nmt_core.serving.model_options import named_candidates, named_lexicons
+    from nmt_core.serving.models.opening import open_served_model
+    from nmt_core.serving.models.options import named_candidates, named_lexicons
 
     folders = served_folders(args, further)
     lexicons, candidates = named_lexicons(args.lexicon, folders), named_candidates(args.candidates, folders)

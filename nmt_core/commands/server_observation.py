@@ -63,8 +63,8 @@ async def open_metrics(args: argparse.Namespace, log: LogWriter, stack: ExitStac
 
 def open_watchers(args: argparse.Namespace, metrics: Metrics | None, stack: ExitStack) -> Watchers:
     """Who is told of calls, and whose tokens are accepted. Raises InputError or NmtError."""
+    from nmt_core.serving.credentials import read_tokens
     from nmt_core.serving.log_writer import LogWriter
-    from nmt_core.serving.security import read_tokens
     from nmt_core.serving.watchers import Watchers
 
     watchers = Watchers(metrics, tokens=read_tokens(args.token_file) if args.token_file else None)

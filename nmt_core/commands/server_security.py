@@ -35,7 +35,7 @@ def add_security_options(group: argparse._ArgumentGroup) -> None:
 def read_address(args: argparse.Namespace) -> Address:
     """Where to listen. Raises ConfigError."""
     from nmt_core.base.errors import ConfigError
-    from nmt_core.serving.security import Certificates, check_exposure
+    from nmt_core.serving.credentials import Certificates, check_exposure
     from nmt_core.serving.server import Address
 
     for option in ("port", "metrics_port"):
@@ -57,7 +57,7 @@ def read_address(args: argparse.Namespace) -> Address:
 
 def watch_certificate(address: Address, metrics: Metrics | None) -> None:
     """Let the metrics say when it ends. Raises InputError where it cannot be used."""
-    from nmt_core.serving.security import CertificateEnd
+    from nmt_core.serving.credentials import CertificateEnd
 
     if address.certificates is not None and metrics is not None:
         metrics.watch_certificate(CertificateEnd(address.certificates))

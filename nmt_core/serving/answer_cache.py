@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.serving.call import charge, current_client, has_failed, note_reuse
-from nmt_core.serving.refusal import LATE, Refusal
+from nmt_core.serving.errors import LATE, Refusal
 
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from nmt_core.serving.call import charge
 from nmt_core.serving.checks import check_cost
-from nmt_core.serving.cost import Cost, count_words_of_all
-from nmt_core.serving.devices import Devices
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.methods.costs import Cost, count_words_of_all
+from nmt_core.serving.models.devices import Devices
 from nmt_core.serving.text_processing import TextProcessing
 
 if TYPE_CHECKING:

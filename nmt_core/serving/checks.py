@@ -5,9 +5,9 @@ from __future__ import annotations
 from nmt_core.base.messages import counted
 from nmt_core.base.words import factors_problem
 from nmt_core.inference.search.config import SamplingConfig
-from nmt_core.serving.cost import count_words
+from nmt_core.serving.errors import Refusal, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal, invalid
+from nmt_core.serving.methods.costs import count_words
 
 MOST_DRAWN = 100_000
 """Words, and ends, that the samples of one text may have."""

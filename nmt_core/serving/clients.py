@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.errors import Refusal
 
 if TYPE_CHECKING:
-    from nmt_core.serving.security import Authorities, Owner, Tokens
+    from nmt_core.serving.credentials import Authorities, Owner, Tokens
 
 
 class Client(NamedTuple):

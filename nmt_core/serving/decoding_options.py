@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from nmt_core.base.errors import NmtError
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
+from nmt_core.serving.errors import invalid, not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import invalid, not_supported
 from nmt_core.v1 import nmt_pb2 as pb
 
 _Config = TypeVar("_Config", DecodingConfig, SamplingConfig)

@@ -12,11 +12,11 @@ from google.rpc import code_pb2
 
 from nmt_core.base.errors import is_full_gpu
 from nmt_core.serving.call import current_client, note, note_failure
-from nmt_core.serving.devices import Place
-from nmt_core.serving.models import Decoding, Key
-from nmt_core.serving.refusal import Refusal, internal
+from nmt_core.serving.engine.work import LARGE
+from nmt_core.serving.errors import Refusal, internal
+from nmt_core.serving.models.devices import Place
+from nmt_core.serving.models.served import Decoding, Key
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.work import LARGE
 from nmt_core.v1 import nmt_pb2 as pb
 
 INTERACTIVE_ITEMS = 32

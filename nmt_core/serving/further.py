@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from nmt_core.serving.models import ServedModel
+from nmt_core.serving.models.served import ServedModel
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry

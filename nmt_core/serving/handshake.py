@@ -11,7 +11,7 @@ import ssl
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nmt_core.serving.connection import Access
+    from nmt_core.serving.client.connection import Access
 
 _PATIENCE = 2.0  # seconds for the connection, and for the first word of the server
 

@@ -13,7 +13,7 @@ from google.rpc import code_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.serving.call import SERVICE, write
-from nmt_core.serving.refusal import Refusal, unavailable
+from nmt_core.serving.errors import Refusal, unavailable
 
 SERVING = health_pb2.HealthCheckResponse.SERVING
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING

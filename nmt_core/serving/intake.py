@@ -6,10 +6,10 @@ import threading
 from dataclasses import dataclass, field
 from typing import Any
 
+from nmt_core.serving.engine.work import Entry
+from nmt_core.serving.errors import expired
 from nmt_core.serving.lanes import Job, Lane, Line, deliver
 from nmt_core.serving.observer import Observer
-from nmt_core.serving.refusal import expired
-from nmt_core.serving.work import Entry
 
 _AT_A_TIME = 200  # items, for which the event loop may wait
 

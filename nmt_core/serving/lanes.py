@@ -11,9 +11,9 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from nmt_core.serving.engine.work import Entry, Work
 from nmt_core.serving.fair_queue import FairQueue
 from nmt_core.serving.time_share import TimeShare
-from nmt_core.serving.work import Entry, Work
 
 SHARES = {"interactive": 8.0, "long": 2.0, "bulk": 1.0}
 """The lanes, and how much of a busy device's time they have."""

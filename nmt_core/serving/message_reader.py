@@ -13,7 +13,7 @@ from typing import Any
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.refusal import Refusal, invalid
+from nmt_core.serving.errors import Refusal, invalid
 from nmt_core.serving.shares import Shares, subtract
 from nmt_core.serving.timers import Timers
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.scoring.forms import FormReader
 from nmt_core.serving.checks import source_problem, text_problem
-from nmt_core.serving.cost import Cost, count_words, score_cost
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.methods.costs import Cost, count_words, score_cost
 
 
 class ReadText(NamedTuple):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from google.rpc import code_pb2
 
 from nmt_core.base.messages import counted
-from nmt_core.serving.refusal import Refusal, busy
+from nmt_core.serving.errors import Refusal, busy
 
 
 @dataclass(frozen=True)

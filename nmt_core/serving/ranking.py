@@ -9,8 +9,8 @@ import numpy as np
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.base.messages import counted
+from nmt_core.serving.errors import Refusal, invalid, to_error
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal, invalid, to_error
 from nmt_core.v1 import nmt_pb2 as pb
 
 _LARGEST = 1e30  # of weights and values: sums of their products are finite

@@ -18,13 +18,13 @@ from grpc_reflection.v1alpha import reflection
 
 from nmt_core.base.errors import NmtError
 from nmt_core.base.memory import keep_memory_of_messages
+from nmt_core.serving.admission import Calls
 from nmt_core.serving.call import SERVICE
-from nmt_core.serving.calls import Calls
-from nmt_core.serving.devices import Load
+from nmt_core.serving.credentials import Certificates
 from nmt_core.serving.health import Health
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.security import Certificates
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.models.devices import Load
+from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2_grpc
 

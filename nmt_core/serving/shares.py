@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from nmt_core.serving.refusal import Refusal, busy, invalid
+from nmt_core.serving.errors import Refusal, busy, invalid
 
 REQUEST_COPIES = 3
 """Of a request in memory: its bytes, its message and its texts."""

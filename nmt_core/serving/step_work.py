@@ -6,8 +6,8 @@ import time
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from nmt_core.serving.slices import SLICE, Sliced
-from nmt_core.serving.work import Answer, Entry
+from nmt_core.serving.engine.slices import SLICE, Sliced
+from nmt_core.serving.engine.work import Answer, Entry
 
 _REFILL = 0.5  # of a full batch: below, waiting items are let in; a few at a time cost more than rows that are free
 _SPARE = 1.5  # full batches: what sentences of clients who have none running may fill

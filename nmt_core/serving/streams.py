@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 from google.rpc import code_pb2
 
-from nmt_core.serving.answers import in_stream
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import charge_to, current_client, write
+from nmt_core.serving.errors import Refusal, internal, invalid, to_error, unavailable
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.refusal import Refusal, internal, invalid, to_error, unavailable
+from nmt_core.serving.methods.answers import in_stream
 from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128

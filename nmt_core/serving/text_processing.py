@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from nmt_core.base.errors import ConfigError
 from nmt_core.serving.call import messages_size
 from nmt_core.serving.checks import source_problem, text_problem
-from nmt_core.serving.devices import Place
+from nmt_core.serving.errors import Refusal, not_supported
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import ServedModel
-from nmt_core.serving.refusal import Refusal, not_supported
+from nmt_core.serving.models.devices import Place
+from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.worker_thread import WorkerThread
 
 _PIECE = 0.005  # seconds in the thread, after which another request may have it

@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
+from nmt_core.serving.engine.queue import Scheduler
+from nmt_core.serving.engine.work import Answer, Entry, Work
 from nmt_core.serving.intake import Intake
 from nmt_core.serving.lanes import Key, Lane, Line, deliver
 from nmt_core.serving.observer import Observer
-from nmt_core.serving.scheduler import Scheduler
-from nmt_core.serving.work import Answer, Entry, Work
 
 
 class Turns(Generic[Key]):

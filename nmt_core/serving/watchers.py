@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.serving.call import Call
 
 if TYPE_CHECKING:
+    from nmt_core.serving.credentials import Authorities, Checked, Tokens
     from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.metrics import Metrics
-    from nmt_core.serving.security import Authorities, Checked, Tokens
     from nmt_core.serving.tracing import Tracing
 
 _log = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from nmt_core.base.interfaces import NgramAdvice, PairScorer
 from nmt_core.inference.guided_search import GuidedTranslator
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.serving.further import OpenModel
-from nmt_core.serving.models import ServedModel
-from nmt_core.serving.running_search import RunningSearch
+from nmt_core.serving.models.search import RunningSearch
+from nmt_core.serving.models.served import ServedModel
 from nmt_core.text.processing import TextProcessor
 from smt_bridge.decoder.moses_child import MosesLines, MosesOptions
 from smt_bridge.graphs.lists import GraphReader

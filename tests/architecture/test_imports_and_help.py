@@ -25,7 +25,7 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     "module",
     [
         "nmt_core.base.interfaces",
-        "nmt_core.serving.client",
+        "nmt_core.serving.client.client",
         "nmt_core.commands.main",
         "smt_bridge.commands.main",
         "smt_bridge.tables.scoring",

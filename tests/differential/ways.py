@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import nmt_core
 from nmt_core import DecodingConfig, NmtClient, SentencePair
 from nmt_core.commands.main import main
-from nmt_core.serving import convert
-from nmt_core.serving.async_client import AsyncNmtClient
+from nmt_core.serving.client import requests as convert
+from nmt_core.serving.client.aio import AsyncNmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

@@ -202,7 +202,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
-    from nmt_core.serving.security import read_tokens
+    from nmt_core.serving.credentials import read_tokens
     from nmt_core.text.aligned_corpus import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.data.monolingual import MonolingualText
@@ -395,8 +395,8 @@ def _service(folder: str) -> tuple[Any, Any]:
 
     from nmt_core.inference.search.beam import DecodingConfig
     from nmt_core.serving.limits import Limits
-    from nmt_core.serving.model_opening import open_served_model
-    from nmt_core.serving.servicer import NmtServicer
+    from nmt_core.serving.models.opening import open_served_model
+    from nmt_core.serving.service import NmtServicer
 
     async def begin() -> NmtServicer:
         servicer = NmtServicer(limits=Limits(items=100, characters=200, words=20, beam=5, nbest=5))

@@ -24,7 +24,7 @@ print(pages)
 
 _SCORES = """
     from nmt_core.base.interfaces import PairScore
-    from nmt_core.serving.answers import score_answer
+    from nmt_core.serving.methods.answers import score_answer
     from nmt_core.v1 import nmt_pb2 as pb
     group = pb.SourceGroup(targets=["a"] * 20_000)
     score_answer([PairScore(-1.0, 0, 1, None, None)] * 20_000, pb.ScoreRequest(groups=[group]))

@@ -32,8 +32,8 @@ from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
 from nmt_core.models.rows import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
-from nmt_core.serving.answers import translate_answer
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.methods.answers import translate_answer
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.v1 import nmt_pb2 as pb
 

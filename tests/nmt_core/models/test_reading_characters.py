@@ -21,7 +21,7 @@ from nmt_core.layers.recurrent import RecurrentEncoder
 from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.training.config import MinimumRiskConfig, TrainingConfig

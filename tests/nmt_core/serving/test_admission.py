@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from nmt_core.base.words import split_words
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.serving.checks import sample_problem
-from nmt_core.serving.client import NmtClient
-from nmt_core.serving.connection import OPTIONS, Access
-from nmt_core.serving.cost import Proportions, count_words, count_words_of_all, score_cost, translation_cost
-from nmt_core.serving.refusal import Refusal, from_trailers
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.client.connection import OPTIONS, Access
+from nmt_core.serving.errors import Refusal, from_trailers
+from nmt_core.serving.methods.costs import Proportions, count_words, count_words_of_all, score_cost, translation_cost
 from nmt_core.serving.shares import Memory, Shares
 from nmt_core.serving.wire import SHAPES, has_more_fields
 from nmt_core.v1 import nmt_pb2 as pb
@@ -257,7 +257,7 @@ def test_words_are_counted_as_they_are_split(text: str) -> None:
 @given(st.lists(st.text(alphabet=" \tab\u00a0ü", max_size=40), max_size=20), st.integers(1, 60))
 def test_words_of_many_texts_are_counted_as_those_of_each(texts: list[str], together: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nmt_core.serving.cost._TOGETHER", together)
+        patch.setattr("nmt_core.serving.methods.costs._TOGETHER", together)
         assert count_words_of_all(texts) == [len(split_words(text)) for text in texts]
 
 

@@ -10,13 +10,13 @@ import pytest
 
 from nmt_core.serving import call as calls
 from nmt_core.serving.answer_cache import AnswerCache
-from nmt_core.serving.connection import Access
+from nmt_core.serving.client.connection import Access
+from nmt_core.serving.credentials import Owner, Tokens
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.metrics import Metrics
-from nmt_core.serving.refusal import Refusal
-from nmt_core.serving.security import Owner, Tokens
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.shares import Account, Memory
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2 as pb

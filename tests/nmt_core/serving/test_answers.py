@@ -10,7 +10,9 @@ import pytest
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.inference.output.translation import Translation
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.answers import (
+from nmt_core.serving.engine.work import Entry
+from nmt_core.serving.errors import invalid, to_error
+from nmt_core.serving.methods.answers import (
     encode_answer,
     in_stream,
     model_fields,
@@ -18,10 +20,8 @@ from nmt_core.serving.answers import (
     score_answer,
     translate_answer,
 )
-from nmt_core.serving.model_opening import ArrayPairScorer, open_served_model
-from nmt_core.serving.models import Scoring
-from nmt_core.serving.refusal import invalid, to_error
-from nmt_core.serving.work import Entry
+from nmt_core.serving.models.opening import ArrayPairScorer, open_served_model
+from nmt_core.serving.models.served import Scoring
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.features.coverage import attention_of_words

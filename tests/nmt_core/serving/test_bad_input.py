@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.connection import OPTIONS
-from nmt_core.serving.refusal import DETAILS
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.connection import OPTIONS
+from nmt_core.serving.errors import DETAILS
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

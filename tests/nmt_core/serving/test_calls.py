@@ -11,11 +11,11 @@ import grpc
 import pytest
 
 from nmt_core.serving import server as servers
+from nmt_core.serving.admission import Calls
 from nmt_core.serving.call import Call
-from nmt_core.serving.calls import Calls
-from nmt_core.serving.engine import Engine
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.work import BatchWork
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.work import BatchWork
 from nmt_core.serving.worker_thread import WorkerThread
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc

@@ -12,8 +12,8 @@ from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.serving.client import NmtClient
-from nmt_core.serving.running_search import CandidateSearch, RunningSearch, SearchItem
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.text.lexicon import Candidate, Lexicon
 
 TEXTS = ["un deux", "deux deux un", "un", "deux un un deux"]

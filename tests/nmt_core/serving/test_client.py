@@ -17,9 +17,9 @@ import pytest
 from nmt_core.base.errors import ConfigError, Overloaded, ServiceError, Unavailable
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.serving.async_client import AsyncNmtClient
-from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.connection import Access
+from nmt_core.serving.client.aio import AsyncNmtClient
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.connection import Access
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

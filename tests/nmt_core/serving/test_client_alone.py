@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from tests.nmt_core.serving.conftest import ServerProcess
 from tests.without import BASE, NEURAL, program, run_without
 

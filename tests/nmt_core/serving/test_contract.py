@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from nmt_core.commands import serve
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 
 ROOT = Path(__file__).parents[3]

@@ -13,9 +13,9 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.cost import translation_cost
-from nmt_core.serving.model_opening import open_served_model
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.methods.costs import translation_cost
+from nmt_core.serving.models.opening import open_served_model
 from tests.annotated_models import make_annotated
 
 SOURCES = ["w1 Rot w2 Blau w3", "", "Gelb w7 w1 Blau w2"]

@@ -12,11 +12,11 @@ from collections.abc import AsyncIterator, Callable
 
 import pytest
 
-from nmt_core.serving.engine import Engine
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.observer import Observer
-from nmt_core.serving.refusal import Refusal
 from nmt_core.serving.step_work import StepWork
-from nmt_core.serving.work import BatchWork
 
 
 def batches(run: Callable[[object, list], list], **bounds) -> Callable[[object], BatchWork]:

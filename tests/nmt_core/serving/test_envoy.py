@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt_core.serving.client import NmtClient
-from nmt_core.serving.connection import Access
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.client.connection import Access
 from nmt_core.serving.limits import Limits
 from tests.nmt_core.serving.test_deploy import DEPLOY
 from tests.nmt_core.serving.test_reload import eventually

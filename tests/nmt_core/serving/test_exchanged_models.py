@@ -12,7 +12,7 @@ import pytest
 
 from nmt_core.base.errors import ServiceError
 from nmt_core.jobs.outputs import JournaledOutputs
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from smt_bridge.commands.main import main
 from smt_bridge.scorers import ScorerOptions
 from smt_bridge.translators import SearchOptions, open_decoder

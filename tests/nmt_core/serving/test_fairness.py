@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.engine import Engine
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.work import BatchWork
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.fair_queue import FairQueue
 from nmt_core.serving.intake import Intake
 from nmt_core.serving.lanes import Job, Lane, Line
 from nmt_core.serving.metrics import Metrics
-from nmt_core.serving.models import Decoding, Scoring, ServedModel
-from nmt_core.serving.refusal import Refusal
+from nmt_core.serving.models.served import Decoding, Scoring, ServedModel
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.step_work import StepWork
-from nmt_core.serving.work import BatchWork
 from tests.nmt_core.serving.test_engine import Countdown, batches, until
 from tests.nmt_core.serving.test_streams import metrics_of
 

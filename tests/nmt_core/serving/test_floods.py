@@ -12,7 +12,7 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from tests.nmt_core.serving.http2 import RudeClient
 
 MIB = 1 << 20

@@ -8,7 +8,7 @@ import sys
 _OBJECTS = """
 import asyncio, gc
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 
 async def main():
     server = NmtServer(NmtServicer(), Address(port=0))

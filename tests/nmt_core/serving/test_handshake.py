@@ -13,9 +13,9 @@ import pytest
 
 from nmt_core.base.errors import Unavailable
 from nmt_core.serving import handshake
-from nmt_core.serving.async_client import AsyncNmtClient
-from nmt_core.serving.client import NmtClient
-from nmt_core.serving.connection import Access, health_problem
+from nmt_core.serving.client.aio import AsyncNmtClient
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.client.connection import Access, health_problem
 from nmt_core.serving.handshake import tls_problem
 from tests.nmt_core.serving.test_security import Authority
 

@@ -16,12 +16,12 @@ import grpc
 import pytest
 
 from nmt_core.serving import streams
-from nmt_core.serving.calls import Calls
+from nmt_core.serving.admission import Calls
+from nmt_core.serving.errors import Refusal, invalid
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import ServedModel
-from nmt_core.serving.refusal import Refusal, invalid
+from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from nmt_core.serving.shares import REQUEST_COPIES, Memory
 from nmt_core.serving.text_processing import TextProcessing
 from nmt_core.v1 import nmt_pb2 as pb

@@ -23,13 +23,13 @@ from nmt_core.commands import serve
 from nmt_core.commands.main import main
 from nmt_core.commands.server_limits import read_limits
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.async_client import AsyncNmtClient
-from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.aio import AsyncNmtClient
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.model_options import model_folders
-from nmt_core.serving.models import ServedModel
+from nmt_core.serving.models.options import model_folders
+from nmt_core.serving.models.served import ServedModel
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

@@ -17,7 +17,7 @@ import pytest
 
 from nmt_core.base.errors import InputError
 from nmt_core.commands.main import main
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.log_writer import LogHandler, LogWriter
 from tests.nmt_core.serving.conftest import ROOT
 from tests.nmt_core.serving.test_streams import metrics_of

@@ -14,10 +14,10 @@ from nmt_core.base.pauses import held_up_by, may_pause
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.models.checkpoint import load_model
 from nmt_core.serving import step_work
-from nmt_core.serving.engine import Engine
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.work import BatchWork, Entry
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.serving.step_work import StepWork
-from nmt_core.serving.work import BatchWork, Entry
 from tests.nmt_core.serving.test_engine import until
 from tests.nmt_core.serving.test_slices import runs_until
 

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.message_reader import FairSemaphore, MessageReader
-from nmt_core.serving.refusal import Refusal
 
 
 class Context:

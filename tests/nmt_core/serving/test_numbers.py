@@ -12,7 +12,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.serving.client import RemotePairScorer
+from nmt_core.serving.client.client import RemotePairScorer
 from smt_bridge.scorers import one_thread
 from tests.confident_models import confident_model, text_of
 

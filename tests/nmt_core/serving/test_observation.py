@@ -8,7 +8,7 @@ import time
 import grpc
 import pytest
 
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_streams import metrics_of

@@ -11,8 +11,8 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.serving import running_search
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.models import search as running_search
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from tests.nmt_core.inference.test_one_score import confident, lines
 
 CONFIG = DecodingConfig(beam=5, nbest=5, max_length_ratio=1.0)

@@ -12,9 +12,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from nmt_core.commands import serve
 from nmt_core.commands.server_security import read_address
-from nmt_core.serving.connection import Access
-from nmt_core.serving.refusal import from_trailers
-from nmt_core.serving.security import Owner, Tokens
+from nmt_core.serving.client.connection import Access
+from nmt_core.serving.credentials import Owner, Tokens
+from nmt_core.serving.errors import from_trailers
 from nmt_core.serving.server import NmtServer
 from nmt_core.serving.watchers import Watchers
 from nmt_core.v1 import nmt_pb2 as pb

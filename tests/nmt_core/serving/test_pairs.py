@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from nmt_core.base.interfaces import PairScore, SentencePair
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
-from nmt_core.serving.refusal import Refusal
 
 LIMITS = Limits(words=10, characters=100)
 

@@ -8,10 +8,10 @@ import grpc
 import pytest
 
 from nmt_core.commands.main import main
+from nmt_core.serving.errors import Refusal, from_trailers
 from nmt_core.serving.quota import ModelLimits, Quota
-from nmt_core.serving.refusal import Refusal, from_trailers
 from nmt_core.serving.server import Address, NmtServer
-from nmt_core.serving.servicer import NmtServicer
+from nmt_core.serving.service import NmtServicer
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, until

@@ -10,7 +10,7 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
-from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.v1 import nmt_pb2 as pb
 from smt_bridge.scorers import open_scorer
 from tests.prepared_models import KINDS, NEW, make_model, pipe

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import ServiceError
-from nmt_core.serving.client import NmtClient
-from nmt_core.serving.connection import Access
+from nmt_core.serving.client.client import NmtClient
+from nmt_core.serving.client.connection import Access
 from tests.nmt_core.serving.conftest import ROOT
 from tests.nmt_core.serving.test_streams import metrics_of
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt_core.serving.engine.queue import SHORT_TURN, Scheduler
 from nmt_core.serving.lanes import SHARES, Job, Line
-from nmt_core.serving.scheduler import SHORT_TURN, Scheduler
 
 
 class Device:

@@ -25,9 +25,9 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from nmt_core.base.errors import ConfigError, InputError, ServiceError, Unavailable
 from nmt_core.commands.main import main
 from nmt_core.commands.server_security import add_security_options, read_address
-from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.connection import Access
-from nmt_core.serving.security import (
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.connection import Access
+from nmt_core.serving.credentials import (
     Authorities,
     Certificates,
     Owner,
@@ -379,7 +379,7 @@ def test_a_file_that_goes_while_it_is_looked_at_is_named(authority: Authority, m
     for place, content in zip(("tls.crt", "tls.key"), authority.issue("short"), strict=True):
         replace(tmp_path / place, Path(content).read_bytes())
     certificate, key = str(tmp_path / "tls.crt"), str(tmp_path / "tls.key")
-    monkeypatch.setattr("nmt_core.serving.security.check_key", os.unlink)
+    monkeypatch.setattr("nmt_core.serving.credentials.check_key", os.unlink)
     with pytest.raises(InputError, match="cannot be read"):
         Certificates(certificate, key).check()
 

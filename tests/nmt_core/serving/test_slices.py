@@ -20,19 +20,19 @@ from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
 from nmt_core.layers.normalizer import BlockNormalizer
 from nmt_core.serving.call import charge_to
-from nmt_core.serving.cost import Proportions
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.engine import Engine
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.engine.queue import SHORT_TURN
+from nmt_core.serving.engine.slices import Sliced
+from nmt_core.serving.engine.work import LARGE, Answer, BatchWork, Entry
+from nmt_core.serving.errors import Refusal
 from nmt_core.serving.limits import Limits
-from nmt_core.serving.models import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
+from nmt_core.serving.methods.costs import Proportions
+from nmt_core.serving.models.served import Decoding, Encoding, SampleItem, Sampling, Scoring, ServedModel
 from nmt_core.serving.quota import ModelLimits, Quota
-from nmt_core.serving.refusal import Refusal
-from nmt_core.serving.scheduler import SHORT_TURN
 from nmt_core.serving.shares import Memory
-from nmt_core.serving.slices import Sliced
 from nmt_core.serving.step_work import StepWork
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.work import LARGE, Answer, BatchWork, Entry
 from tests.nmt_core.serving.test_engine import batches, until
 
 

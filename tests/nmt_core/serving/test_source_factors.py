@@ -12,7 +12,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.serving.client import NmtClient, RemotePairScorer, ServiceError
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer, ServiceError
 
 SOURCES = ["un|A deux|B", "un|B deux|B", "deux|unseen", ""]
 PAIRS = [SentencePair(source, "one two") for source in SOURCES]

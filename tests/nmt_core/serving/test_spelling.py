@@ -15,10 +15,10 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.models.checkpoint import load_model, save_model
-from nmt_core.serving import running_search
-from nmt_core.serving.client import NmtClient, RemotePairScorer
-from nmt_core.serving.model_opening import open_served_model
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
+from nmt_core.serving.models import search as running_search
+from nmt_core.serving.models.opening import open_served_model
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from smt_bridge.commands.main import main as bridge
 from tests.spelling_models import TARGET, spelling_model
 

@@ -13,7 +13,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.serving.client import NmtClient, RemotePairScorer
+from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from tests.mirrored_models import make_models, mirrored, turned
 
 SOURCES = ["w1 w2 w3 w4", "w5 w6 w0"]

@@ -10,9 +10,9 @@ from typing import Any
 
 from nmt_core.base.pauses import may_pause
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.serving.running_search import SearchItem
+from nmt_core.serving.engine.work import Entry
+from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.step_work import StepWork
-from nmt_core.serving.work import Entry
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts
 
 

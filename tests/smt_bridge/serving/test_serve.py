@@ -16,7 +16,7 @@ import grpc
 import pytest
 
 from nmt_core.base.errors import ServiceError
-from nmt_core.serving.client import NmtClient
+from nmt_core.serving.client.client import NmtClient
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from smt_bridge.commands.main import main

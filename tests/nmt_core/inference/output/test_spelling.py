@@ -27,7 +27,7 @@ from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.hybrid import Hybrid
 from nmt_core.models.rnnlm import RNNLMConfig
-from nmt_core.serving.running_search import RunningSearch, SearchItem
+from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.characters import Characters
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary

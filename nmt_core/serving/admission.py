@@ -21,9 +21,9 @@ from google.protobuf.message import DecodeError
 
 from nmt_core.serving.call import SERVICE, Call, begin, charge_to
 from nmt_core.serving.clients import Client, address_of, certified_name, check_token, identify
+from nmt_core.serving.errors import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.limits import Limits
 from nmt_core.serving.message_reader import MessageReader
-from nmt_core.serving.refusal import Refusal, bare, internal, invalid, trailers
 from nmt_core.serving.shares import Account, Memory, Shares
 from nmt_core.serving.streams import StreamRequest
 from nmt_core.serving.timers import Timers

@@ -14,10 +14,10 @@ import time
 from collections.abc import Callable
 from typing import Any, Generic
 
+from nmt_core.serving.engine.work import Work
+from nmt_core.serving.errors import busy
 from nmt_core.serving.lanes import RECENTLY, SHARES, Job, Key, Lane, Line
-from nmt_core.serving.refusal import busy
 from nmt_core.serving.time_share import least_used_first, passed_by
-from nmt_core.serving.work import Work
 
 SHORT_TURN = 0.02
 """Seconds of a turn while other work waits for the device, or did recently."""

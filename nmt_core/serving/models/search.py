@@ -18,8 +18,8 @@ from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
-from nmt_core.serving.slices import SLICE, Sliced
-from nmt_core.serving.work import LARGE
+from nmt_core.serving.engine.slices import SLICE, Sliced
+from nmt_core.serving.engine.work import LARGE
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 

@@ -9,15 +9,16 @@ from collections.abc import Sequence
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScore
 from nmt_core.inference.scoring.forms import FormReader, TextForm
-from nmt_core.serving import answers, convert
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.checks import check_items
-from nmt_core.serving.devices import Place
+from nmt_core.serving.client import requests as convert
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.models import Scoring, ServedModel
+from nmt_core.serving.errors import Refusal, invalid, not_supported
+from nmt_core.serving.methods import answers
+from nmt_core.serving.models.devices import Place
+from nmt_core.serving.models.served import Scoring, ServedModel
 from nmt_core.serving.pairs import ReadPair, read_pairs, restored, scoring_work
 from nmt_core.serving.ranking import check_columns, ranking
-from nmt_core.serving.refusal import Refusal, invalid, not_supported
 from nmt_core.v1 import nmt_pb2 as pb
 
 _TEXT_FORMS: dict[int, TextForm] = {

@@ -20,8 +20,8 @@ from nmt_core.serving.handshake import tls_problem
 try:
     import grpc
 
+    from nmt_core.serving.errors import Refusal, from_trailers, trailers
     from nmt_core.serving.one_model import OneModel
-    from nmt_core.serving.refusal import Refusal, from_trailers, trailers
     from nmt_core.v1 import nmt_pb2_grpc
 except ImportError as error:
     raise NmtError(f"this needs gRPC ({error.name} is missing): pip install 'hybridmt[client]'") from error

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from nmt_core.serving.batch_speed import BatchSpeed
-from nmt_core.serving.slices import SLICE, Sliced
+from nmt_core.serving.engine.slices import SLICE, Sliced
 
 LARGE = 400
 """Tokens of an item of a batch, or words of translations that are scored again, of which one alone may take seconds: it

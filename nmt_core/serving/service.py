@@ -11,19 +11,19 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.serving import convert
 from nmt_core.serving.answer_cache import AnswerCache
 from nmt_core.serving.backend import Backend
-from nmt_core.serving.devices import Devices, Load
-from nmt_core.serving.encode import encode
+from nmt_core.serving.client import requests as convert
+from nmt_core.serving.errors import draining
 from nmt_core.serving.limits import Limits
+from nmt_core.serving.methods.encode import encode
+from nmt_core.serving.methods.score import rerank, score
+from nmt_core.serving.methods.translate import translate
+from nmt_core.serving.models.devices import Devices, Load
 from nmt_core.serving.quota import ModelLimits
-from nmt_core.serving.refusal import draining
-from nmt_core.serving.score import rerank, score
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
 from nmt_core.serving.text_processing import TextProcessing
-from nmt_core.serving.translate import translate
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

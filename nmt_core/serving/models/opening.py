@@ -24,10 +24,10 @@ from nmt_core.models.checkpoint import LoadedModel, load_models
 from nmt_core.models.identity import fingerprints
 from nmt_core.models.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
-from nmt_core.serving.cost import Proportions
-from nmt_core.serving.model_options import CandidateChoice, LexiconChoice
-from nmt_core.serving.models import ServedModel, Vector
-from nmt_core.serving.running_search import CandidateSearch, RunningSearch
+from nmt_core.serving.methods.costs import Proportions
+from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
+from nmt_core.serving.models.search import CandidateSearch, RunningSearch
+from nmt_core.serving.models.served import ServedModel, Vector
 from nmt_core.serving.step_work import StepDecoder
 from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon

@@ -10,13 +10,13 @@ from types import TracebackType
 from typing import Any, Self
 
 from nmt_core.base.interfaces import SentencePair
-from nmt_core.serving.connection import AWAY, OPTIONS, Access, Attempts, StreamFailed, split_addresses
+from nmt_core.serving.client.connection import AWAY, OPTIONS, Access, Attempts, StreamFailed, split_addresses
 
 # isort: split
 import grpc
 
-from nmt_core.serving import convert
-from nmt_core.serving.client import (
+from nmt_core.serving.client import requests as convert
+from nmt_core.serving.client.client import (
     CHUNK_PAIRS,
     CHUNK_PHRASES,
     chunks_of,
@@ -26,8 +26,8 @@ from nmt_core.serving.client import (
     text_windows,
     translate_request,
 )
+from nmt_core.serving.errors import from_error, unavailable
 from nmt_core.serving.one_model import OneModel
-from nmt_core.serving.refusal import from_error, unavailable
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 

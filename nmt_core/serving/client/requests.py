@@ -10,7 +10,7 @@ from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:
     from nmt_core.serving.limits import Limits
-    from nmt_core.serving.models import ServedModel
+    from nmt_core.serving.models.served import ServedModel
     from nmt_core.serving.quota import ModelLimits
 
 

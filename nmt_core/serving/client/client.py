@@ -15,10 +15,10 @@ from typing import Any, Self, TypeVar
 from nmt_core.base.errors import ConfigError, ServiceError, Unavailable
 from nmt_core.base.interfaces import PairScore, SentencePair
 from nmt_core.base.messages import counted
-from nmt_core.serving.connection import Access, Connection, Pending
+from nmt_core.serving.client.connection import Access, Connection, Pending
 
 # isort: split
-from nmt_core.serving import convert
+from nmt_core.serving.client import requests as convert
 from nmt_core.serving.one_model import OneModel
 from nmt_core.v1 import nmt_pb2 as pb
 

@@ -21,12 +21,12 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from nmt_core.serving.background import call_for
+from nmt_core.serving.engine.queue import Scheduler
+from nmt_core.serving.engine.work import Work
+from nmt_core.serving.errors import draining, internal, unavailable
 from nmt_core.serving.lanes import Job, Key, deliver
 from nmt_core.serving.observer import Observer
-from nmt_core.serving.refusal import draining, internal, unavailable
-from nmt_core.serving.scheduler import Scheduler
 from nmt_core.serving.turns import Turns, give_up
-from nmt_core.serving.work import Work
 from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 _Result = TypeVar("_Result")

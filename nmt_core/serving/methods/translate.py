@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-from nmt_core.serving import answers
 from nmt_core.serving.backend import Backend, words_of
 from nmt_core.serving.checks import check_items, sample_problem
-from nmt_core.serving.cost import translation_cost
 from nmt_core.serving.decoding_options import decoding_config, searched_as
-from nmt_core.serving.devices import Place
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.models import Decoding, Key, SampleItem, Sampling
-from nmt_core.serving.refusal import Refusal, not_supported
-from nmt_core.serving.running_search import SearchItem
+from nmt_core.serving.errors import Refusal, not_supported
+from nmt_core.serving.methods import answers
+from nmt_core.serving.methods.costs import translation_cost
+from nmt_core.serving.models.devices import Place
+from nmt_core.serving.models.search import SearchItem
+from nmt_core.serving.models.served import Decoding, Key, SampleItem, Sampling
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:

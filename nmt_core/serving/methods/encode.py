@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nmt_core.serving import answers
 from nmt_core.serving.backend import Backend, words_of
 from nmt_core.serving.checks import check_items
-from nmt_core.serving.cost import Cost
 from nmt_core.serving.dispatch import ask_for, do
-from nmt_core.serving.models import Encoding
-from nmt_core.serving.refusal import not_supported
+from nmt_core.serving.errors import not_supported
+from nmt_core.serving.methods import answers
+from nmt_core.serving.methods.costs import Cost
+from nmt_core.serving.models.served import Encoding
 from nmt_core.v1 import nmt_pb2 as pb
 
 

@@ -11,10 +11,10 @@ from google.rpc import code_pb2
 
 from nmt_core.serving.background import in_own_thread
 from nmt_core.serving.call import may_use
-from nmt_core.serving.engine import Engine
-from nmt_core.serving.models import Key, ServedModel
+from nmt_core.serving.engine.engine import Engine
+from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
+from nmt_core.serving.models.served import Key, ServedModel
 from nmt_core.serving.quota import ModelLimits, Quota, Quotas
-from nmt_core.serving.refusal import Refusal, draining, not_allowed, unavailable
 
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics
