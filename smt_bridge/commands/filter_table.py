@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         type=RecordedInput,
         metavar="TABLE",
-        help="phrase table, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
+        help="phrase table, plain, gzip, xz or zstd, '-' for stdin",
     )
     parser.add_argument(
         "--sources",

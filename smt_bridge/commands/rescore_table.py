@@ -59,7 +59,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "input",
         type=RecordedInput,
         metavar="TABLE",
-        help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin, or a folder that CreateOnDiskPt made",
+        help="table of phrases or rules, plain, gzip, xz or zstd, '-' for stdin",
     )
     parser.add_argument(
         "--scorer",

@@ -11,25 +11,19 @@ from smt_bridge.doctor import lists
 from smt_bridge.doctor.findings import Finding, error, note, warning
 from smt_bridge.doctor.table import Table
 from smt_bridge.moses.binarisers import why_not_unpacked
-from smt_bridge.moses.feature_kinds import binarised_kind, binary_scores, missing_parts
+from smt_bridge.moses.feature_kinds import binary_scores, missing_parts
 from smt_bridge.moses.ini import Feature, MosesIni, PathOption
 from smt_bridge.moses.ini_lines import section_lines
 from smt_bridge.moses.weights import all_weights
-from smt_bridge.tables.table import has_lines
 
 _DIGITS = 18  # of the number of a table, at most: more of them are no other mistake
 
 
 def readable_tables(ini: MosesIni) -> list[str]:
-    """The phrase tables of which lines can be read: of text, and binarised ones that keep them."""
+    """The phrase tables of text."""
     roles = {feature.name: feature.facts.role for feature in ini.features}
     paths = [(option.found or option.path, roles.get(option.name)) for option in ini.paths if option.key == "path"]
-    return [path for path, role in paths if role == "text" or (role == "binary" and _is_whole(path))]
-
-
-def _is_whole(path: str) -> bool:
-    """Whether it is a binarised table with all its parts, whose lines can be read."""
-    return binarised_kind(path) is not None and has_lines(path)
+    return [path for path, role in paths if role == "text"]
 
 
 def language_models(ini: MosesIni) -> list[tuple[str, int | None]]:

@@ -16,7 +16,7 @@ from smt_bridge.moses.feature_kinds import binarised_kind
 from smt_bridge.moses_lines import SEPARATOR, has_wide_blanks, phrase_of, text_of
 from smt_bridge.tables.lines import OtherTable
 from smt_bridge.tables.rules import unlinked_rules
-from smt_bridge.tables.table import Columns, Window, has_lines, phrases_of, read_windows, split_window
+from smt_bridge.tables.table import Columns, Window, phrases_of, read_windows, split_window
 
 
 class Table:
@@ -31,8 +31,9 @@ class Table:
         if not os.path.exists(path):
             self.findings.append(error(path, "there is no such table", "correct the path"))
             return
-        if not has_lines(path):
-            problem = f"is a table for {binarised_kind(path)}: its phrase pairs are not looked into"
+        kind = binarised_kind(path)
+        if kind is not None:
+            problem = f"is a table for {kind}: its phrase pairs are not looked into"
             self.findings.append(note(path, problem, "give the text that it was made from"))
             return
         try:

@@ -41,19 +41,16 @@ from smt_bridge.tables.lines import (
     SCORES,
     SOURCE,
     TARGET,
-    OtherTable,
     check_beginning,
     mend_row,
     refuse_rules,
 )
-from smt_bridge.tables.ondisk_table import ondisk_blocks
 from smt_bridge.tables.rules import ends_in_label, rule_words
 
 WINDOW = 20_000
 _LARGEST_WINDOW = 10 * WINDOW  # a source with more targets than this is cut, so that memory stays bounded,
 _LARGEST_BYTES = 64 << 20  # and so are lines that are longer than any phrase
 
-_WITH_LINES = "PhraseDictionaryOnDisk"
 _LACKS = {
     "ProbingPT": ", in which source phrases are hashes without their words",
     "PhraseDictionaryCompact": ", in which source phrases are fingerprints without their words",
@@ -117,8 +114,7 @@ class Window(NamedTuple):
 def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = False) -> Iterator[Window]:
     """Yield the table as windows of about ``WINDOW`` lines, in order; ``share`` measures how far it was read.
 
-    A folder that CreateOnDiskPt made is read as the lines that it holds, which nothing measures. Raises FormatError
-    for an empty file, a binarised table of another kind, a table of rules unless ``rules`` are wanted too, and a
+    Raises FormatError for an empty file, a binarised table, a table of rules unless ``rules`` are wanted too, and a
     malformed first line; the other lines are checked by ``split_window``.
     """
     window = None
@@ -127,26 +123,17 @@ def read_windows(path: str, share: ShareRead | None = None, *, rules: bool = Fal
             beginning = check_beginning(path, content.split(b"\n", LOOKED_AT)[:LOOKED_AT])
             if beginning.rules and not rules:
                 raise FormatError(path, _RULES, line=1)
-            if beginning.rules and binarised_kind(path) is not None:
-                raise OtherTable(path, "is a binarised table of rules; give the text that it was made from")
             window = Window(path, 1, beginning.scores, content, beginning.rules)
         yield window._replace(first=first, content=content)
     if window is None:
         raise FormatError(path, f"the file is empty; {EXPECTED}")
 
 
-def has_lines(path: str) -> bool:
-    """Whether a table has lines that can be read: text, and of the binarised ones those of CreateOnDiskPt."""
-    return binarised_kind(path) in (None, _WITH_LINES)
-
-
 def table_blocks(path: str, share: ShareRead | None = None) -> Iterator[bytes]:
-    """The lines of a table of text, or of a binarised one that keeps them."""
+    """The lines of a table of text. Raises FormatError for a binarised one."""
     kind = binarised_kind(path)
     if kind is None:
         return read_blocks(path, as_it_is=True, share=share, count=count_newlines)
-    if kind == _WITH_LINES:
-        return ondisk_blocks(path)
     lacks = _LACKS.get(kind, "")
     raise FormatError(path, f"is a binarised table ({kind}){lacks}; give the text that it was made from")
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smt_bridge.errors import FormatError
-from smt_bridge.tables import table as phrase_table
 from smt_bridge.tables.rules import (
     ends_in_label,
     is_tree_fragment,
@@ -153,10 +152,3 @@ def test_alignments_link_the_gaps(alignment: bytes, linked: bool) -> None:
 
 def test_gaps_without_a_partner_are_not_linked() -> None:
     assert list(unlinked_rules([b"a [X]", b"a [X][X] [X]"], [b"b [X]", b"b [X]"], [b"", b"1-0"])) == [1]
-
-
-def test_rules_of_a_binarised_table_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(phrase_table, "binarised_kind", lambda _: "PhraseDictionaryOnDisk")
-    monkeypatch.setattr(phrase_table, "ondisk_blocks", lambda _: iter([b"a [X] [X] ||| [X] b [X] ||| 1 ||| 1-0\n"]))
-    with pytest.raises(FormatError, match="binarised table of rules; give the text"):
-        list(read_windows("folder", rules=True))
