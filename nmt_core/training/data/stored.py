@@ -6,6 +6,7 @@ they are: processes of the same machine read the same pages, and open them while
 
 from __future__ import annotations
 
+import contextlib
 import io
 import itertools
 import mmap
@@ -60,7 +61,7 @@ class _Growing:
     def __init__(self, *, stored: bool) -> None:
         self._file = _temporary_file() if stored else io.BytesIO()
         if stored:
-            weakref.finalize(self, self._file.close)
+            weakref.finalize(self, _close, self._file)
 
     def write(self, content: bytes | memoryview) -> None:
         """Put something behind the rest. Raises NmtError where there is no space for it."""
@@ -73,6 +74,12 @@ class _Growing:
         if isinstance(self._file, io.BytesIO):
             return np.frombuffer(self._file.getbuffer(), dtype)
         return _mapped(self._file, dtype)
+
+
+def _close(file: BinaryIO) -> None:
+    """Close a temporary file. What could not be written to it was reported by the write that failed."""
+    with contextlib.suppress(OSError):
+        file.close()
 
 
 def _temporary_file() -> BinaryIO:

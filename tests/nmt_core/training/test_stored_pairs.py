@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import gc
+import io
 import multiprocessing
 import os
 import pickle
 import random
+import sys
 import tempfile
 import tracemalloc
 from pathlib import Path
@@ -92,6 +96,24 @@ def test_no_space_for_the_text_is_one_line(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: full)
         with pytest.raises(NmtError, match=r"cannot be kept there \(No space left on device\).*TMPDIR"):
             store_pairs(many(10))
+
+
+class FullDisk(io.FileIO):
+    """A file on a disk without space."""
+
+    def write(self, content: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_no_space_for_the_text_is_reported_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closing the file tries to write again, and its error has no one to catch it."""
+    uncaught: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", uncaught.append)
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: io.BufferedRandom(FullDisk(tmp_path / "text", "w+")))
+    with pytest.raises(NmtError, match="cannot be kept there"):
+        store_pairs(many(10))
+    gc.collect()
+    assert uncaught == []
 
 
 def test_memory_does_not_grow_with_the_text() -> None:
