@@ -16,7 +16,7 @@ import numpy as np
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Guide
-from nmt_core.inference.output.rescoring import search_is_coarse
+from nmt_core.inference.output.finish import search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import MOST_ROWS, DecodingConfig
 from nmt_core.inference.search.guided import GuideInIds

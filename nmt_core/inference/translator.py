@@ -16,10 +16,8 @@ from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.padding import group_by_tokens
 from nmt_core.inference.line_requests import LineRequests
 from nmt_core.inference.output.copies import check_unknowns_allowed
-from nmt_core.inference.output.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
-from nmt_core.inference.output.spelling import Found, Unspelled, speller_of
+from nmt_core.inference.output.finish import Finisher, Searched, search_is_coarse
 from nmt_core.inference.output.translation import Translation
-from nmt_core.inference.output.translation_maker import TranslationMaker
 from nmt_core.inference.output.unknowns import UnknownReplacement
 from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.candidate_lists import CandidateLists
@@ -92,8 +90,7 @@ class Translator:
             candidates=candidates is not None,
             folders=self._folders,
         )
-        self._speller = speller_of(models)
-        self._maker = TranslationMaker(models[0], self._aligns, unknowns)
+        self._finisher = Finisher(models, self._aligns, rescores=self._rescores, unknowns=unknowns)
         self._processor: RawText | None = None
         self._check()
 
@@ -114,9 +111,9 @@ class Translator:
         """Raises ConfigError for what these models cannot do."""
         if self.unknowns is not None and self.copying is None:
             self.check_attends("replacing <unk>")
-        if self._speller is not None and self.unknowns is not None:
+        if self._finisher.spells and self.unknowns is not None:
             raise ConfigError(f"replacing <unk> is for models that write it; {self._folders} spells unknown words")
-        if self._speller is not None and self._average != "log-probabilities":
+        if self._finisher.spells and self._average != "log-probabilities":
             problem = f"models that spell are averaged by log-probabilities, not by {self._average}"
             raise ConfigError(f"{problem}: {self._folders}")
         if isinstance(self.config, DecodingConfig) and self.config.coverage_penalty:
@@ -154,37 +151,22 @@ class Translator:
             for number, (source, line) in enumerate(zip(sources, asked, strict=True))
         ]
         to_search = sorted((request for request in requests if request.source), key=lambda one: -len(one.source))
-        empty = [empty_translation(self.models)] if len(to_search) < len(lines) else []
-        found: list[list[Hypothesis]] = [empty] * len(lines)
-        for number, hypotheses in self._decode(to_search, first):
-            found[number] = [hypothesis.turned(self.order, self._aligns) for hypothesis in hypotheses]
-        if self._coarse:
-            self._score_again(found, asked, [request.key for request in to_search])
-        written = [
-            [Found(hypothesis, self._words(hypothesis, line)) for hypothesis in hypotheses]
-            for hypotheses, line in zip(found, asked, strict=True)
+        found = dict(self._decode(to_search, first))
+        searched = [
+            Searched(
+                request.source, found.get(number, []), self.config, line, self._number(request, first, self.config)
+            )
+            for number, (request, line) in enumerate(zip(requests, asked, strict=True))
         ]
-        if self._speller is not None:
-            numbers = [self._number(request, first, self.config) for request in requests]
-            unspelled = zip(asked, written, numbers, strict=True)
-            written = self._speller.spell([Unspelled(line.text, one, self.config, n) for line, one, n in unspelled])
-        return [
-            [self._translation(one, source.words, raw=raw) for one in translations]
-            for translations, source in zip(written, sources, strict=True)
-        ]
+        nbests = self._finisher.finish(searched)
+        return [[self._detokenized(one) for one in nbest] for nbest in nbests] if raw else nbests
 
     @property
-    def _coarse(self) -> bool:
+    def _rescores(self) -> bool:
         """Whether the scores of search are less exact than those of the pair scorer, which has them."""
         if self._fused or self.candidates is not None or self._average != "log-probabilities":
             return False  # search has another distribution
         return search_is_coarse(self.models)
-
-    def _score_again(self, found: list[list[Hypothesis]], asked: Sequence[SourceLine], numbers: Sequence[int]) -> None:
-        """Put in the log-probabilities of the pair scorer; translations that were searched for are ranked by them."""
-        searched = [Searched(asked[number].text, found[number], self.config.ranking) for number in numbers]
-        for number, hypotheses in zip(numbers, score_again(self.models, searched), strict=True):
-            found[number] = best_first(hypotheses) if isinstance(self.config, DecodingConfig) else hypotheses
 
     def _decode(self, requests: Sequence[Request[int]], first: int) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The hypotheses of numbered sources, as they are done; the longest should come first."""
@@ -235,14 +217,8 @@ class Translator:
         except ConfigError as error:
             raise ConfigError(f"line {first + done.key + 1}: {error}") from error
 
-    def _words(self, hypothesis: Hypothesis, line: SourceLine) -> tuple[str, ...]:
-        """The words of a translation, those of prefix and constraints as they were given."""
-        words = self.target.decode(hypothesis.words)
-        return tuple(line.surface(words, hypothesis.taken) if line.prefix or line.constraints else words)
-
-    def _translation(self, found: Found, source: tuple[str, ...], *, raw: bool) -> Translation:
-        made = self._maker.make(found, source)
-        return replace(made, text=self.processor.detokenize(made.text)) if raw else made
+    def _detokenized(self, translation: Translation) -> Translation:
+        return replace(translation, text=self.processor.detokenize(translation.text))
 
     @property
     def _aligns(self) -> Aligns:

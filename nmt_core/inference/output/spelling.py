@@ -232,11 +232,6 @@ class Speller:
         return log_probs
 
 
-def speller_of(models: Sequence[LoadedModel]) -> Speller | None:
-    """What spells for these models; None where they spell nothing."""
-    return Speller(models) if models[0].model.spells else None
-
-
 def _with(found: Found, spelled: dict[int, tuple[str, float]]) -> Found:
     """A translation with words and their log-probabilities at some places."""
     if not spelled:

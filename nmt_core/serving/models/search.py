@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.base.errors import ModelError
 from nmt_core.base.interfaces import NgramAdvice
 from nmt_core.inference.line_requests import advice_in_ids
-from nmt_core.inference.output.rescoring import Searched, best_first, empty_translation, score_again, search_is_coarse
-from nmt_core.inference.output.spelling import Found, Unspelled, speller_of
-from nmt_core.inference.output.translation_maker import TranslationMaker
+from nmt_core.inference.output.finish import Finisher, Searched, search_is_coarse
 from nmt_core.inference.search.beam import BeamSearch
 from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
@@ -24,6 +22,7 @@ from nmt_core.text.sentence import Sentence
 from nmt_core.text.unknown_share import UnknownShare
 
 if TYPE_CHECKING:
+    from nmt_core.inference.output.translation import Translation
     from nmt_core.inference.output.unknowns import UnknownReplacement
     from nmt_core.inference.search.hypothesis import Hypothesis
     from nmt_core.models.checkpoint import LoadedModel
@@ -58,7 +57,7 @@ class _Completing(NamedTuple):
     """The sentences that are scored again or spelled, and the computation."""
 
     keys: frozenset[int]
-    work: Sliced[dict[int, list[Found]]]
+    work: Sliced[dict[int, list[Translation]]]
 
 
 class RunningSearch:
@@ -79,14 +78,17 @@ class RunningSearch:
         attention: bool,
         share: UnknownShare | None = None,
         unknowns: UnknownReplacement | None = None,
+        rescores: bool = True,
     ) -> None:
         self._models, self._share = tuple(models), share
-        self._rescores, self._speller = search_is_coarse(models), speller_of(models)
-        self._target, self._order = models[0].target, models[0].target_order
-        self._copying = models[0].copying
+        self._target, self._copying = models[0].target, models[0].copying
         self._predictor, self._attention = make_predictor(models), attention
-        self._aligns = self._predictor.aligns or "written"
-        self._maker = TranslationMaker(models[0], self._aligns, None if self._copying is None else unknowns)
+        self._finisher = Finisher(
+            models,
+            self._predictor.aligns or "written",
+            rescores=rescores and search_is_coarse(models),
+            unknowns=None if self._copying is None else unknowns,
+        )
         self._search: BeamSearch[int] = BeamSearch(self._predictor, attention=attention)
         self._admitted: dict[int, _Admitted] = {}
         self._empty: list[int] = []
@@ -131,10 +133,9 @@ class RunningSearch:
         """One step; an answer is the list of a sentence's translations."""
         found = self._not_searched()
         for done in self._search.step():
-            hypotheses = [self._in_text(one) for one in done.hypotheses]
+            hypotheses = [self._in_vocabulary(one) for one in done.hypotheses]
             self._ended[done.key] = _Ended(self._admitted.pop(done.key), hypotheses)
-        for key, sentence, translations in self._completed():
-            nbest: Any = [self._maker.make(one, sentence.source.words) for one in translations]
+        for key, nbest in self._completed():
             found.append((key, nbest or ModelError("the model's probabilities are not numbers")))
         return found
 
@@ -142,12 +143,12 @@ class RunningSearch:
         """The answers to sentences without words."""
         if not self._empty:
             return []
-        only = self._maker.make(Found(empty_translation(self._models), ()), ())
-        found: list[tuple[int, Any]] = [(key, [only]) for key in self._empty]
+        [only] = self._finisher.finish([Searched(self._models[0].encode_text(""), [], DecodingConfig())])
+        found: list[tuple[int, Any]] = [(key, only) for key in self._empty]
         self._empty = []
         return found
 
-    def _completed(self) -> Iterator[tuple[int, _Admitted, list[Found]]]:
+    def _completed(self) -> Iterator[tuple[int, list[Translation]]]:
         """The sentences that are done with this step: what takes long takes turns, what is new has the first."""
         begun = {key for one in self._completing for key in one.keys}
         ended = {key: one for key, one in self._ended.items() if key not in begun}
@@ -163,28 +164,20 @@ class RunningSearch:
             else:
                 self._completing.append(first)
 
-    def _leaving(self, complete: Mapping[int, list[Found]]) -> Iterator[tuple[int, _Admitted, list[Found]]]:
+    def _leaving(self, complete: Mapping[int, list[Translation]]) -> Iterator[tuple[int, list[Translation]]]:
         """Those that were not cancelled meanwhile."""
-        for key, found in complete.items():
-            if (one := self._ended.pop(key, None)) is not None:
-                yield key, one.sentence, found
+        for key, translations in complete.items():
+            if self._ended.pop(key, None) is not None:
+                yield key, translations
 
     def _take_long(self, ended: Collection[_Ended]) -> bool:
         words = sum(len(one.words) for sentence in ended for one in sentence.hypotheses)
-        return self._speller is not None or (self._rescores and words > LARGE)
+        return self._finisher.spells or (self._finisher.rescores and words > LARGE)
 
-    def _complete(self, ended: Mapping[int, _Ended]) -> dict[int, list[Found]]:
-        """With the pair scorer's numbers, where these are the better ones, and with words, unknown ones spelled."""
-        nbests = [one.hypotheses for one in ended.values()]
-        if self._rescores:
-            searched = [Searched(one.source.text, nbest, one.config.ranking) for one, nbest in ended.values()]
-            nbests = [best_first(nbest) for nbest in score_again(self._models, searched)]
-        found = [[Found(one, tuple(self._target.decode(one.words))) for one in nbest] for nbest in nbests]
-        if self._speller is not None:
-            sentences = [one.sentence for one in ended.values()]
-            asked = [Unspelled(one.source.text, nbest, one.config) for one, nbest in zip(sentences, found, strict=True)]
-            found = self._speller.spell(asked)
-        return dict(zip(ended, found, strict=True))
+    def _complete(self, ended: Mapping[int, _Ended]) -> dict[int, list[Translation]]:
+        """Their translations."""
+        searched = [Searched(one.source, nbest, one.config) for one, nbest in ended.values()]
+        return dict(zip(ended, self._finisher.finish(searched), strict=True))
 
     def cancel(self, keys: Sequence[int]) -> None:
         """Free the rows of sentences."""
@@ -195,9 +188,9 @@ class RunningSearch:
             self._completing.remove(one)
         self._search.cancel([key for key in keys if self._admitted.pop(key, None) is not None])
 
-    def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
-        """With the ids of the vocabulary in the order of the text."""
-        return hypothesis.turned(self._order, self._aligns)
+    def _in_vocabulary(self, hypothesis: Hypothesis) -> Hypothesis:
+        """With the ids of the vocabulary."""
+        return hypothesis
 
 
 class CandidateSearch(RunningSearch):
@@ -212,8 +205,9 @@ class CandidateSearch(RunningSearch):
         share: UnknownShare | None = None,
         unknowns: UnknownReplacement | None = None,
     ) -> None:
-        super().__init__(models, attention=attention, share=share, unknowns=unknowns)
-        self._lists, self._rescores = lists, False  # the pair scorer has another distribution
+        # the pair scorer has another distribution
+        super().__init__(models, attention=attention, share=share, unknowns=unknowns, rescores=False)
+        self._lists = lists
         self._ids: list[int] = []  # of the words of the list
         self._waiting: list[Request[int]] = []
 
@@ -243,6 +237,5 @@ class CandidateSearch(RunningSearch):
             del self._admitted[key]
         super().cancel([key for key in keys if key not in waiting])
 
-    def _in_text(self, hypothesis: Hypothesis) -> Hypothesis:
-        words = tuple(self._ids[place] for place in hypothesis.words)
-        return super()._in_text(dataclasses.replace(hypothesis, words=words))
+    def _in_vocabulary(self, hypothesis: Hypothesis) -> Hypothesis:
+        return dataclasses.replace(hypothesis, words=tuple(self._ids[place] for place in hypothesis.words))

@@ -1,0 +1,159 @@
+"""From hypotheses to translations, for command line, server and Python alike.
+
+in the order of the text    models may write from right to left
+score again                 search in bfloat16 chooses among words by logits of 8 bits; the pair scorer has the same
+                            products in float32
+order                       the best first
+spell                       what the unknown words of models that spell stand for
+copy                        words that models point to, and what is written instead of ``<unk>``
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+import torch
+
+from nmt_core.base.interfaces import Aligns, PairScore, SentencePair
+from nmt_core.inference.output.copies import replacement_of, restore
+from nmt_core.inference.output.spelling import Found, Speller, Unspelled
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.unknowns import NOTHING_REPLACED, UnknownReplacement
+from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.inference.search.config import DecodingConfig, LengthNormalization, SamplingConfig
+from nmt_core.inference.search.hypothesis import Hypothesis
+from nmt_core.inference.source_line import SourceLine
+from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.text.sentence import Sentence
+
+
+class Searched(NamedTuple):
+    """A source, its hypotheses as search or sampling returned them, and how these were found.
+
+    ``line`` has the prefix and the constraints as they were given; ``number`` is that of the source's random numbers.
+    """
+
+    source: Sentence
+    hypotheses: Sequence[Hypothesis]
+    config: DecodingConfig | SamplingConfig
+    line: SourceLine | None = None
+    number: int = 0
+
+
+class Finisher:
+    """Makes translations of what one model or an ensemble found.
+
+    ``aligns`` says which words the rows of attention are of. With ``rescores`` translations get the log-probabilities
+    of the pair scorer, and those that were searched for are ranked by them. ``unknowns`` says what is written instead
+    of ``<unk>``, which stays where it is None or there is no attention. Models of annotated text point to source words
+    instead: what is written for these is what ``unknowns`` says, or else their own lexicon.
+    """
+
+    def __init__(
+        self,
+        models: Sequence[LoadedModel],
+        aligns: Aligns,
+        *,
+        rescores: bool,
+        unknowns: UnknownReplacement | None = None,
+    ) -> None:
+        self._models, self._aligns = tuple(models), aligns
+        self.rescores, self.spells = rescores, models[0].model.spells
+        self._speller = Speller(models) if self.spells else None
+        self._copying, self._unknowns = models[0].copying, unknowns
+        self._pointed = unknowns or replacement_of(models[0])
+
+    def finish(self, sentences: Sequence[Searched]) -> list[list[Translation]]:
+        """The translations of every source; a source without words has the empty one, with the pair scorer's number."""
+        in_text = [self._in_text_order(one) for one in sentences]
+        if self.rescores:
+            in_text = self._rescored(in_text)
+        if not all(one.source for one in in_text):
+            empty = [self._empty()]
+            in_text = [one if one.source else one._replace(hypotheses=empty) for one in in_text]
+        found = [[Found(hypothesis, self._words(hypothesis, one)) for hypothesis in one.hypotheses] for one in in_text]
+        if self._speller is not None:
+            unspelled = zip(in_text, found, strict=True)
+            found = self._speller.spell(
+                [Unspelled(one.source.text, own, one.config, one.number) for one, own in unspelled]
+            )
+        return [
+            [self._translation(translation, one.source.words) for translation in translations]
+            for one, translations in zip(in_text, found, strict=True)
+        ]
+
+    def _in_text_order(self, one: Searched) -> Searched:
+        order = self._models[0].target_order
+        return one._replace(hypotheses=[hypothesis.turned(order, self._aligns) for hypothesis in one.hypotheses])
+
+    def _rescored(self, sentences: Sequence[Searched]) -> list[Searched]:
+        """With the numbers of the pair scorer; samples stay in the order drawn."""
+        scores = iter(self._scores((one.source.text, hypothesis) for one in sentences for hypothesis in one.hypotheses))
+        found = []
+        for one in sentences:
+            ranking = one.config.ranking
+            hypotheses = [_with_score(hypothesis, next(scores), ranking) for hypothesis in one.hypotheses]
+            if isinstance(one.config, DecodingConfig):
+                hypotheses.sort(key=lambda hypothesis: -hypothesis.score)  # stable: of equals the earlier stays before
+            found.append(one._replace(hypotheses=hypotheses))
+        return found
+
+    def _empty(self) -> Hypothesis:
+        """Log p of ``</s>`` behind a source without words, which is not searched for.
+
+        Its length is 1, so that every normalisation leaves its score as it is.
+        """
+        empty = Hypothesis((), 0.0, 0.0, ())
+        return _with_score(empty, self._scores([("", empty)])[0], LengthNormalization())
+
+    def _scores(self, pairs: Iterable[tuple[str, Hypothesis]]) -> list[PairScore]:
+        target = self._models[0].target
+        read = [SentencePair(source, " ".join(target.decode(hypothesis.words))) for source, hypothesis in pairs]
+        return ModelPairScorer(self._models).score_as_read(read, per_word=True)
+
+    def _words(self, hypothesis: Hypothesis, one: Searched) -> tuple[str, ...]:
+        """The words of a translation, those of prefix and constraints as they were given."""
+        words = self._models[0].target.decode(hypothesis.words)
+        return tuple(words if one.line is None else one.line.surface(words, hypothesis.taken))
+
+    def _translation(self, found: Found, source: tuple[str, ...]) -> Translation:
+        """The translation, tokenised, of a source of these words."""
+        hypothesis, words = found
+        numbers, attention, aligns = hypothesis.word_log_probs, hypothesis.attention, self._aligns
+        counts = NOTHING_REPLACED
+        if self._copying is not None:
+            words, numbers, attention, counts = restore(
+                self._copying, self._pointed, words, source, word_log_probs=numbers, attention=attention, aligns=aligns
+            )
+            aligns = "written"
+        elif self._unknowns is not None and attention is not None:
+            words, counts = self._unknowns.replace(words, source, attention, aligns)
+        return Translation(
+            text=" ".join(words),
+            words=words,
+            log_prob=hypothesis.log_prob,
+            score=hypothesis.score,
+            word_log_probs=numbers,
+            source_words=source,
+            attention=attention,
+            unknown=counts,
+            aligns=aligns,
+        )
+
+
+def search_is_coarse(models: Sequence[LoadedModel]) -> bool:
+    """Whether the numbers of their search are less exact than those of their pair scorer."""
+    return next(models[0].model.parameters()).dtype not in (torch.float32, torch.float64)
+
+
+def _with_score(hypothesis: Hypothesis, score: PairScore, ranking: LengthNormalization) -> Hypothesis:
+    assert score.word_log_probs is not None
+    added = ranking.normalize(score.log_prob - hypothesis.log_prob, length=len(score.word_log_probs))
+    return replace(
+        hypothesis,
+        log_prob=score.log_prob,
+        word_log_probs=score.word_log_probs,
+        score=hypothesis.score + added,
+    )
