@@ -21,9 +21,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import ModelConfig, new_model
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.native.tiles import TiledMatrix, TiledWords
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 

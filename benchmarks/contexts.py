@@ -20,8 +20,8 @@ from common import machine, nbest_pairs, random_model, table
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import Batch, pad
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import preset
-from nmt_core.models.checkpoint import LoadedModel
 
 WORDS = 15_000
 LISTS = 100

@@ -22,7 +22,7 @@ from nmt_core.inference.scoring.forms import TextForm, scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel, load_models
+from nmt_core.model_directory.loaded_model import LoadedModel, load_models
 
 _WINDOW = 5000  # pairs scored together, as by the command
 

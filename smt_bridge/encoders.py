@@ -56,7 +56,7 @@ class LocalEncoder:
     @property
     def signature(self) -> str:
         """Architecture, fingerprint and arithmetic."""
-        from nmt_core.models.identity import signature_of
+        from nmt_core.model_directory.identity import signature_of
 
         return signature_of([self._loaded])
 

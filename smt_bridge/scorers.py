@@ -25,7 +25,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import PairScorer
 from nmt_core.base.numbers import whole_number
 from nmt_core.base.words import factors_read
-from nmt_core.models.file_names import own_files
+from nmt_core.model_directory.directory import own_files
 
 REMOTE = "grpc:"
 
@@ -46,12 +46,12 @@ class ScorerOptions(NamedTuple):
 
 
 Load = Callable[..., Any]
-"""``nmt_core.models.checkpoint.load_model``, or what gives the same."""
+"""``nmt_core.model_directory.loaded_model.load_model``, or what gives the same."""
 
 
 def load_folder(folder: str, **how: Any) -> Any:
     """``load_model``, which brings PyTorch."""
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.model_directory.loaded_model import load_model
 
     return load_model(folder, **how)
 
@@ -106,8 +106,8 @@ def source_factors(scorer: str | PairScorer) -> int:
     folder = scorer.split(",")[0]
     if not os.path.isdir(folder):
         return 0
+    from nmt_core.model_directory.settings import read_settings
     from nmt_core.models.build import source_factors as factors_of
-    from nmt_core.models.folder_config import read_settings
 
     return factors_of(read_settings(folder).model)
 

@@ -69,7 +69,7 @@ class SurfaceWords(NamedTuple):
 
 def surface_words(models: Sequence[Any]) -> SurfaceWords:
     """Of loaded models. Raises ConfigError where members of an ensemble were prepared differently."""
-    from nmt_core.models.raw_text import shared_preparation
+    from nmt_core.model_directory.raw_text import shared_preparation
     from nmt_core.text.vocabulary import joint_vocabulary
 
     preparation = shared_preparation(models)
@@ -81,7 +81,7 @@ def surface_words(models: Sequence[Any]) -> SurfaceWords:
 
 def joins_words(models: Sequence[Any]) -> bool:
     """Whether they write parts of words with a mark behind each but the last, so that advice about words is joined."""
-    from nmt_core.models.raw_text import shared_preparation
+    from nmt_core.model_directory.raw_text import shared_preparation
 
     preparation = shared_preparation(models)
     return preparation is not None and preparation.joins("target")
@@ -90,7 +90,7 @@ def joins_words(models: Sequence[Any]) -> bool:
 def check_takes_advice(models: Sequence[Any]) -> None:
     """Raise ConfigError for models that write parts of words of which advice cannot be, or in another order."""
     from nmt_core.inference.line_requests import check_follows_advice
-    from nmt_core.models.raw_text import shared_preparation
+    from nmt_core.model_directory.raw_text import shared_preparation
 
     preparation = shared_preparation(models)
     if preparation is not None and preparation.cuts("target") and not joins_words(models):
@@ -248,7 +248,7 @@ def open_generator(
     from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
     from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
     from nmt_core.inference.translator import Translator
-    from nmt_core.models.raw_text import shared_preparation
+    from nmt_core.model_directory.raw_text import shared_preparation
 
     config: DecodingConfig | SamplingConfig
     if generation.samples is None:
@@ -268,7 +268,7 @@ def load_models(spec: str, options: ScorerOptions, *, load: Load = load_folder) 
     folders = model_folders(spec)
     import torch
 
-    from nmt_core.models import checkpoint
+    from nmt_core.model_directory import loaded_model as checkpoint
 
     if options.threads is not None:
         torch.set_num_threads(options.threads)

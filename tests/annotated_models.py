@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from nmt_core.model_directory.lexicon import CarriedLexicon
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.checkpoint import save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.copying import CopyScheme, with_tokens
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

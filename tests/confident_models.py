@@ -6,9 +6,9 @@ import random
 
 import torch
 
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, build_model
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 WORDS = 3000

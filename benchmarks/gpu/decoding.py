@@ -12,7 +12,7 @@ from nmt_core.inference.search.beam import BeamSearch, search_all
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 
 WORDS = 14  # of a translation; a sentence has as many source positions, about
 _SIZES = {"cuda": (512, 64, 4096, 8, 1), "cpu": (4,)}

@@ -10,7 +10,7 @@ from benchmarks.gpu.report import Row
 from benchmarks.gpu.timing import PRECISIONS, of_roofline, spent, use_precision
 from benchmarks.gpu.work import Text, batch_of, made_up_model
 from nmt_core.batches.padding import Batch
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.optimizers import build_optimizer, rescale_gradient

@@ -9,7 +9,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
 
 if TYPE_CHECKING:
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
 
 _EPILOG = """\
 examples:
@@ -31,8 +31,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Average and write."""
     from nmt_core.base.errors import ModelError
-    from nmt_core.models.checkpoint import load_model
-    from nmt_core.models.folder_config import check_no_model
+    from nmt_core.model_directory.loaded_model import load_model
+    from nmt_core.model_directory.settings import check_no_model
     from nmt_core.training.snapshots import average_into
 
     check_no_model(args.output)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from nmt_core.inference.search.candidate_lists import CandidateLists
     from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
     from nmt_core.inference.translator import Translator
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
 
 NAME = "decode"
 
@@ -137,7 +137,7 @@ def choose_batch(args: argparse.Namespace) -> None:
 def open_translator(args: argparse.Namespace) -> Translator:
     """The translator of the models and of the search that the options describe."""
     from nmt_core.inference.translator import Translator
-    from nmt_core.models.checkpoint import load_models
+    from nmt_core.model_directory.loaded_model import load_models
 
     config = search_config(args)
     models = load_models(args.model, device=args.device, dtype=args.dtype)

@@ -12,7 +12,7 @@ from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
     from nmt_core.inference.neighbours import Vectors
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
 
 NAME = "embed"
 
@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.base.messages import counted
     from nmt_core.device import choose_device
     from nmt_core.files import open_output
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.model_directory.loaded_model import load_model
 
     of_lines = args.what == "lines"
     if of_lines == (args.input is None):

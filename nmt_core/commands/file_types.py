@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 
 from nmt_core.files import Input, InputFile, Output
-from nmt_core.models.file_names import NAMES, own_files
+from nmt_core.model_directory.directory import NAMES, own_files
 
 
 class ModelFolder(Input):

@@ -42,10 +42,10 @@ def run(args: argparse.Namespace) -> int:
     import dataclasses
 
     from nmt_core.base.errors import ConfigError
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.model_directory.ensembles import check_same_order
+    from nmt_core.model_directory.loaded_model import load_model
+    from nmt_core.model_directory.settings import FolderConfig, check_no_model
     from nmt_core.models.deep_fusion import DeepFusion, fuse
-    from nmt_core.models.ensembles import check_same_order
-    from nmt_core.models.folder_config import FolderConfig, check_no_model
     from nmt_core.models.rnnlm import RNNLM
     from nmt_core.models.rnnsearch import RNNsearch
     from nmt_core.text.vocabulary import END_ID, SPECIAL_WORDS, UNKNOWN_ID

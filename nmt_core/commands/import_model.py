@@ -64,8 +64,8 @@ def run(args: argparse.Namespace) -> int:
     """Read, check, write."""
     from nmt_core.base.errors import ConfigError
     from nmt_core.foreign.imported import Files
-    from nmt_core.models.checkpoint import save_model
-    from nmt_core.models.folder_config import FolderConfig, check_no_model
+    from nmt_core.model_directory.loaded_model import save_model
+    from nmt_core.model_directory.settings import FolderConfig, check_no_model
     from nmt_core.text.processing import TextConfig
 
     check_no_model(args.output)

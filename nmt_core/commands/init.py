@@ -61,9 +61,9 @@ def run(args: argparse.Namespace) -> int:
     """Make the folder."""
     from nmt_core.base.errors import ConfigError
     from nmt_core.config import with_overrides
+    from nmt_core.model_directory.loaded_model import save_model
+    from nmt_core.model_directory.settings import FolderConfig, check_no_model
     from nmt_core.models.build import new_model, preset, source_factors
-    from nmt_core.models.checkpoint import save_model
-    from nmt_core.models.folder_config import FolderConfig, check_no_model
     from nmt_core.models.hybrid import HybridConfig
     from nmt_core.text.vocabulary import Vocabulary
 

@@ -59,7 +59,7 @@ def open_reranker(args: argparse.Namespace) -> LanguageModelReranker | None:
 def open_fused(args: argparse.Namespace) -> FusedLanguageModel | None:
     """That of ``--fusion-lm``. Raises ConfigError or ModelError."""
     from nmt_core.inference.search.fusion import FusedLanguageModel
-    from nmt_core.models.checkpoint import load_models
+    from nmt_core.model_directory.loaded_model import load_models
 
     if not _given(args, "fusion"):
         return None

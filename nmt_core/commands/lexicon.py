@@ -114,7 +114,7 @@ def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
 
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
-    from nmt_core.models.file_names import SOURCE_VOCABULARY, TARGET_VOCABULARY
+    from nmt_core.model_directory.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY
     from nmt_core.text.lexicon_fit import fit_lexicon
     from nmt_core.text.vocabulary import Vocabulary
 

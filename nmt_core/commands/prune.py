@@ -51,8 +51,8 @@ def run(args: argparse.Namespace) -> int:
     """Prune and write."""
     import dataclasses
 
-    from nmt_core.models.checkpoint import load_model
-    from nmt_core.models.folder_config import SPARSE_VERSION, check_no_model
+    from nmt_core.model_directory.loaded_model import load_model
+    from nmt_core.model_directory.settings import SPARSE_VERSION, check_no_model
     from nmt_core.models.pruning import prune
 
     check_no_model(args.output)

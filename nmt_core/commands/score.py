@@ -101,7 +101,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.files import open_output, write_lines
     from nmt_core.inference.output.alignment import AlignedPair, line_writer
     from nmt_core.inference.scoring.pair_scorer import choose_softmax
-    from nmt_core.models.checkpoint import load_model
+    from nmt_core.model_directory.loaded_model import load_model
     from nmt_core.text.unknown_share import ShareNoted
 
     _check(args)

@@ -11,7 +11,7 @@ from nmt_core.files import InputFile
 
 if TYPE_CHECKING:
     from nmt_core.inference.output.unknowns import UnknownReplacement
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
     from nmt_core.text.lexicon import Lexicon
 
 _RULES = ("copy", "lexicon", "lexicon-lowercase")

@@ -19,10 +19,10 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import Padded, group_by_length
 from nmt_core.inference.neighbours import Vectors
 from nmt_core.layers.reader import Encoded, RecurrentReader
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.models.context import Summary
 from nmt_core.models.deep_lstm import DeepLSTM
 from nmt_core.models.encoder_decoder import EncoderDecoder
-from nmt_core.models.fixed_context import Summary
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.text.sentence import Sentence
 

@@ -28,9 +28,9 @@ from nmt_core.inference.search.predictor import Predictor, make_predictor
 from nmt_core.inference.search.requests import Finished, Request, checked
 from nmt_core.inference.search.sampling import number_of_text, sample_all
 from nmt_core.inference.source_line import SourceLine
-from nmt_core.models.checkpoint import LoadedModel, load_models
-from nmt_core.models.identity import signature_of
-from nmt_core.models.raw_text import open_raw_text
+from nmt_core.model_directory.identity import signature_of
+from nmt_core.model_directory.loaded_model import LoadedModel, load_models
+from nmt_core.model_directory.raw_text import open_raw_text
 from nmt_core.text.copying import Copying
 from nmt_core.text.processing import RawText
 from nmt_core.text.vocabulary import joint_vocabulary

@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from nmt_core.base.pauses import may_pause
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import whole_positions
-from nmt_core.layers.initialisation import Initialiser, Linear
-from nmt_core.layers.shared_product import SharedMatrix, SharedRows
+from nmt_core.layers.init import Initialiser, Linear
+from nmt_core.layers.products import SharedMatrix, SharedRows
 from nmt_core.native import kernels
 
 Product = Callable[[Tensor], Tensor]

@@ -19,9 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from nmt_core.layers.initialisation import Initialiser
-from nmt_core.layers.packed_product import linear
-from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers.init import Initialiser
+from nmt_core.layers.products import SharedMatrix, linear
 from nmt_core.native import kernels
 
 Product = Callable[[Tensor], Tensor]

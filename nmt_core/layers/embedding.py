@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from nmt_core.batches.padding import FactoredWords, Padded, bucket_rows
 from nmt_core.layers.dropout import WordDropout
-from nmt_core.layers.initialisation import Initialiser
+from nmt_core.layers.init import Initialiser
 
 _WORTH_SORTING = 16  # words
 

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from nmt_core.batches.transfer import to_device
 from nmt_core.layers.embedding import WordTable
-from nmt_core.layers.initialisation import Initialiser, Linear
+from nmt_core.layers.init import Initialiser, Linear
 from nmt_core.layers.normalizer import ROWS, BlockNormalizer
-from nmt_core.layers.packed_product import Version, linear, packed, stays, version
+from nmt_core.layers.products import Version, linear, packed, stays, version
 from nmt_core.native import kernels
 
 

@@ -7,7 +7,7 @@ import abc
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.initialisation import Linear
+from nmt_core.layers.init import Linear
 from nmt_core.native import kernels
 
 

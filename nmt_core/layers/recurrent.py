@@ -26,7 +26,7 @@ from nmt_core.batches.prefix_tree import grow
 from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
-from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers.products import SharedMatrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
 
 MOST_LAYERS = 100  # of a model; a folder that asks for millions is refused before they are made

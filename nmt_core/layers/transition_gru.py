@@ -22,10 +22,9 @@ from torch import Tensor, nn
 
 from nmt_core.layers.attention import AdditiveAttention, Product
 from nmt_core.layers.cells import Cell, GateInputs, PartsNorm, Recurrence, between
-from nmt_core.layers.initialisation import Initialiser
-from nmt_core.layers.packed_product import linear
+from nmt_core.layers.init import Initialiser
+from nmt_core.layers.products import SharedMatrix, linear
 from nmt_core.layers.recurrent import Layers
-from nmt_core.layers.shared_product import SharedMatrix
 
 Normalisation = Literal["none", "parts", "whole"]
 Bias = Literal["none", "reset", "free"]

@@ -1,1 +1,1 @@
-"""The models, their one interface, and the folder they are kept in."""
+"""The models, one file a paper, and their one interface."""

@@ -10,7 +10,7 @@ from pydantic import Field
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import LANGUAGE_MODELS
 from nmt_core.config import Config
-from nmt_core.layers.initialisation import initialise
+from nmt_core.layers.init import initialise
 from nmt_core.models.cslm import CSLM, CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusion, DeepFusionConfig
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, Score, WindowName

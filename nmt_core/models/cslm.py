@@ -27,10 +27,10 @@ from nmt_core.batches.padding import Batch, Padded
 from nmt_core.config import Config
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.initialisation import Initialisation, Initialiser, Linear
+from nmt_core.layers.init import Initialisation, Initialiser, Linear
 from nmt_core.models.context import EmptyMemory
 from nmt_core.models.interface import NO_WORD, ContextModel, KnownTargets, Side, Step
-from nmt_core.models.rows import Memory, State
+from nmt_core.models.tensor_tree import Memory, State
 
 
 class CSLMConfig(Config):

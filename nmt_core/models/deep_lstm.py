@@ -5,7 +5,7 @@ al. 2014). Their last states are the first ones of the decoder's L layers, which
 written. The ``</s>`` of the source is not read. p(y_t) = softmax(W_s x), where x is
 
 - without attention, what the top layer gives out after y_{t-1} has been read;
-- with attention the attentional vector of it (``nmt_core.models.attentional_readout``). With ``feeding`` the first
+- with attention the attentional vector of it (``nmt_core.models.luong_attention``). With ``feeding`` the first
   layer reads the attentional vector of the step before beside the word, zeros at first (section 3.3).
 
 Dropout is that of Zaremba et al. 2014, of what every layer reads: all of [e; h~] for the first, and nothing else.
@@ -30,16 +30,22 @@ from nmt_core.batches.padding import Batch, Padded
 from nmt_core.layers.attention import AdditiveAttention, Attention, DotAttention, GeneralAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.initialisation import RANGE, Initialisation
-from nmt_core.layers.luong_attention import LocationAttention, MonotonicWindow, PredictiveWindow, Window
+from nmt_core.layers.init import RANGE, Initialisation
+from nmt_core.layers.products import SharedMatrix
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers, RecurrentEncoder, UpperLayers, run_all
-from nmt_core.layers.shared_product import SharedMatrix
 from nmt_core.layers.whole_lstm import in_one_call, run_layer
-from nmt_core.models.attentional_readout import AttentionalReadout, SourceMemory
+from nmt_core.models.config import SourceFactorsConfig
 from nmt_core.models.interface import KnownTargets, Side, Step, TranslationModel
-from nmt_core.models.recurrent_config import SourceFactorsConfig
-from nmt_core.models.rows import Memory, State
+from nmt_core.models.luong_attention import (
+    AttentionalReadout,
+    LocationAttention,
+    MonotonicWindow,
+    PredictiveWindow,
+    SourceMemory,
+    Window,
+)
+from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.text.vocabulary import END_ID
 
 Score = Literal["dot", "general", "concat", "location"]

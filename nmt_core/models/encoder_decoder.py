@@ -34,10 +34,9 @@ from nmt_core.layers.generator import Generator
 from nmt_core.layers.reader import Reader
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
-from nmt_core.models.attentive_context import AttentiveContext
-from nmt_core.models.context import Context
+from nmt_core.models.context import AttentiveContext, Context
 from nmt_core.models.interface import NO_WORD, KnownTargets, Side, Step, TranslationModel
-from nmt_core.models.rows import Memory, State
+from nmt_core.models.tensor_tree import Memory, State
 
 Order = Literal["look-generate-update", "conditional"]
 Addition = Callable[[Tensor], Tensor]

@@ -30,17 +30,15 @@ from torch import Tensor
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.batches.spelling import SpelledWords, pad_spelled
-from nmt_core.layers.initialisation import Linear
+from nmt_core.layers.characters import CharacterReader, SpellingDecoder, SpellingReader
+from nmt_core.layers.init import Linear
+from nmt_core.layers.losses import Losses, LossOptions, LossSum, word_loss
 from nmt_core.layers.reader import Encoded
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
-from nmt_core.layers.spelling import CharacterReader, SpellingDecoder
-from nmt_core.layers.spelling_reader import SpellingReader
-from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, word_loss
-from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.deep_lstm import DeepLSTM, DeepState, LuongConfig, Score
-from nmt_core.models.interface import KnownTargets, Step
-from nmt_core.models.rows import SOURCE_AXIS, Memory
-from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.models.interface import KnownTargets, SpellingModel, Step
+from nmt_core.models.luong_attention import SourceMemory
+from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 from nmt_core.text.characters import Characters, first_characters
 from nmt_core.text.sentence import Sentence
 

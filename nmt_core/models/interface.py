@@ -24,10 +24,13 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Batch, Padded, pad, pad_sources
+from nmt_core.batches.spelling import SpelledWords, pad_spelled
+from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.embedding import WordEmbedding, WordTable
 from nmt_core.layers.generator import Generator
-from nmt_core.layers.word_loss import Losses, LossOptions, LossSum, alignment_loss, word_loss
-from nmt_core.models.rows import Memory, State
+from nmt_core.layers.losses import Losses, LossOptions, LossSum, alignment_loss, word_loss
+from nmt_core.models.tensor_tree import Memory, State
+from nmt_core.text.characters import Characters
 from nmt_core.text.sentence import Sentence
 
 LOGITS_AT_A_TIME = 1 << 21  # 8 MiB in float32: they stay in the cache
@@ -223,3 +226,30 @@ class ContextModel(TranslationModel):
     @abc.abstractmethod
     def after(self, context: Tensor) -> Tensor:
         """What the generator reads behind these words (``NO_WORD`` before the sentence), (..., K) -> (..., L)."""
+
+
+class SpellingModel(TranslationModel):
+    """A model that spells unknown target words, character by character.
+
+    p(target | source) is the product over the words of p(word), and for an unknown word that can be spelled of
+    p(``<unk>``) p(spelling | where it stands). Targets are read as ``<unk>`` whatever their spelling.
+    """
+
+    target_characters: Characters
+    speller: SpellingDecoder
+
+    @property
+    def spells(self) -> bool:
+        """It does."""
+        return True
+
+    @abc.abstractmethod
+    def spelling_starts(self, step: Step, memory: Memory, rows_M: Tensor, layout: Layout | None = None) -> Tensor:
+        """What the spellings of words begin with that some rows of a step may write, (M, H).
+
+        ``memory`` and ``layout`` are those of the step.
+        """
+
+    def collate_targets(self, targets: Sequence[Sentence]) -> SpelledWords:
+        """With the spellings of unknown words."""
+        return pad_spelled(targets, self.target_characters)

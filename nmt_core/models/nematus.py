@@ -26,7 +26,7 @@ from nmt_core.config import Config
 from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import linear_generator
-from nmt_core.layers.initialisation import RANGE, Initialisation, Linear
+from nmt_core.layers.init import RANGE, Initialisation, Linear
 from nmt_core.layers.reader import Encoded, RecurrentReader
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import MOST_LAYERS, RecurrentEncoder
@@ -39,10 +39,10 @@ from nmt_core.layers.transition_gru import (
     TransitionGRU,
     TransitionLayers,
 )
-from nmt_core.models.attentive_context import Annotations, AttentiveContext
+from nmt_core.models.context import Annotations, AttentiveContext
 from nmt_core.models.encoder_decoder import Addition, Decoder, EncoderDecoder
 from nmt_core.models.interface import KnownTargets, Step
-from nmt_core.models.rows import Memory, State
+from nmt_core.models.tensor_tree import Memory, State
 
 
 class NematusConfig(Config):

@@ -23,9 +23,9 @@ from nmt_core.layers.attention import Attention
 from nmt_core.layers.cells import Cell, GateInputs
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator
-from nmt_core.layers.luong_attention import LocationAttention, Window
 from nmt_core.layers.readout import Readout
 from nmt_core.layers.recurrent import UpperLayers
+from nmt_core.models.luong_attention import LocationAttention, Window
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
 _LEAST = 1e-30

@@ -18,13 +18,13 @@ from pydantic import model_validator
 from torch import nn
 
 from nmt_core.layers.cells import ContextResetGRU
-from nmt_core.layers.initialisation import Linear
+from nmt_core.layers.init import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import RecurrentEncoder, UpperLayers
+from nmt_core.models.config import TranslationConfig
+from nmt_core.models.context import FixedContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
-from nmt_core.models.fixed_context import FixedContext
-from nmt_core.models.recurrent_config import TranslationConfig
 
 
 class RNNencdecConfig(TranslationConfig):

@@ -15,9 +15,9 @@ from torch import nn
 from nmt_core.layers.reader import NoReader
 from nmt_core.layers.readout import StateReadout
 from nmt_core.layers.recurrent import MOST_LAYERS, UpperLayers
+from nmt_core.models.config import RecurrentConfig
 from nmt_core.models.context import NoContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
-from nmt_core.models.recurrent_config import RecurrentConfig
 
 
 class RNNLMConfig(RecurrentConfig):

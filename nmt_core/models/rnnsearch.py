@@ -13,13 +13,13 @@ from pydantic import Field
 from torch import nn
 
 from nmt_core.layers.attention import AdditiveAttention
-from nmt_core.layers.initialisation import Linear
+from nmt_core.layers.init import Linear
 from nmt_core.layers.reader import RecurrentReader
 from nmt_core.layers.readout import MaxoutReadout
 from nmt_core.layers.recurrent import RecurrentEncoder, UpperLayers
-from nmt_core.models.attentive_context import AttentiveContext
+from nmt_core.models.config import TranslationConfig
+from nmt_core.models.context import AttentiveContext
 from nmt_core.models.encoder_decoder import EncoderDecoder, RecurrentDecoder
-from nmt_core.models.recurrent_config import TranslationConfig
 
 
 class RNNsearchConfig(TranslationConfig):

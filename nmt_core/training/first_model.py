@@ -8,10 +8,10 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.config import dotted
+from nmt_core.model_directory.directory import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.settings import read_settings
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
-from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.models.file_names import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
-from nmt_core.models.folder_config import read_settings
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.config import RunConfig

@@ -15,8 +15,7 @@ from collections.abc import Iterable, Iterator
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import overwritten
-from nmt_core.models.file_names import LEXICON, PARAMETERS, SETTINGS
-from nmt_core.models.folder import current
+from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS, current
 from nmt_core.training.state import COUNTERS, TENSORS
 
 LOCK = "training.lock"

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.batches.padding import Batch
-from nmt_core.layers.word_loss import Losses, LossOptions
+from nmt_core.layers.losses import Losses, LossOptions
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate
 from nmt_core.training.ranks import OrderedSum, Ranks, flat

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 
 
 def zeros_of(loaded: LoadedModel, *, key: str) -> dict[str, Tensor]:

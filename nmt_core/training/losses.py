@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.batches.padding import Batch
-from nmt_core.layers.word_loss import Losses, LossOptions
+from nmt_core.layers.losses import Losses, LossOptions
 from nmt_core.models.interface import TranslationModel
 
 

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from torch import Tensor
 
 from nmt_core.layers.embedding import WordEmbedding
+from nmt_core.model_directory.lexicon import CarriedLexicon
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.settings import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
+from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import source_factors
-from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.checkpoint import LoadedModel, load_model
-from nmt_core.models.embeddings import load_embeddings
-from nmt_core.models.folder_config import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.text.lexicon import read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon

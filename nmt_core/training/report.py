@@ -11,7 +11,7 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
-from nmt_core.layers.word_loss import Losses
+from nmt_core.layers.losses import Losses
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
 from nmt_core.training.task import Task

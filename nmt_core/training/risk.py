@@ -25,7 +25,7 @@ from nmt_core.batches.padding import Batch, Padded, group_by_length, pad
 from nmt_core.inference.search.config import SamplingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.sampling import sample
-from nmt_core.layers.word_loss import Losses, LossSum
+from nmt_core.layers.losses import Losses, LossSum
 from nmt_core.models.interface import TranslationModel
 from nmt_core.training.config import MinimumRiskConfig
 from nmt_core.training.losses import backpropagate

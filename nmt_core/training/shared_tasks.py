@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_words
 from nmt_core.files import read_parallel_lines, read_text_lines
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTM
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.training.config import RunConfig
 from nmt_core.training.data.corpus import encode_corpus
 from nmt_core.training.data.stored_pairs import store_pairs

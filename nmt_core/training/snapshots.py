@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from nmt_core.models.parameters import load_parameters
+from nmt_core.model_directory.parameters import load_parameters
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.validation import Validation
 

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from nmt_core.base.errors import ModelError
 from nmt_core.files import open_output
-from nmt_core.models.folder import current
-from nmt_core.models.tensors import check_finite, open_tensors, save_tensors
+from nmt_core.model_directory.directory import current
+from nmt_core.model_directory.tensors import check_finite, open_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.identity import RunIdentity
 from nmt_core.training.task import Cursor

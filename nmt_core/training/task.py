@@ -16,7 +16,7 @@ import numpy as np
 from torch import nn
 
 from nmt_core.batches.padding import Batch
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, make_batch
 from nmt_core.training.data.partitions import Partition, cut_into_partitions
 from nmt_core.training.validation import DevelopmentSet

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from nmt_core.base.errors import ModelError
 from nmt_core.base.messages import say
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.partitions import Partition
 from nmt_core.training.gradient import Gradients

@@ -12,7 +12,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.pharaoh import Points
 from nmt_core.training.data.corpus import batches_in_order, encode_corpus
 from nmt_core.training.losses import NOTHING, negative_log_likelihood

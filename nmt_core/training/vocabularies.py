@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import split_factors
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import source_factors
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.characters import words_by_frequency
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary

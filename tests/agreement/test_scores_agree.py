@@ -13,7 +13,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.models.interface import NO_WORD
 
 WORDS = [f"w{number}" for number in range(30)]

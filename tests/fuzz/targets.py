@@ -198,7 +198,7 @@ def _texts(folder: str) -> list[Target]:
 
     from nmt_core.files import read_lines
     from nmt_core.kenlm import NgramModel
-    from nmt_core.models.embeddings import load_embeddings
+    from nmt_core.model_directory.word_vectors import load_embeddings
     from nmt_core.preparation.steps import ModelFile
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
@@ -278,9 +278,9 @@ def _foreign(folder: str) -> list[Target]:
 
 
 def _model_folders(folder: str) -> list[Target]:
+    from nmt_core.model_directory.loaded_model import load_model, save_model
+    from nmt_core.model_directory.settings import FolderConfig
     from nmt_core.models.build import new_model, preset
-    from nmt_core.models.checkpoint import load_model, save_model
-    from nmt_core.models.folder_config import FolderConfig
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.identity import RunIdentity
     from nmt_core.training.state import Progress, restore_state, save_state

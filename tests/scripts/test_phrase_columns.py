@@ -15,7 +15,7 @@ import pytest
 
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main as nmt_core
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from smt_bridge.nbest.formats import read_entries
 
 ROOT = Path(__file__).parents[2]

@@ -16,9 +16,9 @@ from nmt_core.batches.layout import Layout
 from nmt_core.batches.transfer import to_device
 from nmt_core.inference.search.predictor import Advance, Predictor, log_normalizer
 from nmt_core.inference.search.topk import block_maxima
-from nmt_core.layers.spelling import SpellingDecoder
+from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.models.context import EmptyMemory
-from nmt_core.models.rows import Rows, State
+from nmt_core.models.tensor_tree import State, TensorTree
 from nmt_core.text.sentence import Sentence
 
 
@@ -46,7 +46,7 @@ class CharacterPredictor:
         """Rows."""
         return to_device(self.device, torch.tensor([source[0] for source in sources], dtype=torch.int64))[0]
 
-    def begin(self, source: Tensor) -> tuple[Rows, Rows]:
+    def begin(self, source: Tensor) -> tuple[TensorTree, TensorTree]:
         """The states before the first character."""
         states_NU = self.speller.start(self.starts_MH.index_select(0, source))
         return EmptyMemory(states_NU.new_zeros(len(source))), _SpellingState(states_NU)

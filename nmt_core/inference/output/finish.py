@@ -25,7 +25,7 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, LengthNormalization, SamplingConfig
 from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.source_line import SourceLine
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.sentence import Sentence
 
 

@@ -32,8 +32,8 @@ from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.search.predictor import Ensemble, Predictor
 from nmt_core.inference.search.requests import Request, checked
 from nmt_core.inference.search.sampling import sample
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.models.interface import SpellingModel
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID

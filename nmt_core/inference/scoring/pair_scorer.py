@@ -22,9 +22,9 @@ from nmt_core.device import name_precision
 from nmt_core.inference.output.copies import as_read, of_text
 from nmt_core.inference.scoring.spelled_pairs import spelled_words
 from nmt_core.inference.scoring.walk import Floats, NodeAttention, Scores, Walk, Weights, walk
-from nmt_core.models.checkpoint import LoadedModel, load_model, load_models
-from nmt_core.models.ensembles import check_members
-from nmt_core.models.identity import signature_of
+from nmt_core.model_directory.ensembles import check_members
+from nmt_core.model_directory.identity import signature_of
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model, load_models
 from nmt_core.text.target_order import TargetOrder
 from nmt_core.text.vocabulary import UNKNOWN_ID
 

@@ -19,8 +19,7 @@ from torch import Tensor
 from nmt_core.batches.prefix_tree import Ints, PrefixTree
 from nmt_core.batches.spelling import padded_spellings, spellings_of
 from nmt_core.inference.scoring.walk import EdgeQuery, Floats
-from nmt_core.models.interface import TranslationModel
-from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.models.interface import SpellingModel, TranslationModel
 from nmt_core.text.characters import Spelling
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.vocabulary import UNKNOWN_ID

@@ -46,7 +46,7 @@ from nmt_core.inference.search.requests import Encoded, Finished, Key
 from nmt_core.inference.search.sentences import SearchedSentence, extra_of, guided_among, ruled_among, table_of
 from nmt_core.inference.search.tables import Flags, Integers, RowTable, SentenceTable
 from nmt_core.models.interface import NO_WORD
-from nmt_core.models.rows import Rows
+from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID
 
 MOST_PADDING = 4  # times the source positions of the sentences
@@ -67,7 +67,7 @@ class SearchBatch(Generic[Key]):
         self._known: dict[int, SearchedSentence[Key]] = {}  # by slot
         self._sentences = SentenceTable.of([])
         self._rows = RowTable.beginning(np.arange(0), np.arange(0), NO_WORD)
-        self._states: list[Rows] = []  # together, the rows that ``parents_N`` count
+        self._states: list[TensorTree] = []  # together, the rows that ``parents_N`` count
 
     @property
     def sentences(self) -> int:

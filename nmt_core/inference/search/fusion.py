@@ -15,9 +15,9 @@ from torch import Tensor
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.inference.search.predictor import Advance, Ensemble, ModelPredictor, Predictor, added_up
+from nmt_core.model_directory.ensembles import check_same_order
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import is_language_model
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.ensembles import check_same_order
 
 
 class FusedLanguageModel(NamedTuple):

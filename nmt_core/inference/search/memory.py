@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from nmt_core.batches.transfer import on_device
-from nmt_core.models.rows import Rows
+from nmt_core.models.tensor_tree import TensorTree
 
 Integers = npt.NDArray[np.int64]
 
@@ -26,7 +26,7 @@ class Slots:
     """``widths`` has the source positions of the sentence in every slot; 0: the slot is free."""
 
     def __init__(self, device: torch.device) -> None:
-        self.memory: Rows | None = None
+        self.memory: TensorTree | None = None
         self.widths: Integers = np.zeros(0, dtype=np.int64)
         self._device = device
         self._positions = 0
@@ -42,7 +42,7 @@ class Slots:
         rows = int(np.count_nonzero(self.widths)) + len(widths)
         return rows * max(int(self.widths.max(initial=0)), *widths)
 
-    def put(self, memory: Rows, widths: Sequence[int]) -> Integers:
+    def put(self, memory: TensorTree, widths: Sequence[int]) -> Integers:
         """Take in sentences of the given widths; returns their slots."""
         self._enlarge(len(widths), max(widths), like=memory)
         slots = np.array([heapq.heappop(self._free) for _ in widths], dtype=np.int64)
@@ -70,7 +70,7 @@ class Slots:
         self.widths, self._positions, self._free = self.widths[live], positions, []
         return moved
 
-    def _enlarge(self, rows: int, positions: int, *, like: Rows) -> None:
+    def _enlarge(self, rows: int, positions: int, *, like: TensorTree) -> None:
         slots = len(self.widths)
         needed = slots + max(rows - len(self._free), 0)
         capacity = slots if needed == slots else max(needed, 2 * slots)

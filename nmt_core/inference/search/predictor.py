@@ -20,10 +20,10 @@ from nmt_core.base.interfaces import Aligns
 from nmt_core.batches.layout import Layout
 from nmt_core.batches.padding import Padded
 from nmt_core.inference.search.topk import BLOCK, block_maxima
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.ensembles import check_members
+from nmt_core.model_directory.ensembles import check_members
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.interface import TranslationModel
-from nmt_core.models.rows import Rows
+from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.native import kernels
 from nmt_core.text.sentence import Sentence
 
@@ -41,7 +41,7 @@ class Advance(NamedTuple):
     scores_NV: Tensor
     tops_NG: Tensor
     normalizer_N: Tensor
-    state: Rows
+    state: TensorTree
     attention_NS: Tensor | None
 
     @property
@@ -67,7 +67,7 @@ class Predictor(Protocol):
         """What ``begin`` reads of sources, on the device."""
         ...
 
-    def begin(self, source: Any) -> tuple[Rows, Rows]:
+    def begin(self, source: Any) -> tuple[TensorTree, TensorTree]:
         """Memory of B sources, and the state of one hypothesis each before its first word."""
         ...
 
@@ -117,7 +117,7 @@ class ModelPredictor:
             sources = [self._encode_text(sentence.text) for sentence in sources]
         return self.model.collate(sources).to(self.device)
 
-    def begin(self, source: Padded) -> tuple[Rows, Rows]:
+    def begin(self, source: Padded) -> tuple[TensorTree, TensorTree]:
         """Encode the sources."""
         memory = self.model.encode(source)
         return memory, self.model.start(memory)
@@ -156,10 +156,10 @@ class ModelPredictor:
 
 
 @dataclass(frozen=True)
-class EnsembleState(Rows):
+class EnsembleState(TensorTree):
     """The memories, or the states, of an ensemble's members."""
 
-    members: tuple[Rows, ...]
+    members: tuple[TensorTree, ...]
 
 
 class Ensemble:
@@ -192,7 +192,7 @@ class Ensemble:
         """What each member reads."""
         return tuple(member.collate(sources) for member in self.members)
 
-    def begin(self, source: tuple[Any, ...]) -> tuple[Rows, Rows]:
+    def begin(self, source: tuple[Any, ...]) -> tuple[TensorTree, TensorTree]:
         """Every member encodes the sources."""
         begun = [member.begin(its_source) for member, its_source in zip(self.members, source, strict=True)]
         return EnsembleState(tuple(memory for memory, _ in begun)), EnsembleState(tuple(state for _, state in begun))

@@ -15,7 +15,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.constraints import Constraint, Rules
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.hypothesis import Hypothesis
-from nmt_core.models.rows import Rows
+from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.sentence import Sentence
 
 Key = TypeVar("Key", bound=Hashable)
@@ -79,8 +79,8 @@ class Encoded(NamedTuple, Generic[Key]):
     """Sentences that may enter a search."""
 
     requests: Sequence[Request[Key]]
-    memory: Rows
-    state: Rows
+    memory: TensorTree
+    state: TensorTree
 
     @property
     def widths(self) -> list[int]:

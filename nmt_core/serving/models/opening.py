@@ -20,9 +20,9 @@ from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel, load_models
-from nmt_core.models.identity import fingerprints
-from nmt_core.models.raw_text import open_raw_text
+from nmt_core.model_directory.identity import fingerprints
+from nmt_core.model_directory.loaded_model import LoadedModel, load_models
+from nmt_core.model_directory.raw_text import open_raw_text
 from nmt_core.models.rnnencdec import RNNencdec
 from nmt_core.serving.methods.costs import Proportions
 from nmt_core.serving.models.options import CandidateChoice, LexiconChoice

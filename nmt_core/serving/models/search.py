@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from nmt_core.inference.output.translation import Translation
     from nmt_core.inference.output.unknowns import UnknownReplacement
     from nmt_core.inference.search.hypothesis import Hypothesis
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
 
 
 class SearchItem(NamedTuple):

@@ -27,7 +27,7 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.step_work import StepDecoder, StepWork
 
 if TYPE_CHECKING:
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
     from nmt_core.text.processing import RawText
 
 _WEIGHTS = 2_000_000  # of attention, at once

@@ -37,7 +37,7 @@ from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
 from nmt_core.base.words import split_words
 from nmt_core.files import open_output, read_text_lines
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from smt_bridge.features.annotate import annotate
 from smt_bridge.features.phrase_sum import PhraseSum
 from smt_bridge.nbest.entry import format_entry

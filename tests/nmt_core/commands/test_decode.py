@@ -15,10 +15,10 @@ from nmt_core.base.errors import NmtError
 from nmt_core.commands import decode
 from nmt_core.commands.main import main
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import save_model
 from nmt_core.models.cslm import CSLMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
@@ -177,7 +177,7 @@ def test_a_full_gpu_is_one_line(
 
     command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
     for place in (
-        "nmt_core.models.checkpoint.load_models",
+        "nmt_core.model_directory.loaded_model.load_models",
         "nmt_core.inference.translator.Translator.translate_stream",
     ):
         with monkeypatch.context() as patch:

@@ -18,9 +18,9 @@ from nmt_core.commands.main import main
 from nmt_core.jobs import ray_cluster
 from nmt_core.jobs.outputs import JournaledOutputs
 from nmt_core.jobs.shards import Piece
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import save_model
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from tests.lost_actors import Actors

@@ -12,12 +12,12 @@ from nmt_core.inference import embed as module
 from nmt_core.inference import neighbours
 from nmt_core.inference.embed import source_vectors
 from nmt_core.inference.neighbours import nearest
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
+from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.embeddings import load_embeddings
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig

@@ -12,7 +12,7 @@ import yaml
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from tests.nmt_core.models import nematus_reference as reference
 
 Kind = reference.Kind

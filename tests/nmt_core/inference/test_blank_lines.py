@@ -16,7 +16,7 @@ from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.text.target_order import TargetOrder

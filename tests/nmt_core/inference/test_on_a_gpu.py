@@ -26,10 +26,10 @@ from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import ModelConfig, new_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_fusion import fuse
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLM, RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig

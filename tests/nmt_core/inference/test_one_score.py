@@ -12,8 +12,8 @@ from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import AnyConfig
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

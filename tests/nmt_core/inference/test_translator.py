@@ -14,7 +14,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 Load = Callable[..., LoadedModel]

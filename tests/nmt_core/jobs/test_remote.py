@@ -22,9 +22,9 @@ from nmt_core.jobs.ray_cluster import RayCluster
 from nmt_core.jobs.remote import Lost, RemoteWorkers
 from nmt_core.jobs.run import Job, run_job
 from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import save_model
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main as smt_bridge

@@ -16,8 +16,8 @@ from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.embedding import WordTable
 from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.losses import backpropagate

@@ -10,9 +10,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from nmt_core.layers import packed_product
-from nmt_core.layers.packed_product import linear, packed
-from nmt_core.layers.shared_product import SharedMatrix
+from nmt_core.layers import products as packed_product
+from nmt_core.layers.products import SharedMatrix, linear, packed
 from nmt_core.native import kernels
 
 

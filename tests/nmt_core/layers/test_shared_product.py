@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from nmt_core.layers.shared_product import SharedMatrix, SharedRows
+from nmt_core.layers.products import SharedMatrix, SharedRows
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

@@ -23,11 +23,11 @@ from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import DecodingConfig, beam_search
 from nmt_core.inference.search.predictor import Ensemble, ModelPredictor
-from nmt_core.layers.word_loss import LossOptions
+from nmt_core.layers.losses import LossOptions
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, build_model, new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
 from nmt_core.models.deep_fusion import DeepFusionConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig

@@ -12,10 +12,10 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.inference.scoring import context_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import PRESETS, build_model, new_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.cslm import CSLM, CSLMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 

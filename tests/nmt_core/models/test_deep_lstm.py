@@ -21,16 +21,16 @@ from nmt_core.inference.search.beam import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.layers import recurrent
 from nmt_core.layers.cells import Cell
-from nmt_core.layers.initialisation import initialise
+from nmt_core.layers.init import initialise
 from nmt_core.layers.recurrent import Layers, RecurrentEncoder
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models import deep_lstm
-from nmt_core.models.attentional_readout import SourceMemory
 from nmt_core.models.build import PRESETS, build_model, new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig, DeepState
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD, Step, TranslationModel
-from nmt_core.models.rows import Memory, State
+from nmt_core.models.luong_attention import SourceMemory
+from nmt_core.models.tensor_tree import Memory, State
 from nmt_core.preparation.surface import SurfaceText, for_surface_words
 from nmt_core.serving.methods.answers import translate_answer
 from nmt_core.serving.models.search import RunningSearch, SearchItem

@@ -11,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from nmt_core.batches.padding import Batch, pad_pairs
-from nmt_core.layers.word_loss import LossOptions
+from nmt_core.layers.losses import LossOptions
 from nmt_core.models.build import PRESETS, new_model
 from nmt_core.models.deep_lstm import DeepLSTM, DeepLSTMConfig
 from nmt_core.models.hybrid import Hybrid, HybridConfig

@@ -10,9 +10,9 @@ import torch
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.batches.padding import pad_pairs
-from nmt_core.layers.initialisation import initialise
+from nmt_core.layers.init import initialise
+from nmt_core.layers.losses import LossOptions
 from nmt_core.layers.transition_gru import TransitionGRU
-from nmt_core.layers.word_loss import LossOptions
 from nmt_core.models.build import build_model, new_model
 from nmt_core.models.nematus import NematusConfig
 from tests.nmt_core.models.finite_differences import assert_gradients

@@ -21,18 +21,18 @@ from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.layers.attention import AdditiveAttention
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.generator import Generator, linear_generator
-from nmt_core.layers.initialisation import initialise
+from nmt_core.layers.init import initialise
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import Side, Step, TranslationModel
 from nmt_core.models.nematus import NematusConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
-from nmt_core.models.rows import SOURCE_AXIS, Memory, State
+from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.losses import backpropagate
 

@@ -18,8 +18,8 @@ from nmt_core.inference.translator import Translator
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.layers.reader import Encoded, Reader, RecurrentReader, WholeEncoding
 from nmt_core.layers.recurrent import RecurrentEncoder
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem
 from nmt_core.text.sentence import Sentence

@@ -18,10 +18,10 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import AnyConfig, new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem

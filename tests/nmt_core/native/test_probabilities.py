@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt_core.layers.characters import SpellingDecoder
 from nmt_core.layers.generator import Generator, LinearGenerator, linear_generator
 from nmt_core.layers.recurrent import Layers
-from nmt_core.layers.spelling import SpellingDecoder
 from tests.pretended_gpu import DEVICE, PretendedGPU
 
 WORDS, UNITS, ROWS = 2500, 24, 40

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from nmt_core.layers.generator import linear_generator
 from nmt_core.layers.normalizer import BlockNormalizer
-from nmt_core.layers.packed_product import linear, packed
+from nmt_core.layers.products import linear, packed
 from nmt_core.native import kernels
 from nmt_core.native.library import VERSION, Library
 from nmt_core.native.tiles import TiledMatrix, TiledWords

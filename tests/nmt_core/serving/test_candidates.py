@@ -11,7 +11,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.search.candidate_lists import CandidateLists
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel, load_model
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.serving.client.client import NmtClient
 from nmt_core.serving.models.search import CandidateSearch, RunningSearch, SearchItem
 from nmt_core.text.lexicon import Candidate, Lexicon

@@ -12,7 +12,7 @@ import pytest
 
 from nmt_core.base.pauses import held_up_by, may_pause
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving import step_work
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork, Entry

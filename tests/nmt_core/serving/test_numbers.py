@@ -10,7 +10,7 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.serving.client.client import RemotePairScorer
 from smt_bridge.scorers import one_thread

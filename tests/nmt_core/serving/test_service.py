@@ -20,7 +20,7 @@ from nmt_core.commands.served_models import model_loader
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.further import NoFurtherModels
 from nmt_core.v1 import nmt_pb2 as pb

@@ -14,7 +14,7 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import load_model, save_model
+from nmt_core.model_directory.loaded_model import load_model, save_model
 from nmt_core.serving.client.client import NmtClient, RemotePairScorer
 from nmt_core.serving.models import search as running_search
 from nmt_core.serving.models.opening import open_served_model

@@ -11,7 +11,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.translator import open_translator
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 
 DEEP = {"type": "deep-lstm", "depth": 1, "hidden": 8, "embedding": 6, "dropout": 0.1, "alignment": None}
 

@@ -9,12 +9,12 @@ import pytest
 import torch
 import yaml
 
-from nmt_core.layers.word_loss import LossOptions
+from nmt_core.layers.losses import LossOptions
+from nmt_core.model_directory.loaded_model import load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model, save_model
 from nmt_core.models.deep_fusion import fuse
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from nmt_core.batches.padding import Batch, pad_pairs
-from nmt_core.layers import word_loss
-from nmt_core.layers.word_loss import Losses, LossOptions, LossSum
+from nmt_core.layers import losses as word_loss
+from nmt_core.layers.losses import Losses, LossOptions, LossSum
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.training.losses import backpropagate

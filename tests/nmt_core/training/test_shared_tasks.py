@@ -14,8 +14,8 @@ import yaml
 from safetensors.torch import load_file
 
 from nmt_core.commands.main import main
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model
 from nmt_core.training.config import RunConfig
 from nmt_core.training.prepare import prepare
 from nmt_core.training.report import Reporter

@@ -15,8 +15,8 @@ from nmt_core.commands.main import main
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import open_translator
-from nmt_core.models.checkpoint import load_model
-from nmt_core.models.folder_config import read_settings
+from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.model_directory.settings import read_settings
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.partitions import Partition, WordChoice

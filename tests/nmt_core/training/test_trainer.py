@@ -17,9 +17,9 @@ from safetensors.torch import load_file
 
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
-from nmt_core.layers.word_loss import LossOptions
+from nmt_core.layers.losses import LossOptions
+from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.losses import backpropagate

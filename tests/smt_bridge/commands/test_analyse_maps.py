@@ -14,7 +14,7 @@ import pytest
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.inference.embed import source_vectors, word_vectors
 from nmt_core.inference.neighbours import Vectors
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.report import maps
 from tests.metadata_files import describe

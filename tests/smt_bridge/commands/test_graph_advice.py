@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import save_model
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main
 from smt_bridge.nbest.formats import read_entries

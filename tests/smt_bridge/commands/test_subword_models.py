@@ -9,7 +9,7 @@ import pytest
 
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 from smt_bridge.commands.main import main
 from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries

@@ -22,10 +22,10 @@ from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
-from nmt_core.models import checkpoint
+from nmt_core.model_directory import loaded_model as checkpoint
+from nmt_core.model_directory.loaded_model import save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import save_model
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from smt_bridge.commands.main import main

@@ -16,8 +16,8 @@ from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator, open_translator
-from nmt_core.models.checkpoint import load_model
-from nmt_core.models.folder_config import FORMAT_VERSION, read_settings
+from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.model_directory.settings import FORMAT_VERSION, read_settings
 from smt_bridge.scorers import open_scorer
 from tests.annotated_models import WORDS, make_annotated
 

@@ -21,7 +21,7 @@ from nmt_core.inference.search.config import BY_LENGTH, DecodingConfig, LengthNo
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translator import Translator
 from nmt_core.kenlm import NgramModel
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from tests.nmt_core.arpa import ARPA
 
 kenlm = pytest.importorskip("kenlm")

@@ -21,10 +21,10 @@ from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.search.hypothesis import Hypothesis
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.hybrid import Hybrid
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.serving.models.search import RunningSearch, SearchItem

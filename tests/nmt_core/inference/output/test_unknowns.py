@@ -14,7 +14,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.unknowns import RULES, UnknownCounts, UnknownReplacement
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import UNKNOWN, UNKNOWN_ID
 

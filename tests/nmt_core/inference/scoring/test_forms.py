@@ -12,9 +12,9 @@ import pytest
 from nmt_core.base.interfaces import PairScorer, SentencePair
 from nmt_core.inference.scoring.forms import scorer_of_form
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.pipeline import Preparation

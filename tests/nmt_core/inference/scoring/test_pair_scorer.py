@@ -15,9 +15,9 @@ from nmt_core.batches.padding import pad, pad_pairs
 from nmt_core.inference.scoring import pair_scorer
 from nmt_core.inference.scoring import walk as tree_walk
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer, choose_softmax
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.rnnencdec import RNNencdecConfig
 from nmt_core.models.rnnlm import RNNLMConfig

@@ -21,7 +21,7 @@ from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Finished, Request
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.target_order import TargetOrder
 
 Load = Callable[..., LoadedModel]

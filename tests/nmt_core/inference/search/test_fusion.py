@@ -14,10 +14,10 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.fusion import FusedLanguageModel, ShallowFusion
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import build_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.cslm import CSLMConfig
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import NO_WORD, TranslationModel
 from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary

@@ -20,8 +20,8 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.guided import GuideInIds
 from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import build_model
-from nmt_core.models.checkpoint import LoadedModel
 from nmt_core.models.deep_lstm import DeepLSTMConfig
 from nmt_core.text.target_order import TargetOrder
 from tests.nmt_core.inference.conftest import loaded

@@ -17,9 +17,9 @@ from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.inference.source_line import SourceLine
 from nmt_core.inference.translator import Translator
+from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import LoadedModel, load_model, save_model
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 

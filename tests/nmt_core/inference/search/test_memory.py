@@ -10,7 +10,7 @@ from torch import Tensor
 
 from nmt_core.inference.search.memory import Slots
 from nmt_core.inference.search.predictor import EnsembleState
-from nmt_core.models.rows import SOURCE_AXIS, Memory
+from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
 
 
 @dataclass(frozen=True)

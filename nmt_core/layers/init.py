@@ -15,7 +15,7 @@ from typing import Literal, Protocol, runtime_checkable
 import torch
 from torch import Tensor, nn
 
-from nmt_core.layers.packed_product import linear
+from nmt_core.layers.products import linear
 
 Initialisation = Literal["paper", "glorot", "uniform"]
 DEVIATION = 0.01

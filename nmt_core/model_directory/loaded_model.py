@@ -1,7 +1,7 @@
 """A model is a folder.
 
     config.yaml          format version, architecture, text processing, and how it was trained
-    model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.models.sparse`` says
+    model.safetensors    parameters, float32; matrices of many zeros as ``nmt_core.model_directory.sparse`` says
     source.vocab         one word a line, special words first, counts behind a tab
     target.vocab
     source.factor1.vocab source.factor2.vocab and so on: factors beside the source words, for models that read them
@@ -28,9 +28,7 @@ from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.base.words import split_factors, split_words
 from nmt_core.device import choose_device, choose_dtype
 from nmt_core.files.small import check_regular
-from nmt_core.models.build import source_factors
-from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.file_names import (
+from nmt_core.model_directory.directory import (
     FACTOR_VOCABULARIES,
     LEXICON,
     NAMES,
@@ -39,14 +37,18 @@ from nmt_core.models.file_names import (
     SETTINGS,
     SOURCE_VOCABULARY,
     TARGET_VOCABULARY,
+    current,
+    replace_files,
+    state_of,
 )
-from nmt_core.models.folder import current, replace_files, state_of
-from nmt_core.models.folder_config import SPARSE_VERSION, FolderConfig, completed, read_settings
-from nmt_core.models.identity import fingerprint_of
+from nmt_core.model_directory.identity import fingerprint_of
+from nmt_core.model_directory.lexicon import CarriedLexicon
+from nmt_core.model_directory.parameters import restored_model, stored_tensors
+from nmt_core.model_directory.settings import SPARSE_VERSION, FolderConfig, completed, read_settings
+from nmt_core.model_directory.sparse import packed
+from nmt_core.model_directory.tensors import open_tensors, write_tensors
+from nmt_core.models.build import source_factors
 from nmt_core.models.interface import TranslationModel
-from nmt_core.models.parameters import restored_model, stored_tensors
-from nmt_core.models.sparse import packed
-from nmt_core.models.tensors import open_tensors, write_tensors
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import Copying, no_weight, weight_of
 from nmt_core.text.processing import TextConfig

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.models.checkpoint import LoadedModel
+from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.text.processing import RawText, TextProcessor
 

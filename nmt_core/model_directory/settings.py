@@ -10,10 +10,9 @@ from pydantic import Field
 from nmt_core.base.errors import ConfigError, InputError, ModelError
 from nmt_core.config import Config, read_yaml
 from nmt_core.files.small import check_regular, reason
+from nmt_core.model_directory.directory import PARAMETERS, SETTINGS, current
+from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.models.build import ModelConfig, source_factors
-from nmt_core.models.carried_lexicon import CarriedLexicon
-from nmt_core.models.file_names import PARAMETERS, SETTINGS
-from nmt_core.models.folder import current
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.copying import CopyScheme
 from nmt_core.text.processing import TextConfig

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt_core.base.errors import ModelError
+from nmt_core.model_directory.directory import PARAMETERS, SETTINGS
+from nmt_core.model_directory.sparse import described, unpacked
+from nmt_core.model_directory.tensors import check_finite, open_tensors
 from nmt_core.models.build import AnyConfig, build_model
-from nmt_core.models.file_names import PARAMETERS, SETTINGS
 from nmt_core.models.interface import TranslationModel
-from nmt_core.models.sparse import described, unpacked
-from nmt_core.models.tensors import check_finite, open_tensors
 
 
 def stored_tensors(model: TranslationModel) -> dict[str, Tensor]:

@@ -15,9 +15,10 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from nmt_core.base.errors import NmtError
+from nmt_core.base.words import MOST_FACTORS
 from nmt_core.files import PartialOutput
 
 _WRITING = ".saving"
@@ -120,3 +121,24 @@ def _stamp(path: str) -> tuple[int, int, int] | None:
         found = os.stat(path)
         return found.st_ino, found.st_mtime_ns, found.st_size
     return None
+
+
+SETTINGS = "config.yaml"
+PARAMETERS = "model.safetensors"
+SOURCE_VOCABULARY = "source.vocab"
+TARGET_VOCABULARY = "target.vocab"
+FACTOR_VOCABULARIES = tuple(f"source.factor{number}.vocab" for number in range(1, MOST_FACTORS + 1))
+PREPARATION = "preparation"
+LEXICON = "lexicon.gz"
+NAMES = (SETTINGS, PARAMETERS, SOURCE_VOCABULARY, TARGET_VOCABULARY, *FACTOR_VOCABULARIES, PREPARATION, LEXICON)
+
+
+def own_files(folder: str) -> Iterator[str]:
+    """The files that a model is read from; whatever else lies in its folder is none of them."""
+    for name in NAMES:
+        path = os.path.join(folder, name)
+        for place in dict.fromkeys((path, current(path))):
+            if os.path.exists(place):
+                yield place
+            with contextlib.suppress(OSError):  # it is no folder, or cannot be read, which is said later
+                yield from (entry.path for entry in os.scandir(place))

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from nmt_core.device import name_arithmetic, name_precision
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import settings_beside_parameters
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.version import VERSION
 
 if TYPE_CHECKING:
-    from nmt_core.models.checkpoint import LoadedModel
+    from nmt_core.model_directory.loaded_model import LoadedModel
 
 _DIGITS = 12
 _BLOCK = 1 << 22

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from nmt_core.base.errors import InputError, ModelError
 from nmt_core.files.small import check_regular, reason
-from nmt_core.models.folder import current, replace_files
+from nmt_core.model_directory.directory import current, replace_files
 
 _LARGEST_HEADER = 16 << 20
 _TYPES = {

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
-from nmt_core.models.checkpoint import LoadedModel
-from nmt_core.models.spelling_model import SpellingModel
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.models.interface import SpellingModel
 from nmt_core.text.copying import CopyScheme
 
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from nmt_core.base.errors import ModelError
-from nmt_core.models.tensors import TensorFile
+from nmt_core.model_directory.tensors import TensorFile
 
 _MASK, _VALUES = ".mask", ".values"
 _WORTH_IT = 1 / 32  # of the numbers of a matrix: what the mask costs

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 SOURCE_AXIS = {"source positions": True}
-"""Metadata of a field of ``Rows`` whose second dimension counts source positions: ``field(metadata=SOURCE_AXIS)``."""
+"""Metadata of a field whose second dimension counts source positions: ``field(metadata=SOURCE_AXIS)``."""
 
 
 class _Leaf(NamedTuple):
@@ -22,11 +22,11 @@ class _Leaf(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Rows:
+class TensorTree:
     """A tree of tensors whose first dimension counts rows.
 
-    Its fields are tensors, ``Rows``, tuples of ``Rows``, or None. A tensor with source positions in its second
-    dimension is declared with ``SOURCE_AXIS``.
+    Its fields are tensors, trees, tuples of trees, or None. A tensor with source positions in its second dimension
+    is declared with ``SOURCE_AXIS``.
     """
 
     def select(self, rows: Tensor) -> Self:
@@ -66,7 +66,7 @@ class Rows:
     def _leaves(self) -> Iterator[_Leaf]:
         for field in dataclasses.fields(self):
             for value in _each(getattr(self, field.name)):
-                if isinstance(value, Rows):
+                if isinstance(value, TensorTree):
                     yield from value._leaves()
                 elif value is not None:
                     yield _Leaf(value, field.metadata == SOURCE_AXIS)
@@ -78,7 +78,7 @@ class Rows:
         def changed(value: Any) -> Any:
             if isinstance(value, tuple):
                 return tuple(map(changed, value))
-            return value._with(left) if isinstance(value, Rows) else None if value is None else next(left)
+            return value._with(left) if isinstance(value, TensorTree) else None if value is None else next(left)
 
         return type(self)(*(changed(getattr(self, field.name)) for field in dataclasses.fields(self)))
 
@@ -105,9 +105,9 @@ def _fit(leaf: _Leaf, rows: int, positions: int) -> Tensor:
     return fitted
 
 
-class Memory(Rows):
+class Memory(TensorTree):
     """What a model remembers of B sources."""
 
 
-class State(Rows):
+class State(TensorTree):
     """Where N hypotheses stand."""

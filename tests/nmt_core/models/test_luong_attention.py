@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from nmt_core.layers.luong_attention import PredictiveWindow
+from nmt_core.models.luong_attention import PredictiveWindow
 
 HIDDEN, STATES, WORDS = 64, 50, 900
 

@@ -13,7 +13,7 @@ from nmt_core.config import Config
 from nmt_core.layers.cells import CellName
 from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
-from nmt_core.layers.initialisation import RANGE, Initialisation
+from nmt_core.layers.init import RANGE, Initialisation
 from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.encoder_decoder import Order
 

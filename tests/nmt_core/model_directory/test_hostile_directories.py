@@ -21,8 +21,8 @@ from safetensors.torch import load_file, save_file
 from nmt_core.base.errors import ConfigError, ModelError
 from nmt_core.base.messages import show
 from nmt_core.commands.main import main
-from nmt_core.models import carried_lexicon
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory import lexicon as carried_lexicon
+from nmt_core.model_directory.loaded_model import load_model
 from tests.annotated_models import LEXICON, make_annotated
 
 _MIB = 1 << 20

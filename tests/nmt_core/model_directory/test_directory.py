@@ -19,13 +19,13 @@ import torch
 from safetensors.torch import load_file
 
 from nmt_core.base.errors import ModelError, NmtError
+from nmt_core.model_directory.directory import current, replace_files
+from nmt_core.model_directory.loaded_model import load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
+from nmt_core.model_directory.tensors import open_tensors, save_tensors
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model, save_model
-from nmt_core.models.folder import current, replace_files
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnencdec import RNNencdecConfig
-from nmt_core.models.tensors import open_tensors, save_tensors
 from nmt_core.text.vocabulary import Vocabulary
 
 _CALLS = ("mkdir", "rename", "replace", "rmdir", "fsync", "chmod", "open", "unlink", "listdir")
@@ -142,7 +142,7 @@ def test_a_model_is_loaded_without_what_only_compiling_and_tokenising_need(tmp_p
     folder = str(tmp_path / "m")
     _save(folder, words=1)
     program = (
-        "import sys; from nmt_core.models.checkpoint import load_model; "
+        "import sys; from nmt_core.model_directory.loaded_model import load_model; "
         f"load_model({folder!r}); sys.exit(not sys.modules.keys().isdisjoint(['torch._dynamo', 'sacremoses']))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -152,7 +152,7 @@ def test_killed_from_outside_at_any_time(tmp_path: Path) -> None:
     folder = str(tmp_path / "m")
     _save(folder, words=1)
     program = (
-        "from tests.nmt_core.models.test_folder import _save\n"
+        "from tests.nmt_core.model_directory.test_directory import _save\n"
         "import itertools\n"
         f"for number in itertools.count():\n    _save({folder!r}, words=number % 9 + 1)\n    print(flush=True)\n"
     )
@@ -232,7 +232,7 @@ def test_buffers_are_saved_with_the_parameters(tmp_path: Path, monkeypatch: pyte
         model.register_buffer("seen", torch.zeros(3, dtype=torch.int64))
         return model
 
-    from nmt_core.models import parameters
+    from nmt_core.model_directory import parameters
 
     build = parameters.build_model
     monkeypatch.setattr(parameters, "build_model", with_buffer)

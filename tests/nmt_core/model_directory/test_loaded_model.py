@@ -15,10 +15,10 @@ import yaml
 from nmt_core.base.errors import InputError, ModelError
 from nmt_core.batches.padding import pad_pairs
 from nmt_core.commands.main import main
+from nmt_core.model_directory.loaded_model import load_model, save_model
+from nmt_core.model_directory.settings import FORMAT_VERSION, FolderConfig
+from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import PRESETS, AnyConfig, build_model, new_model, settings_beside_parameters
-from nmt_core.models.checkpoint import load_model, save_model
-from nmt_core.models.embeddings import load_embeddings
-from nmt_core.models.folder_config import FORMAT_VERSION, FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch
 from nmt_core.text.vocabulary import Vocabulary
 
@@ -112,7 +112,7 @@ _LOADED = """
 import sys
 import torch
 from nmt_core.base.memory import keep_memory_of_tensors
-from nmt_core.models.checkpoint import load_model
+from nmt_core.model_directory.loaded_model import load_model
 
 def own_memory():
     with open("/proc/self/status") as stream:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
+from nmt_core.model_directory.loaded_model import load_model, save_model
+from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.build import new_model
-from nmt_core.models.checkpoint import load_model, save_model
-from nmt_core.models.folder_config import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.processing import TextConfig
 from nmt_core.text.vocabulary import Vocabulary

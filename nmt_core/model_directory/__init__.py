@@ -1,0 +1,1 @@
+"""A model is a directory: what it holds, how it is read and checked, and how it is replaced."""

@@ -1,0 +1,224 @@
+"""Attention of Luong et al. 2015, section 3: scores of places, windows, and the attentional vector.
+
+The scores of content (``dot``, ``general``, ``concat``) are in ``nmt_core.layers.attention``. The attentional vector is
+what is generated from, and may be fed to the next step.
+
+Shapes: as in ``nmt_core.layers.attention``; P places that have scores, T target positions.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from nmt_core.batches.layout import Layout
+from nmt_core.layers.attention import AdditiveAttention, Attended, Attention, AttentionContext, Focus
+from nmt_core.layers.init import Initialiser, Linear
+from nmt_core.layers.products import SharedMatrix, SharedRows
+from nmt_core.layers.reader import Encoded
+from nmt_core.models.context import keys_of
+from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory
+
+
+class LocationAttention(nn.Module):
+    """a = softmax(W_a h) over P places, of which the first S are used as they are: a source's words from P on get 0.
+
+    ``location``, Luong et al. 2015, equation 8: "for short sentences, we only use the top part of a_t". What is
+    used does not sum to 1.
+    """
+
+    def __init__(self, hidden: int, places: int) -> None:
+        super().__init__()
+        self.energies = Linear(hidden, places, bias=False)
+
+    def over(self, values_BSX: Tensor, mask_BS: Tensor) -> LocationContext:
+        """The attention of one loop."""
+        return LocationContext(self, values_BSX, mask_BS)
+
+
+class LocationContext:
+    """``LocationAttention`` during one loop."""
+
+    def __init__(self, attention: LocationAttention, values_BSX: Tensor, mask_BS: Tensor) -> None:
+        self.energies, self.mask_BS, self.values_BSX = SharedMatrix(attention.energies.weight), mask_BS, values_BSX
+        self.blend = SharedRows(values_BSX)
+
+    def __call__(self, query_NH: Tensor, layout: Layout | None = None, focus: Focus | None = None) -> Attended:
+        """Attend from N states; without ``layout``, N = B * K."""
+        energies_NP = self.energies(query_NH)
+        precise = torch.promote_types(energies_NP.dtype, torch.float32)
+        sentences, positions = self.mask_BS.shape
+        weights_NP = torch.softmax(energies_NP.to(precise), dim=1)
+        weights_NS = F.pad(weights_NP[:, :positions], (0, max(positions - weights_NP.shape[1], 0)))
+        if layout is None:
+            weights_BKS = weights_NS.view(sentences, -1, positions) * self.mask_BS.unsqueeze(1)
+            return Attended(self.blend(weights_BKS).flatten(0, 1), weights_BKS.flatten(0, 1))
+        weights_NS = weights_NS * self.mask_BS[layout.sentences_N]
+        values_PX = self.values_BSX.flatten(0, 1)
+        places_NS = layout.sentences_N.unsqueeze(1) * positions + torch.arange(positions, device=query_NH.device)
+        weights_NS = weights_NS.to(values_PX.dtype)
+        context_NX = F.embedding_bag(places_NS, values_PX, mode="sum", per_sample_weights=weights_NS)
+        return Attended(context_NX, weights_NS)
+
+
+Focusing = Callable[[Tensor, Tensor, Tensor | None], Focus]
+"""(states (N, H), source words of their sentences (N,), target positions (N,) or None) -> their foci."""
+
+
+class Window(nn.Module, abc.ABC):
+    """The part of the source around an aligned position p_t, ``radius`` positions to either side."""
+
+    def __init__(self, radius: int) -> None:
+        super().__init__()
+        self.radius = radius
+
+    @abc.abstractmethod
+    def focusing(self) -> Focusing:
+        """The foci of the states of one loop."""
+
+
+class MonotonicWindow(Window):
+    """p_t = t, or the last word (``local-m``, section 3.2)."""
+
+    def focusing(self) -> Focusing:
+        """The focus of a row is its target position."""
+
+        def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:
+            assert place_N is not None
+            return Focus(torch.minimum(place_N, words_N - 1), self.radius)
+
+        return focus
+
+
+class PredictiveWindow(Window):
+    """p_t = S sigmoid(v . tanh(W h)), around which a Gaussian prefers what is near (``local-p``, equations 9, 10)."""
+
+    def __init__(self, hidden: int, radius: int) -> None:
+        super().__init__(radius)
+        self.position = Linear(hidden, hidden, bias=False)
+        self.energy = nn.Parameter(torch.empty(hidden))
+
+    def initialise(self, initialiser: Initialiser) -> None:
+        """As those of attention."""
+        initialiser.energy(self.energy)
+
+    def focusing(self) -> Focusing:
+        """The foci of states."""
+        position = SharedMatrix(self.position.weight)
+
+        def focus(hidden_NH: Tensor, words_N: Tensor, place_N: Tensor | None) -> Focus:
+            hidden_NH = torch.tanh(position(hidden_NH))
+            precise = torch.promote_types(hidden_NH.dtype, torch.float32)
+            with torch.autocast(hidden_NH.device.type, enabled=False):  # which rounds places of long sentences
+                point_N = words_N * torch.sigmoid(hidden_NH.to(precise) @ self.energy.to(precise))
+            centre_N = torch.minimum(point_N.detach().floor().long(), words_N - 1)
+            return Focus(centre_N, self.radius, point_N)
+
+        return focus
+
+
+_LEAST = 1e-30
+
+
+@dataclass(frozen=True)
+class SourceMemory(Memory):
+    """The decoder's first states, all layers side by side, and for attention what it sums, its keys, and the words."""
+
+    states_BU: Tensor
+    values_BSH: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
+    keys_BSA: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
+    mask_BS: Tensor | None = field(default=None, metadata=SOURCE_AXIS)
+
+
+class Attentional(NamedTuple):
+    """The attentional vector, and where it comes from: weights that sum to 1."""
+
+    readout_NH: Tensor
+    weights_NS: Tensor
+
+
+class AttentionalReadout(nn.Module):
+    """h~ = tanh(W_c [c; h]), equation 5, where c is the sum of the annotations weighted by attention from h.
+
+    ``score`` says how they are scored, ``window`` which of them (None: all). The annotations are multiplied by their
+    half of W_c before they are summed.
+    """
+
+    def __init__(self, hidden: int, score: Attention | LocationAttention, window: Window | None) -> None:
+        super().__init__()
+        self.score, self.window = score, window
+        self.context = Linear(hidden, hidden, bias=False)
+        self.state = Linear(hidden, hidden, bias=False)
+
+    @property
+    def counts_places(self) -> bool:
+        """Whether it needs the target position."""
+        return isinstance(self.window, MonotonicWindow)
+
+    def remember(self, encoded: Encoded, states_BU: Tensor) -> SourceMemory:
+        """What is needed of B sources."""
+        (values_BSH,) = encoded.times(self.context.weight)
+        keys_BSA = keys_of(self.score, encoded) if isinstance(self.score, Attention) else None
+        return SourceMemory(states_BU, values_BSH, keys_BSA, encoded.mask_BS)
+
+    def over(self, memory: SourceMemory) -> AttentionalLoop:
+        """The attentional vectors of one loop."""
+        return AttentionalLoop(self, memory)
+
+
+class AttentionalLoop:
+    """``AttentionalReadout`` during one loop."""
+
+    def __init__(self, part: AttentionalReadout, memory: SourceMemory) -> None:
+        assert memory.values_BSH is not None and memory.mask_BS is not None
+        self.part, self.words_B = part, memory.mask_BS.sum(dim=1)
+        self.product = SharedMatrix(part.state.weight)
+        self.focusing = None if part.window is None else part.window.focusing()
+        self.attend: AttentionContext | LocationContext
+        if isinstance(part.score, LocationAttention):
+            self.attend = part.score.over(memory.values_BSH, memory.mask_BS)
+        else:
+            assert memory.keys_BSA is not None
+            self.attend = part.score.over(memory.values_BSH, memory.keys_BSA, memory.mask_BS)
+
+    def __call__(self, hidden_NH: Tensor, place_N: Tensor | None, layout: Layout | None = None) -> Attentional:
+        """From N states at target positions ``place_N``; without ``layout``, N = B * K."""
+        focus = None
+        if self.focusing is not None:
+            focus = self.focusing(hidden_NH, self._words(len(hidden_NH), layout), place_N)
+        context_NH, weights_NS = self.attend(hidden_NH, layout, focus)
+        product_NH = self.product(hidden_NH)
+        return Attentional(torch.tanh(product_NH + context_NH.to(product_NH.dtype)), self._shares(weights_NS))
+
+    def all_positions(self, hidden_BTH: Tensor) -> Attentional:
+        """From the states of known targets: (B, T, H) and (B, T, S)."""
+        sentences, positions = hidden_BTH.shape[:2]
+        # the scores of concat are made of a sum for every pair of positions
+        at_a_time = 1 if isinstance(self.part.score, AdditiveAttention) else positions
+        readouts, weights = [], []
+        for part_BTH, places_T in zip(
+            hidden_BTH.split(at_a_time, dim=1),
+            torch.arange(positions, device=hidden_BTH.device).split(at_a_time),
+            strict=True,
+        ):
+            readout_NH, weights_NS = self(part_BTH.flatten(0, 1), places_T.repeat(sentences))
+            readouts.append(readout_NH.view(sentences, len(places_T), -1))
+            weights.append(weights_NS.view(sentences, len(places_T), -1))
+        return Attentional(torch.cat(readouts, dim=1), torch.cat(weights, dim=1))
+
+    def _words(self, rows: int, layout: Layout | None) -> Tensor:
+        if layout is None:
+            return self.words_B.repeat_interleave(rows // len(self.words_B))
+        return self.words_B[layout.sentences_N]
+
+    def _shares(self, weights_NS: Tensor) -> Tensor:
+        """Weights that do not sum to 1 are given as shares."""
+        if isinstance(self.part.score, LocationAttention) or isinstance(self.part.window, PredictiveWindow):
+            return weights_NS / weights_NS.sum(dim=1, keepdim=True).clamp(min=_LEAST)
+        return weights_NS
