@@ -12,9 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import nmt_core
+from nmt_core import DecodingConfig
 from tests.differential.cases import SEARCHES, Case
 from tests.differential.comparison import SEED, Comparison
 from tests.differential.models import ALL, make
+from tests.differential.ties import PlainSearch
 from tests.nmt_core.serving.conftest import servers
 
 SEARCHES_OF_A_MODEL = 6  # drawn: another seed draws others
@@ -53,8 +56,18 @@ def compare(comparison: Comparison, cases: Sequence[Case], *, processes: int) ->
     for number, case in enumerate(cases):
         comparison.search(case, processes=number < processes)
     comparison.scores()
-    print(f"{comparison.name}: {comparison.combinations} combinations, {len(comparison.problems)} differences")
+    counts = f"{comparison.combinations} combinations, {len(comparison.problems)} differences"
+    print(f"{comparison.name}: {counts}, {len(comparison.ties)} ties")
     assert not comparison.problems, "\n".join(comparison.problems)
+
+
+def test_the_search_that_finds_ties_is_beam_search(place: Path) -> None:
+    model = nmt_core.load_model(make(place, "rnnsearch"), device="cpu", dtype="float64")
+    config = DecodingConfig(beam=3, nbest=3, max_length_ratio=1.0, max_length_extra=4)
+    for source in ("w1 w2", "w3"):
+        search = PlainSearch(model, source, config)
+        assert {one.text for one in model.nbest([source], 3, config=config)[0]} <= search.found
+        assert search.edge > 1e-5
 
 
 @pytest.mark.parametrize("name", SOME)
