@@ -29,11 +29,11 @@ from nmt_core.models.build import new_model, preset
 from nmt_core.text.lexicon import Candidate, Lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, Sentences, make_batch
+from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, make_batch
 from nmt_core.training.data.partitions import Partition, cut_into_partitions
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.data.stored import Sentences
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import WordTables, build_optimizer, rescale_gradient
 
 SOURCE_WORDS, LARGE, SMALL = 30_000, 500_000, 30_000
 SENTENCES, LENGTH = 80, 25

@@ -21,8 +21,8 @@ from nmt_core.batches.padding import Batch, pad_pairs
 from nmt_core.device import allow_tf32
 from nmt_core.models.build import preset
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import build_optimizer, rescale_gradient
 
 SENTENCES = 80
 PEER_NAME = "JoeyNMT 2.3.0"

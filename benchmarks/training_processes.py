@@ -26,10 +26,9 @@ from numpy.typing import NDArray
 
 from nmt_core.base.memory import keep_memory_of_tensors
 from nmt_core.training.config import RunConfig
-from nmt_core.training.launch import started
-from nmt_core.training.prepare import prepare
-from nmt_core.training.ranks import Ranks
+from nmt_core.training.processes import Ranks, started
 from nmt_core.training.report import Reporter
+from nmt_core.training.start import prepare
 from nmt_core.training.trainer import Trainer
 
 WARM_UP = 5  # updates that are not counted

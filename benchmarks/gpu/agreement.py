@@ -15,7 +15,7 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.models.build import PRESETS
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 
 WORDS = 5_000  # so that the CPU is quick, too
 LARGEST = {"float32": 1e-4, "bfloat16": 0.05}  # difference of log p, for each target word

@@ -12,8 +12,8 @@ from benchmarks.gpu.work import Text, batch_of, made_up_model
 from nmt_core.batches.padding import Batch
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import build_optimizer, rescale_gradient
 
 PRESETS = ("rnnsearch", "luong2015-global-general-feed", "luong2015-base")
 

@@ -20,7 +20,7 @@ from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.search.predictor import ModelPredictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 from tests.pretended_gpu import PretendedGPU
 
 CountWaits = Callable[[Callable[[], object]], Counter[str]]

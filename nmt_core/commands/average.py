@@ -33,7 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from nmt_core.base.errors import ModelError
     from nmt_core.model_directory.loaded_model import load_model
     from nmt_core.model_directory.settings import check_no_model
-    from nmt_core.training.snapshots import average_into
+    from nmt_core.training.validation import average_into
 
     check_no_model(args.output)
     models = [load_model(folder) for folder in args.models]

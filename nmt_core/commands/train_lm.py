@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from nmt_core.commands import train
+
+RUN = "nmt_core.training.run:train_language_model"
 
 _EPILOG = """\
 examples:
@@ -28,18 +29,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Define the options."""
     train.add_arguments(parser)
     parser.epilog = _EPILOG
-
-
-def run(args: argparse.Namespace) -> int:
-    """Train."""
-    return train.train(args, language_model)
-
-
-def language_model(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with what the file leaves out: a language model, of which the best has the least perplexity."""
-    model, training = settings.get("model", {}), settings.get("training", {})
-    if isinstance(model, dict) and "preset" not in model:
-        model = {"type": "rnnlm", **model}
-    if isinstance(training, dict):
-        training = {"select_by": "nll", **training}
-    return {**settings, "model": model, "training": training}

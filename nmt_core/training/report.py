@@ -14,7 +14,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.layers.losses import Losses
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.state import Progress
-from nmt_core.training.task import Task
+from nmt_core.training.tasks import Task
 from nmt_core.training.validation import Measured, Validation
 
 

@@ -1,29 +1,34 @@
-"""Where a training run stands, so that it can go on as if it had never stopped.
+"""Where a training run stands, so that it can resume as if it had never stopped; and the directory it writes.
 
-One file, replaced atomically: parameters, what the optimiser keeps of each (moments, averages) and the
-random state as tensors, and the counters as JSON in the header. ``training.json`` shows the same counters to
-people.
+The state is one file, replaced atomically: parameters, what the optimiser keeps of each (moments, averages) and the
+random state as tensors, and the counters as JSON in the header. ``training.json`` shows the same counters to people.
+
+What would stop a run after hours (no right to write, a full disk, a second run into the same directory) is found before
+the text is read. The directory's lock is one of the operating system's and ends with the process, however that ends.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import torch
 from pydantic import TypeAdapter, ValidationError
 from torch import Tensor, nn
 
-from nmt_core.base.errors import ModelError
-from nmt_core.files import open_output
-from nmt_core.model_directory.directory import current
+from nmt_core.base.errors import ConfigError, ModelError, NmtError
+from nmt_core.files import open_output, overwritten
+from nmt_core.model_directory.directory import LEXICON, PARAMETERS, SETTINGS, current
 from nmt_core.model_directory.tensors import check_finite, open_tensors, save_tensors
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.identity import RunIdentity
-from nmt_core.training.task import Cursor
+from nmt_core.training.fingerprint import RunIdentity
+from nmt_core.training.tasks import Cursor
 from nmt_core.training.validation import Validation
 
 TENSORS = "training.safetensors"
@@ -178,3 +183,111 @@ def _progress(path: str, counters: str) -> Progress:
         return TypeAdapter(Progress).validate_json(counters)
     except ValidationError as error:
         raise ModelError(f"{path}: its counters are damaged; train again, or resume from another folder") from error
+
+
+LOCK = "training.lock"
+_WRITTEN = (SETTINGS, PARAMETERS, LEXICON, TENSORS, COUNTERS, LOCK)
+
+
+class RunFolder:
+    """A folder whose lock is held. Raises what ``_locked`` raises."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder, self._path = folder, os.path.join(folder, LOCK)
+        self._lock = _locked(self._path)
+        self._place = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)  # open, so that no other folder gets its number
+
+    def check(self) -> None:
+        """Raise NmtError where the folder is gone, ConfigError where it is another run's now.
+
+        A lock file that somebody removed for a leftover is made again.
+        """
+        if not _is_still(self._folder, self._place):
+            problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
+            raise NmtError(f"{self._folder}: {problem}: move it back and go on with --resume, or train anew")
+        if not _is_still(self._path, self._lock):
+            lock = _locked(self._path)
+            os.close(self._lock)
+            self._lock = lock
+
+    def give_back(self) -> None:
+        """Remove the lock if it is still ours, and close it."""
+        if _is_still(self._path, self._lock):
+            with contextlib.suppress(OSError):
+                os.unlink(self._path)
+        os.close(self._lock)
+        os.close(self._place)
+
+
+@contextlib.contextmanager
+def run_folder(folder: str) -> Iterator[RunFolder]:
+    """Make ``folder`` and hold its lock inside the block; a folder made here that stays empty is removed.
+
+    Raises NmtError when it cannot be written, ConfigError when another run has the lock.
+    """
+    new = not os.path.exists(folder)
+    try:
+        os.makedirs(folder, exist_ok=True)
+        held = RunFolder(folder)
+    except OSError as error:
+        raise NmtError(f"{folder}: cannot be written ({error.strerror}); choose another folder") from error
+    try:
+        yield held
+    finally:
+        held.give_back()
+        if new:
+            with contextlib.suppress(OSError):  # it is not empty, as it should be
+                os.rmdir(folder)
+
+
+def check_spared(folder: str, read: Iterable[str]) -> None:
+    """Raise ConfigError where a run in ``folder`` would write over one of the files, or the model folders, ``read``."""
+    found = overwritten(read, [folder, *(os.path.join(folder, name) for name in _WRITTEN)])
+    if found is not None:
+        raise ConfigError(f"folder: a run in {folder} would write over {found.read}; choose another folder")
+
+
+def check_disk_space(folder: str, size: int) -> None:
+    """Take the ``size`` bytes of a run from the disk of ``folder`` and give them back; a state is there perhaps.
+
+    Raises NmtError when they are not there.
+    """
+    size -= sum(_size(current(os.path.join(folder, name))) for name in (PARAMETERS, TENSORS))
+    try:
+        with tempfile.TemporaryFile(dir=folder) as stream:  # without a name: nothing is left of it if we are killed
+            os.posix_fallocate(stream.fileno(), 0, max(size, 1))
+    except OSError as error:
+        raise NmtError(
+            f"{folder}: cannot hold the {size / 1e9:.2g} GB that a run writes ({error.strerror}); "
+            "free some space or choose another folder"
+        ) from error
+
+
+def _size(path: str) -> int:
+    with contextlib.suppress(OSError):
+        return os.path.getsize(path)
+    return 0
+
+
+def _locked(path: str) -> int:
+    """The descriptor of the lock file, locked. Raises ConfigError when another run has it."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise ConfigError(
+                f"{os.path.dirname(path)}: another run is training into this folder; "
+                "wait for its end or choose another folder"
+            ) from None
+        if _is_still(path, descriptor):
+            return descriptor
+        os.close(descriptor)  # the run before removed the file between our two calls
+
+
+def _is_still(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

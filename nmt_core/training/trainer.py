@@ -1,8 +1,8 @@
 """The training loop: next minibatches, gradient, update; now and then a validation.
 
-The order of the minibatches depends on seed and epoch alone and every random number comes from a
-saved generator, so a run that was interrupted and resumed ends with the same parameters as one that
-was not. All processes of a run do the same here; the first one validates, saves and reports.
+The order of the minibatches depends on seed and epoch alone, and every random number comes from a saved generator. So
+a run that was interrupted and resumed ends with the same parameters as one that was not. All processes of a run do the
+same here; the first one validates, saves and reports.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import dataclasses
 import itertools
 import math
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import FrameType
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,19 +27,61 @@ from nmt_core.base.messages import say
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.partitions import Partition
+from nmt_core.training.fingerprint import RunIdentity, hash_of_bytes
 from nmt_core.training.gradient import Gradients
-from nmt_core.training.identity import RunIdentity, hash_of_bytes
-from nmt_core.training.kept_zeros import KeptZeros
-from nmt_core.training.optimizers import build_optimizer, gradient_norm, rate_factor, rescale_gradient
-from nmt_core.training.ranks import Ranks
+from nmt_core.training.optimizer import (
+    KeptZeros,
+    WeightAverage,
+    WordTables,
+    build_optimizer,
+    gradient_norm,
+    rate_factor,
+    rescale_gradient,
+    unchanged,
+)
+from nmt_core.training.processes import Ranks
 from nmt_core.training.report import Reporter
-from nmt_core.training.snapshots import Snapshots, average_into
 from nmt_core.training.state import Progress, restore_state, save_state
-from nmt_core.training.stop_signals import Interrupted, StopSignals
-from nmt_core.training.task import Cursor, Task, Work, parameters_of, task_of_update, work_from
-from nmt_core.training.validation import Validation, validate
-from nmt_core.training.weight_average import WeightAverage, unchanged
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.tasks import Cursor, Task, Work, parameters_of, task_of_update, work_from
+from nmt_core.training.validation import Snapshots, Validation, average_into, validate
+
+
+class Interrupted(Exception):
+    """The run was asked to stop and has saved its state."""
+
+
+class StopSignals:
+    """Inside the block the first signal sets ``asked``, a second one raises KeyboardInterrupt.
+
+    ``announced``: a line says so. Outside the main thread, where no signal can be handled, nothing changes.
+    """
+
+    def __init__(self, *, announced: bool) -> None:
+        self.asked = False
+        self._announced = announced
+
+    def __enter__(self) -> StopSignals:
+        self._before: dict[signal.Signals, Any] = {}
+        for number in (signal.SIGINT, signal.SIGTERM):
+            if signal.getsignal(number) is signal.SIG_IGN:  # another process of the run has it
+                continue
+            try:
+                self._before[number] = signal.signal(number, self._ask)
+            except ValueError:  # not in the main thread
+                break
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _ask(self, number: int, _: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+        if self._announced:
+            say("stopping after this update; --resume will go on from it")
+
 
 MOST_SKIPPED_IN_A_ROW = 20
 

@@ -1,21 +1,57 @@
-"""How good a model is on development sets: nats per word, and BLEU of its translations."""
+"""How good a model is on development sets: nats per word, and BLEU of its translations; which models are kept.
+
+Models that are kept next to the best one are model directories: ``DIRECTORY/snapshots/000001000``.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import sacrebleu
+import torch
+from torch import Tensor
 
 from nmt_core.base.interfaces import SentencePair
+from nmt_core.batches.padding import Batch
 from nmt_core.inference.output.copies import annotated
 from nmt_core.inference.search.config import DecodingConfig
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.model_directory.parameters import load_parameters
+from nmt_core.models.interface import TranslationModel
 from nmt_core.text.pharaoh import Points
+from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.corpus import batches_in_order, encode_corpus
-from nmt_core.training.losses import NOTHING, negative_log_likelihood
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A summed loss in nats, and the number of words it was summed over."""
+
+    total: float
+    words: int
+
+    def __add__(self, other: Loss) -> Loss:
+        return Loss(self.total + other.total, self.words + other.words)
+
+    @property
+    def per_word(self) -> float:
+        """Nats per target word, ``</s>`` counted."""
+        return self.total / max(self.words, 1)
+
+
+NOTHING = Loss(0.0, 0)
+
+
+@torch.no_grad()
+def negative_log_likelihood(model: TranslationModel, batch: Batch) -> Loss:
+    """The batch's loss without smoothing."""
+    total = -model(batch).double().sum().item()
+    return Loss(total, batch.target.places_2N.shape[1])
 
 
 @dataclass(frozen=True)
@@ -104,3 +140,68 @@ def validate(sets: Sequence[tuple[LoadedModel, DevelopmentSet]], *, update: int,
     """Measure models on their development sets, of which the first decides."""
     first, *others = [dev.measure(loaded, beam=beam) for loaded, dev in sets]
     return Validation(update, first.nats_per_word, first.bleu, tuple(others))
+
+
+SNAPSHOTS = "snapshots"
+_KEPT = "kept"  # an empty file in the folder of a model that stays, whatever the settings are later
+
+
+@dataclass(frozen=True)
+class Snapshots:
+    """Of the last ``average`` validations, of the ``keep_best`` best ones, and every ``keep_every`` updates."""
+
+    folder: str
+    config: TrainingConfig
+
+    def keep(self, update: int, histories: Sequence[Sequence[Validation]], save: Callable[[str], None]) -> None:
+        """Keep the model of ``update`` with ``save(folder)`` if it is wanted, and remove what no longer is.
+
+        Wanted is what any of the ``histories`` asks for.
+        """
+        wanted = {number for history in histories for number in (*self.last(history), *self._best(history))}
+        if self.is_due(update):
+            self.keep_due(update, save)
+        elif update in wanted:
+            save(self.path(update))
+        for name in os.listdir(self._place) if os.path.isdir(self._place) else []:
+            folder = os.path.join(self._place, name)
+            if name.isdecimal() and int(name) not in wanted and not os.path.exists(os.path.join(folder, _KEPT)):
+                shutil.rmtree(folder)
+
+    def is_due(self, update: int) -> bool:
+        """Whether the model of ``update`` is kept whatever it is worth."""
+        return self.config.keep_every is not None and update % self.config.keep_every == 0
+
+    def keep_due(self, update: int, save: Callable[[str], None]) -> None:
+        """Keep the model of an ``update`` that is due, for good."""
+        save(self.path(update))
+        with open(os.path.join(self.path(update), _KEPT), "wb"):
+            pass
+
+    def last(self, history: Sequence[Validation]) -> list[int]:
+        """The updates whose models are averaged at the end."""
+        return [entry.update for entry in history[-self.config.average :]] if self.config.average > 1 else []
+
+    def path(self, update: int) -> str:
+        """The model folder of an update."""
+        return os.path.join(self._place, f"{update:09d}")
+
+    def _best(self, history: Sequence[Validation]) -> list[int]:
+        usable = [entry for entry in history if entry.better_than(None, self.config.select_by)]
+        ranked = sorted(usable, key=lambda entry: (-entry.score(self.config.select_by), entry.update))
+        return [entry.update for entry in ranked[: self.config.keep_best]]
+
+    @property
+    def _place(self) -> str:
+        return os.path.join(self.folder, SNAPSHOTS)
+
+
+@torch.no_grad()
+def average_into(model: torch.nn.Module, folders: Sequence[str]) -> None:
+    """Give ``model`` the mean of the parameters in several model folders."""
+    total: dict[str, Tensor] = {}
+    for folder in folders:
+        for name, tensor in load_parameters(folder, model).items():
+            total[name] = total[name] + tensor.double() if name in total else tensor.double()
+    for name, parameter in model.named_parameters():
+        parameter.copy_(total[name] / len(folders))

@@ -10,7 +10,7 @@ import pytest
 from nmt_core.files import read_lines, read_parallel_lines, read_text_lines, readable_again
 from nmt_core.preparation.corpus import read_chunks
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.training.data.monolingual import MonolingualText
+from nmt_core.training.data.texts import MonolingualText
 from smt_bridge.commands.main import main
 from smt_bridge.moses.ini import read_ini
 from smt_bridge.moses.weights import read_weights

@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from nmt_core.training.config import RunConfig
-from nmt_core.training.recipes import with_recipe
+from nmt_core.training.run import with_recipe
 from tests.docs.commands import ROOT, commands, parser
 
 GUIDE = (ROOT / "docs" / "guide-moses.md").read_text()

@@ -13,8 +13,8 @@ from nmt_core.models.build import AnyConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import GuidedAlignmentConfig, MinimumRiskConfig, RunConfig, TrainingConfig
-from nmt_core.training.data_config import DataConfig, TaskConfig
-from nmt_core.training.recipes import with_recipe
+from nmt_core.training.data.config import DataConfig, TaskConfig
+from nmt_core.training.run import with_recipe
 from tests.docs.commands import PAGES, ROOT
 
 MODELS = [config for config in get_args(AnyConfig) if config is not DeepFusionConfig]  # that is made by nmt-core fuse

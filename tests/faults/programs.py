@@ -24,7 +24,7 @@ _PRELOADED = [
     *(f"nmt_core.commands.{name}" for name in ("main", "decode", "decode_parts", "prepare", "train")),
     "nmt_core.inference.translator",
     "nmt_core.model_directory.loaded_model",
-    "nmt_core.training.prepare",
+    "nmt_core.training.start",
     "nmt_core.training.trainer",
     *(f"smt_bridge.commands.{name}" for name in ("main", "add_features", "rescore_table", "tune_loop")),
 ]

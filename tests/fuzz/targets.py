@@ -61,7 +61,7 @@ def _all(items: Iterable[object]) -> None:
 def _tables(folder: str) -> list[Target]:
     from nmt_core.files.lexicon_lines import read_lexicon_lines
     from nmt_core.text.lexicon import Keep, read_lexicon
-    from nmt_core.training.data.phrases import read_phrase_pairs
+    from nmt_core.training.data.texts import read_phrase_pairs
     from smt_bridge.features.lexicon import Lexicon
     from smt_bridge.moses.ini import read_ini
     from smt_bridge.moses.weights import format_weights, read_weights
@@ -154,7 +154,7 @@ def _records(folder: str) -> list[Target]:
     from nmt_core.preparation.record import read_record
     from nmt_core.preparation.settings import PreparationConfig
     from nmt_core.training.config import RunConfig
-    from nmt_core.training.first_model import with_start_settings
+    from nmt_core.training.run import with_start_settings
     from smt_bridge.metadata import read_metadata
     from smt_bridge.tuning.loop_folder import read_rounds
 
@@ -205,7 +205,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.serving.credentials import read_tokens
     from nmt_core.text.aligned_corpus import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
-    from nmt_core.training.data.monolingual import MonolingualText
+    from nmt_core.training.data.texts import MonolingualText
     from smt_bridge.doctor.language_model import examine
 
     words = Vocabulary(["</s>", "<unk>", "the", "la"])
@@ -282,7 +282,7 @@ def _model_folders(folder: str) -> list[Target]:
     from nmt_core.model_directory.settings import FolderConfig
     from nmt_core.models.build import new_model, preset
     from nmt_core.text.vocabulary import Vocabulary
-    from nmt_core.training.identity import RunIdentity
+    from nmt_core.training.fingerprint import RunIdentity
     from nmt_core.training.state import Progress, restore_state, save_state
 
     place = os.path.join(folder, "model")

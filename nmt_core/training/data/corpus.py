@@ -22,39 +22,7 @@ from nmt_core.batches.padding import Batch, Collate, Ids, group_by_tokens, pad, 
 from nmt_core.text.pharaoh import Points
 from nmt_core.text.sentence import Sentence
 from nmt_core.text.target_order import TargetOrder
-from nmt_core.training.data.stored import GrowingTexts, GrowingVector, StoredTexts
-
-TextPair = tuple[str, str] | tuple[str, str, Points]
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``, with its text where that is kept.
-
-    ``factors`` has one more array like ``ids`` for each factor beside the word.
-    """
-
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int64]
-    texts: StoredTexts | None = None
-    factors: tuple[NDArray[np.int32], ...] = ()
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    def __getitem__(self, index: int) -> Sentence:
-        start, end = self.starts[index], self.starts[index + 1]
-        ids, *factors = (column[start:end].tolist() for column in (self.ids, *self.factors))
-        return Sentence(ids, None if self.texts is None else self.texts[index], factors)
-
-    @property
-    def lengths(self) -> NDArray[np.int64]:
-        """Words per sentence, without ``</s>``."""
-        return np.diff(self.starts)
-
-    def words_of(self, indices: NDArray[np.int64]) -> int:
-        """The number of words of some sentences, without their ``</s>``."""
-        return int((self.starts[indices + 1] - self.starts[indices]).sum())
+from nmt_core.training.data.stored import Collector, GrowingTexts, Sentences, TextPair
 
 
 @dataclass(frozen=True)
@@ -156,29 +124,6 @@ class _PairCollector:
         self._factors = self._factors or [Collector(stored=self._stored) for _ in sentence.factors]
         for collector, column in zip(self._factors, sentence.factors, strict=True):
             collector.add(column)
-
-
-class Collector:
-    """Gathers sentences, packing them as it goes; ``stored`` in temporary files, or in memory."""
-
-    def __init__(self, *, stored: bool) -> None:
-        self._ids, self._starts = GrowingVector(np.int32, stored=stored), GrowingVector(np.int64, stored=stored)
-        self._starts.add([0])
-        self._sentences = self._words = 0
-
-    def __len__(self) -> int:
-        return self._sentences
-
-    def add(self, words: Ids) -> None:
-        """The next sentence."""
-        self._sentences += 1
-        self._words += len(words)
-        self._ids.add(words)
-        self._starts.add([self._words])
-
-    def sentences(self) -> Sentences:
-        """All of them; none is added afterwards."""
-        return Sentences(self._ids.vector, self._starts.vector)
 
 
 @dataclass(frozen=True)

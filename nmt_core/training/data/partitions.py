@@ -20,7 +20,8 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.batches.padding import Batch, Padded
 from nmt_core.text.vocabulary import SPECIAL_WORDS
-from nmt_core.training.data.corpus import ParallelCorpus, Sentences
+from nmt_core.training.data.corpus import ParallelCorpus
+from nmt_core.training.data.stored import Sentences
 
 Indices = NDArray[np.int64]
 

@@ -1,6 +1,6 @@
-"""Vectors and texts in temporary files that are read by memory map, so that they need no memory of their own.
+"""Vectors, texts and pairs in temporary files that are read by memory map, so that they need no memory of their own.
 
-The files have no name in any folder, and nothing is left of them whatever happens. What is pickled of them is where
+The files have no name in any directory, and nothing is left of them whatever happens. What is pickled of them is where
 they are: processes of the same machine read the same pages, and open them while the process that made them has them.
 """
 
@@ -14,12 +14,16 @@ import os
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
-from typing import Any, BinaryIO, cast
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO, TypeVar, cast
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from nmt_core.batches.padding import Ids
 from nmt_core.files.temporary import room_for_temporary
+from nmt_core.text.pharaoh import Points
+from nmt_core.text.sentence import Sentence
 
 _ERRORS = "surrogateescape"
 _KEPT = "the text that is trained on"
@@ -156,3 +160,116 @@ class GrowingTexts:
     def _write(self) -> None:
         self._content.write(b"".join(self._waiting))
         self._waiting.clear()
+
+
+Item = TypeVar("Item")
+TextPair = tuple[str, str] | tuple[str, str, Points]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Many sentences end to end; sentence i is ``ids[starts[i]:starts[i + 1]]``, with its text where that is kept.
+
+    ``factors`` has one more array like ``ids`` for each factor beside the word.
+    """
+
+    ids: NDArray[np.int32]
+    starts: NDArray[np.int64]
+    texts: StoredTexts | None = None
+    factors: tuple[NDArray[np.int32], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def __getitem__(self, index: int) -> Sentence:
+        start, end = self.starts[index], self.starts[index + 1]
+        ids, *factors = (column[start:end].tolist() for column in (self.ids, *self.factors))
+        return Sentence(ids, None if self.texts is None else self.texts[index], factors)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Words per sentence, without ``</s>``."""
+        return np.diff(self.starts)
+
+    def words_of(self, indices: NDArray[np.int64]) -> int:
+        """The number of words of some sentences, without their ``</s>``."""
+        return int((self.starts[indices + 1] - self.starts[indices]).sum())
+
+
+class Collector:
+    """Gathers sentences, packing them as it goes; ``stored`` in temporary files, or in memory."""
+
+    def __init__(self, *, stored: bool) -> None:
+        self._ids, self._starts = GrowingVector(np.int32, stored=stored), GrowingVector(np.int64, stored=stored)
+        self._starts.add([0])
+        self._sentences = self._words = 0
+
+    def __len__(self) -> int:
+        return self._sentences
+
+    def add(self, words: Ids) -> None:
+        """The next sentence."""
+        self._sentences += 1
+        self._words += len(words)
+        self._ids.add(words)
+        self._starts.add([self._words])
+
+    def sentences(self) -> Sentences:
+        """All of them; none is added afterwards."""
+        return Sentences(self._ids.vector, self._starts.vector)
+
+
+@dataclass(frozen=True)
+class StoredPairs:
+    """Sources and targets of equal number, with the alignment points of each pair (source, target) where there are any.
+
+    ``left`` are those that count, or all.
+    """
+
+    source: StoredTexts
+    target: StoredTexts
+    points: Sentences | None = None
+    left: NDArray[np.bool_] | None = None
+
+    def __len__(self) -> int:
+        return len(self.source) if self.left is None else int(self.left.sum())
+
+    def __iter__(self) -> Iterator[TextPair]:
+        if self.points is None:
+            return self._left(zip(self.source, self.target, strict=True))
+        return self._left(map(self._pair, range(len(self.source))))
+
+    def sources(self) -> Iterator[str]:
+        """The source sides."""
+        return self._left(self.source)
+
+    def targets(self) -> Iterator[str]:
+        """The target sides."""
+        return self._left(self.target)
+
+    def without(self, places: NDArray[np.int64]) -> tuple[StoredPairs, list[TextPair]]:
+        """The others, and these, in the order of the text; of pairs of which all count."""
+        left = np.ones(len(self.source), dtype=bool)
+        left[places] = False
+        return replace(self, left=left), [self._pair(place) for place in np.flatnonzero(~left).tolist()]
+
+    def _pair(self, place: int) -> TextPair:
+        if self.points is None:
+            return self.source[place], self.target[place]
+        numbers = self.points[place].ids
+        return self.source[place], self.target[place], list(zip(numbers[::2], numbers[1::2], strict=True))
+
+    def _left(self, items: Iterable[Item]) -> Iterator[Item]:
+        return iter(items) if self.left is None else itertools.compress(items, self.left)
+
+
+def store_pairs(pairs: Iterable[TextPair]) -> StoredPairs:
+    """Read all pairs, which have points all or none. Raises NmtError where there is no space for them."""
+    source, target = GrowingTexts(stored=True), GrowingTexts(stored=True)
+    points = Collector(stored=True)
+    for source_text, target_text, *aligned in pairs:
+        source.add(source_text)
+        target.add(target_text)
+        for links in aligned:
+            points.add(list(itertools.chain.from_iterable(links)))
+    return StoredPairs(source.texts, target.texts, points.sentences() if len(points) else None)

@@ -20,7 +20,7 @@ from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.settings import FolderConfig
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 
 
 def layer(words: int, *, rank: int | None = None, scale: float = 1.0) -> LinearGenerator:

@@ -35,8 +35,9 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.corpus import encode_corpus, make_batch
 from nmt_core.training.data.partitions import cut_into_partitions
-from nmt_core.training.losses import backpropagate, negative_log_likelihood
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import WordTables
+from nmt_core.training.validation import negative_log_likelihood
 
 GOLDEN = Path(__file__).with_name("golden")
 SIZES: dict[str, Any] = {"embedding": 4, "hidden": 6, "maxout": 5}

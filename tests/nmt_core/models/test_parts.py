@@ -34,7 +34,7 @@ from nmt_core.models.rnnlm import RNNLMConfig
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.models.tensor_tree import SOURCE_AXIS, Memory, State
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 
 SMALL = {"embedding": 4, "hidden": 5, "maxout": 3, "initialisation": "glorot"}
 LUONG = {"embedding": 4, "hidden": 5, "depth": 2}

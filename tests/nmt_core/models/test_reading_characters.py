@@ -27,10 +27,10 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN_ID, Vocabulary
 from nmt_core.training.config import MinimumRiskConfig, TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
 from nmt_core.training.data.partitions import cut_into_partitions
-from nmt_core.training.identity import RunIdentity, hash_of_corpus
+from nmt_core.training.fingerprint import RunIdentity, hash_of_corpus
+from nmt_core.training.gradient import backpropagate_risk
 from nmt_core.training.report import Reporter
-from nmt_core.training.risk import backpropagate_risk
-from nmt_core.training.task import Task
+from nmt_core.training.tasks import Task
 from nmt_core.training.trainer import Trainer
 from nmt_core.training.validation import DevelopmentSet
 

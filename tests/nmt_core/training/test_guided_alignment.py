@@ -21,7 +21,7 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import GuidedAlignmentConfig
 from nmt_core.training.data.corpus import encode_corpus, make_batch
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 
 SIZES = {"hidden": 5, "embedding": 4}
 WORDS = Vocabulary([*SPECIAL_WORDS, "a", "b", "c", "d"])

@@ -22,9 +22,8 @@ from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus, make_batch
 from nmt_core.training.data.partitions import cut_into_partitions
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import WordTables, build_optimizer
 
 WORDS = 40
 SIZES = {"source_words": WORDS + 2, "target_words": WORDS + 2}

@@ -13,7 +13,7 @@ from nmt_core.layers import losses as word_loss
 from nmt_core.layers.losses import Losses, LossOptions, LossSum
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearch, RNNsearchConfig
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.gradient import backpropagate
 
 SIZES = {"embedding": 4, "hidden": 5, "alignment": 3, "maxout": 3, "initialisation": "glorot"}
 BATCH = pad_pairs([([2, 3], [4, 5, 6]), ([7], [2])])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
-from nmt_core.training.data.monolingual import MonolingualText
+from nmt_core.training.data.texts import MonolingualText
 
 
 @pytest.mark.parametrize("packed", [False, True])

@@ -20,12 +20,10 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, ParallelCorpus, encode_corpus
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rate_factor, rescale_gradient
-from nmt_core.training.prepare import prepare
-from nmt_core.training.task import task_of_update
-from nmt_core.training.weight_average import WeightAverage
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import WeightAverage, WordTables, build_optimizer, rate_factor, rescale_gradient
+from nmt_core.training.start import prepare
+from nmt_core.training.tasks import task_of_update
 
 LUONG = {"optimizer": "sgd", "gradient": "sentence", "clip": 5.0, "schedule": "halving", "decay_after": 0.5}
 

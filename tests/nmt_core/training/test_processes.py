@@ -21,9 +21,8 @@ import torch.distributed as dist
 
 from nmt_core.base.errors import ModelError
 from nmt_core.commands.main import main
-from nmt_core.training import launch, trainer
-from nmt_core.training.launch import ranks_of_torchrun
-from nmt_core.training.ranks import OrderedSum, Ranks
+from nmt_core.training import processes, trainer
+from nmt_core.training.processes import OrderedSum, Ranks, ranks_of_torchrun
 
 
 def ordered_sum(vectors: list[np.ndarray]) -> np.ndarray:
@@ -66,8 +65,8 @@ def test_a_sum_takes_no_memory_but_that_of_the_first_vector() -> None:
 
 SUMS = """
 import sys, torch
-from nmt_core.training.ranks import OrderedSum, Ranks, joined
-from nmt_core.training.shared_sum import SharedSum
+from nmt_core.training.processes import OrderedSum, Ranks, joined
+from nmt_core.training.processes import SharedSum
 rank, size = map(int, sys.argv[1:3])
 with joined(Ranks(rank, size), cuda=False, meeting=sys.argv[3]) as ranks:
     shared = SharedSum(ranks)
@@ -171,7 +170,7 @@ def test_a_process_that_starts_when_the_first_one_was_killed_ends_silently(capfd
     ours, theirs = multiprocessing.Pipe()
     ours.close()
     arguments = (Ranks(1, 2, 1), len, False, "file:///nowhere/meeting", theirs)
-    process = multiprocessing.get_context("spawn").Process(target=launch._follow, args=arguments)
+    process = multiprocessing.get_context("spawn").Process(target=processes._follow, args=arguments)
     process.start()
     theirs.close()
     process.join()

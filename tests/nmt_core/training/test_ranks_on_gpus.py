@@ -12,8 +12,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from nmt_core.training import launch
-from nmt_core.training.ranks import Ranks, joined
+from nmt_core.training import processes
+from nmt_core.training.processes import Ranks, joined
 from tests.pretended_gpu import PretendedGPU
 
 
@@ -64,11 +64,11 @@ def test_the_first_process_ends_with_another_and_says_so(
     """A process that waits on a GPU does not notice that another has ended."""
     ended: list[int] = []
     process: Any = _Ended()
-    words, theirs = launch.multiprocessing.Pipe()
+    words, theirs = processes.multiprocessing.Pipe()
     theirs.close()
-    monkeypatch.setattr(launch, "_PATIENCE", 0.0)
-    monkeypatch.setattr(launch, "wait", list)
-    monkeypatch.setattr(launch.os, "_exit", ended.append)
-    launch._end_with_the_others([launch._Follower(process, words)], threading.Event())
+    monkeypatch.setattr(processes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(processes, "wait", list)
+    monkeypatch.setattr(processes.os, "_exit", ended.append)
+    processes._end_with_the_others([processes._Follower(process, words)], threading.Event())
     assert ended == [2]
     assert "another process of this run has ended; --resume goes on" in capsys.readouterr().err

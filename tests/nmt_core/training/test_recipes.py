@@ -13,8 +13,8 @@ from nmt_core.models.cslm import CSLMConfig
 from nmt_core.models.deep_fusion import DeepFusionConfig
 from nmt_core.models.deep_lstm import LuongConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
-from nmt_core.training.optimizers import rate_factor
-from nmt_core.training.recipes import RECIPES, with_recipe
+from nmt_core.training.optimizer import rate_factor
+from nmt_core.training.run import RECIPES, with_recipe
 
 DATA = {"source": "a", "target": "b"}
 

@@ -15,7 +15,7 @@ from nmt_core.models.interface import TranslationModel
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import END_ID
 from nmt_core.training.config import MinimumRiskConfig
-from nmt_core.training.risk import backpropagate_risk, draw_candidates, risk_weights, sentence_bleu
+from nmt_core.training.gradient import backpropagate_risk, draw_candidates, risk_weights, sentence_bleu
 
 REFERENCE = (2, 3, 2)
 SOURCES = [[2, 3], [3]]

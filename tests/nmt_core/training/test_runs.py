@@ -18,9 +18,9 @@ import yaml
 
 from nmt_core.commands.main import main
 from nmt_core.training.config import RunConfig, TrainingConfig
-from nmt_core.training.identity import identity
-from nmt_core.training.prepare import prepare
+from nmt_core.training.fingerprint import identity
 from nmt_core.training.report import Reporter
+from nmt_core.training.start import prepare
 from nmt_core.training.state import Progress
 from nmt_core.training.trainer import MOST_SKIPPED_IN_A_ROW, Trainer
 from nmt_core.training.validation import Validation
@@ -241,7 +241,7 @@ def test_a_full_disk_is_reported_before_training(runs, capsys: pytest.CaptureFix
 
 def test_the_space_that_is_tried_out_has_no_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that ``kill -9`` leaves no file of the size of a run."""
-    from nmt_core.training.folder import check_disk_space
+    from nmt_core.training.state import check_disk_space
 
     seen: list[list[str]] = []
     monkeypatch.setattr(os, "posix_fallocate", lambda *_: seen.append(os.listdir(tmp_path)))
@@ -251,7 +251,7 @@ def test_the_space_that_is_tried_out_has_no_name(tmp_path: Path, monkeypatch: py
 
 def test_space_that_a_run_has_already_is_not_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that was stopped by a full disk goes on as soon as there is what it needs."""
-    from nmt_core.training.folder import check_disk_space
+    from nmt_core.training.state import check_disk_space
 
     asked: list[int] = []
     monkeypatch.setattr(os, "posix_fallocate", lambda _file, _begin, size: asked.append(size))
@@ -275,12 +275,12 @@ def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
 def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
     runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmt_core.training import folder
+    from nmt_core.training import run
 
     runs.write("run", max_updates=6)
     assert runs.go_on("run") == 0
     before = {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()}
-    monkeypatch.setattr(folder, "check_disk_space", lambda *_: None)
+    monkeypatch.setattr(run, "check_disk_space", lambda *_: None)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:

@@ -17,10 +17,9 @@ from nmt_core.commands.main import main
 from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.build import new_model
 from nmt_core.training.config import RunConfig
-from nmt_core.training.prepare import prepare
 from nmt_core.training.report import Reporter
-from nmt_core.training.shared_tasks import halves
-from nmt_core.training.task import Task, task_of_update
+from nmt_core.training.start import prepare
+from nmt_core.training.tasks import Task, halves, task_of_update
 from nmt_core.training.trainer import Trainer
 
 MODEL = {"type": "deep-lstm", "depth": 2, "hidden": 8, "embedding": 6, "dropout": 0.2, "init_range": 0.3}

@@ -20,7 +20,7 @@ from nmt_core.model_directory.settings import read_settings
 from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.data.partitions import Partition, WordChoice
-from nmt_core.training.word_tables import WordTables
+from nmt_core.training.optimizer import WordTables
 from tests.spelling_models import spelling_model
 
 SMALL = {"embedding": 12, "hidden": 12, "depth": 1, "dropout": 0.0, "init_range": 0.3}

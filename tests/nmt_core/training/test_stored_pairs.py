@@ -20,8 +20,8 @@ import pytest
 
 from nmt_core.base.errors import NmtError
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
-from nmt_core.training.data.corpus import ParallelCorpus, TextPair, encode_corpus
-from nmt_core.training.data.stored_pairs import store_pairs
+from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus
+from nmt_core.training.data.stored import TextPair, store_pairs
 
 ODD: list[TextPair] = [
     ("a  b", ""),

@@ -13,9 +13,9 @@ import yaml
 from nmt_core.models.build import new_model
 from nmt_core.models.encoder_decoder import EncoderDecoder
 from nmt_core.training.config import RunConfig
-from nmt_core.training.prepare import Prepared, prepare
 from nmt_core.training.report import Reporter
-from nmt_core.training.task import Task, parameters_of
+from nmt_core.training.start import Prepared, prepare
+from nmt_core.training.tasks import Task, parameters_of
 from nmt_core.training.trainer import Trainer
 
 

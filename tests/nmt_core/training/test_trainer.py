@@ -22,8 +22,8 @@ from nmt_core.model_directory.loaded_model import load_model
 from nmt_core.models.build import new_model
 from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.training.config import TrainingConfig
-from nmt_core.training.losses import backpropagate
-from nmt_core.training.optimizers import build_optimizer, rescale_gradient
+from nmt_core.training.gradient import backpropagate
+from nmt_core.training.optimizer import build_optimizer, rescale_gradient
 
 WORDS = [f"w{number}" for number in range(12)]
 

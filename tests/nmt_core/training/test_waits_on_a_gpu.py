@@ -21,10 +21,10 @@ from nmt_core.models.rnnsearch import RNNsearchConfig
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.corpus import BatchPlan, encode_corpus, make_batch
-from nmt_core.training.identity import RunIdentity
-from nmt_core.training.losses import backpropagate
+from nmt_core.training.fingerprint import RunIdentity
+from nmt_core.training.gradient import backpropagate
 from nmt_core.training.report import Reporter
-from nmt_core.training.task import Task
+from nmt_core.training.tasks import Task
 from nmt_core.training.trainer import Trainer
 from tests.pretended_gpu import PretendedGPU
 

@@ -1,4 +1,4 @@
-"""From a run's settings to what the trainer needs: vocabularies, tasks, development sets, model."""
+"""From a run's settings to what the trainer needs: vocabularies, tasks, development sets, the first model."""
 
 from __future__ import annotations
 
@@ -8,30 +8,29 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from nmt_core.base.errors import ConfigError
+from nmt_core.config import dotted
 from nmt_core.layers.embedding import WordEmbedding
 from nmt_core.model_directory.lexicon import CarriedLexicon
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model
 from nmt_core.model_directory.settings import PLAIN_VERSION, SPARSE_VERSION, FolderConfig
 from nmt_core.model_directory.word_vectors import load_embeddings
-from nmt_core.models.build import source_factors
+from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.interface import Side, TranslationModel
 from nmt_core.text.lexicon import read_lexicon
 from nmt_core.text.lexicon_fit import fit_lexicon
 from nmt_core.text.vocabulary import Vocabulary
-from nmt_core.training.compatibility import check_compatible
-from nmt_core.training.config import RunConfig
+from nmt_core.training.config import RunConfig, check_compatible
 from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus
-from nmt_core.training.data.stored_pairs import StoredPairs
-from nmt_core.training.find_preparation import FoundPreparation, find_preparation
-from nmt_core.training.first_model import first_model, masked_model
-from nmt_core.training.identity import RunIdentity, content_of, identity
-from nmt_core.training.kept_zeros import zeros_of
-from nmt_core.training.ranks import Ranks
-from nmt_core.training.shared_tasks import shared_tasks
-from nmt_core.training.task import Task
-from nmt_core.training.texts import TextReader, read_texts
+from nmt_core.training.data.preparation import FoundPreparation, find_preparation
+from nmt_core.training.data.stored import StoredPairs
+from nmt_core.training.data.texts import TextReader, read_texts
+from nmt_core.training.data.vocabularies import read_vocabularies, with_characters
+from nmt_core.training.fingerprint import RunIdentity, content_of, identity
+from nmt_core.training.optimizer import zeros_of
+from nmt_core.training.processes import Ranks
+from nmt_core.training.tasks import Task, shared_tasks
 from nmt_core.training.validation import DevelopmentSet
-from nmt_core.training.vocabularies import read_vocabularies, with_characters
 
 
 @dataclass(frozen=True)
@@ -150,3 +149,76 @@ def _load_embeddings(run: RunConfig, model: TranslationModel, source: Vocabulary
         load_embeddings(run.training.source_embeddings, source, embeddings["source"])
     if run.training.target_embeddings is not None:
         load_embeddings(run.training.target_embeddings, target, embeddings["target"])
+
+
+_NOT_PARAMETERS = {  # settings that leave what a trained model computes as it is
+    "dropout",
+    "embedding_dropout",
+    "layer_dropout",
+    "variational_dropout",
+    "word_dropout",
+    "initialisation",
+    "init_range",
+    "trained",
+    "character_weight",
+    "characters",
+}
+
+
+def first_model(run: RunConfig, vocabularies: Sequence[Vocabulary], start: LoadedModel | None) -> TranslationModel:
+    """A model with first values, or with those of ``start_from``. Raises ConfigError where that is another model.
+
+    ``vocabularies`` are those of source, target and source factors.
+    """
+    source_words, target_words, *factor_words = map(len, vocabularies)
+    if start is None:
+        return new_model(run.model, source_words, target_words, factor_words, seed=run.training.seed)
+    different = _difference(run, vocabularies, start)
+    if different is not None:
+        raise ConfigError(
+            f"training.start_from: {start.folder} has another {different}; "
+            "leave model, vocabularies and target_order out of the file, and those of the folder are taken"
+        )
+    if run.model == start.config.model:
+        return start.model
+    model = build_model(run.model, source_words, target_words, factor_words)
+    model.load_state_dict(start.model.state_dict())
+    return model
+
+
+def masked_model(run: RunConfig, vocabularies: Sequence[Vocabulary]) -> LoadedModel:
+    """The model of ``training.mask_of``. Raises ConfigError where it is another than that of the run."""
+    assert run.training.mask_of is not None
+    masked = load_model(run.training.mask_of)
+    different = _difference(run, vocabularies, masked)
+    if different is not None:
+        raise ConfigError(
+            f"training.mask_of: {masked.folder} has another {different}; "
+            "give its settings of the model, and its vocabularies as data.source_vocabulary and data.target_vocabulary"
+        )
+    return masked
+
+
+def _difference(run: RunConfig, vocabularies: Sequence[Vocabulary], other: LoadedModel) -> str | None:
+    """What a model and that of the run do not have in common."""
+    setting = _different_setting(run.model, other.config.model)
+    if setting is not None:
+        return setting
+    names = ("source vocabulary", "target vocabulary", *(["vocabulary of a source factor"] * len(other.factors)))
+    for what, mine, theirs in zip(names, vocabularies, other.vocabularies, strict=True):
+        if mine.words != theirs.words:
+            return what
+    if run.copying != other.config.copying:
+        return "copying"
+    return "target_order" if run.target_order != other.target_order else None
+
+
+def _different_setting(mine: AnyConfig, theirs: AnyConfig) -> str | None:
+    """The first setting of the parameters, or of what is computed with them, in which two models differ."""
+    if mine.type != theirs.type:
+        return f"model.type ({theirs.type}, not {mine.type})"
+    others = dotted(theirs.to_mapping(), "model.")
+    for key, value in dotted(mine.to_mapping(), "model.").items():
+        if key.rpartition(".")[2] not in _NOT_PARAMETERS and value != others[key]:
+            return f"{key} ({others[key]}, not {value})"
+    return None

@@ -1,27 +1,29 @@
-"""The texts of a training run: pairs to train on and development sets, as the model reads them."""
+"""The texts of a training run: pairs to train on and development sets, as the model reads them.
+
+Of a phrase table each pair counts once, whatever its frequency (Cho et al. 2014, section 3.1). Corpora from the web may
+hold lines that are no text: of monolingual text these are skipped and counted.
+"""
 
 from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from nmt_core.base.errors import ConfigError
+from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import check_factors, split_words
-from nmt_core.files import read_parallel_lines
+from nmt_core.files import read_lines, read_parallel_lines, read_text_lines
 from nmt_core.models.build import source_factors
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
 from nmt_core.text.aligned_corpus import points_between
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.training.config import RunConfig
-from nmt_core.training.data.corpus import TextPair
-from nmt_core.training.data.monolingual import MonolingualText
-from nmt_core.training.data.phrases import read_phrase_pairs
-from nmt_core.training.data.stored_pairs import StoredPairs, store_pairs
+from nmt_core.training.data.stored import StoredPairs, TextPair, store_pairs
 from nmt_core.training.validation import DevelopmentSet
 
 
@@ -146,3 +148,63 @@ def _name(paths: Sequence[str], place: int) -> str:
     """The name of a file among others, with its number where two have one name."""
     names = [os.path.basename(path) for path in paths]
     return names[place] if names.count(names[place]) == 1 else f"{names[place]} ({place + 1})"
+
+
+def read_phrase_pairs(path: str) -> Iterator[tuple[int, str, str]]:
+    """Yield (number of the line, source, target) of every pair once. Raises InputError for a line without ``|||``.
+
+    Pairs of one source stand together in a table, so only those of the current source are remembered.
+    """
+    current, seen = None, set[str]()
+    for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
+        source, bar, rest = line.partition("|||")
+        if not bar:
+            raise InputError(path, "expected 'source ||| target ||| scores'", line=number)
+        target = rest.partition("|||")[0].strip(" ")
+        if source != current:
+            current, seen = source, set()
+        if target not in seen:
+            seen.add(target)
+            yield number, source.strip(" "), target
+
+
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f]")
+
+
+class MonolingualText:
+    """The lines of a UTF-8 file (plain or gzip); lines with other bytes, or with control characters, are left out."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.skipped = 0
+        self.first_skipped: int | None = None
+
+    def __iter__(self) -> Iterator[str]:
+        """Read the file. Raises InputError when it has no line of text at all."""
+        self.skipped, self.first_skipped = 0, None
+        number = 0
+        for number, line in enumerate(read_lines(self.path), start=1):
+            text = _text(line)
+            if text is not None:
+                yield text
+                continue
+            self.skipped += 1
+            self.first_skipped = self.first_skipped or number
+        if self.skipped == number:
+            raise InputError(self.path, f"has no line of UTF-8 text ({counted(number, 'line')}); is it a text file?")
+
+    @property
+    def note(self) -> str | None:
+        """What to tell the user of the lines left out, once the text was read."""
+        if not self.skipped:
+            return None
+        lines = counted(self.skipped, "line is", "lines are")
+        return f"{self.path}:{self.first_skipped}: {lines} no UTF-8 text and left out; this is the first"
+
+
+def _text(line: bytes) -> str | None:
+    try:
+        text = line.decode("utf-8").removesuffix("\r")
+    except UnicodeDecodeError:
+        return None
+    return None if _CONTROL.search(text) else text

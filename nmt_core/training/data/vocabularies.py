@@ -13,7 +13,7 @@ from nmt_core.models.hybrid import HybridConfig
 from nmt_core.text.characters import words_by_frequency
 from nmt_core.text.vocabulary import Vocabulary, build_vocabulary
 from nmt_core.training.config import RunConfig
-from nmt_core.training.data.stored_pairs import StoredPairs
+from nmt_core.training.data.stored import StoredPairs
 
 
 def read_vocabularies(run: RunConfig, texts: Sequence[StoredPairs]) -> list[Vocabulary]:

@@ -9,7 +9,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.preparation.bundled import BundledPreprocessor
 from nmt_core.preparation.record import NAME, Record
 from nmt_core.preparation.steps import Side
-from nmt_core.training.data_config import AUTOMATIC, DataConfig
+from nmt_core.training.data.config import AUTOMATIC, DataConfig
 
 
 class FoundPreparation(NamedTuple):

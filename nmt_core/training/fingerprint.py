@@ -22,8 +22,9 @@ from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.text.pharaoh import pharaoh
 from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
-from nmt_core.training.data.corpus import ParallelCorpus, Sentences
-from nmt_core.training.task import Task
+from nmt_core.training.data.corpus import ParallelCorpus
+from nmt_core.training.data.stored import Sentences
+from nmt_core.training.tasks import Task
 
 _DIGITS = 16  # of a hash
 _DIVISION = "the division of an update's pairs among microbatches"  # which older versions made in another way

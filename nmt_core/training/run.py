@@ -1,0 +1,230 @@
+"""The work of ``nmt-core train`` and ``train-lm``: from the YAML file to a trained model.
+
+What the file leaves out comes from the paper of the preset (``RECIPES``) and from the model that the run starts from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.base.messages import say
+from nmt_core.config import read_yaml, with_overrides
+from nmt_core.device import allow_tf32, choose_device, say_if_slow
+from nmt_core.model_directory.directory import FACTOR_VOCABULARIES, LEXICON, SOURCE_VOCABULARY, TARGET_VOCABULARY
+from nmt_core.model_directory.settings import read_settings
+from nmt_core.models.build import source_factors, with_preset
+from nmt_core.training.config import RunConfig, TrainingConfig, files_of
+from nmt_core.training.processes import Ranks, check_divisible, is_restarted, joined, ranks_of_torchrun, started
+from nmt_core.training.report import Reporter
+from nmt_core.training.start import prepare
+from nmt_core.training.state import RunFolder, check_disk_space, check_spared, has_state, run_folder, size_of_state
+from nmt_core.training.trainer import Interrupted, Trainer
+
+_LUONG = {
+    "optimizer": "sgd",
+    "gradient": "sentence",
+    "clip": 5.0,
+    "batch_sentences": 128,
+    "window": 100,
+    "schedule": "halving",
+}
+_RATE_1 = {"learning_rate": 1.0, "max_epochs": 12, "decay_after": 8.0}
+_RATE_07 = {"learning_rate": 0.7, "max_epochs": 8, "decay_after": 5.0, "decay_every": 0.5}
+_HALF_EPOCHS = {"learning_rate": 1.0, "max_epochs": 6, "decay_after": 4.0, "decay_every": 0.5}
+_LUONG_MODELS = (
+    "base",
+    *(f"global-{score}-feed" for score in ("dot", "general", "concat", "location")),
+    *(f"local-{window}-feed" for window in ("m-general", "p-dot", "p-general")),
+)
+RECIPES: Mapping[str, Mapping[str, Any]] = {
+    # Cho et al. 2014, section 4.1: 64 random pairs an update (no windows sorted by length), Adadelta
+    "rnnencdec-cho2014": {"batch_sentences": 64, "window": 1},
+    # Luong et al. 2015b, section 4.1: 12 epochs with dropout, the rate halved after every one from the 8th on
+    **{f"luong2015-{name}": {**_LUONG, **_RATE_1} for name in _LUONG_MODELS},
+    # Luong et al. 2015a, section 4.2
+    **{f"luong2015-{name}": {**_LUONG, **_RATE_07} for name in ("copy4", "copy6")},
+    # Luong and Manning 2016 (thesis, 5.3.2)
+    "luong2016-hybrid": {**_LUONG, **_HALF_EPOCHS},
+    # Luong et al. 2016, section 4.2
+    "luong2016-multitask": {**_LUONG, **_RATE_1, "learning_rate": 0.7},
+    # Cho et al. 2014, section 4.1.2: 512 n-grams an update
+    "cslm-cho2014": {"batch_tokens": 512},
+}
+
+_LONGEST = {"luong2015-copy4": 100, "luong2015-copy6": 100}
+"""Longer sentences are left out, where a paper says which (Luong et al. 2015a, section 4.2)."""
+
+
+def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which ``model.preset`` is replaced by the preset's model, trained as its paper trained it.
+
+    What the settings say themselves stays as they say.
+    """
+    model, training = settings.get("model"), settings.get("training", {})
+    if not isinstance(model, Mapping):
+        return dict(settings)
+    name, data = str(model.get("preset")), settings.get("data")
+    filled: dict[str, Any] = {}
+    if name in RECIPES and isinstance(training, Mapping):
+        filled["training"] = {**RECIPES[name], **training}
+    if name in _LONGEST and isinstance(data, Mapping):
+        filled["data"] = {"max_length": _LONGEST[name], **data}
+    return {**settings, "model": with_preset(model), **filled}
+
+
+def train(args: argparse.Namespace) -> int:
+    """The work of ``nmt-core train``."""
+    return _run(args, _settings(args))
+
+
+def train_language_model(args: argparse.Namespace) -> int:
+    """The work of ``nmt-core train-lm``."""
+    return _run(args, for_language_model(_settings(args)))
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    return with_overrides(read_yaml(args.config), args.set)
+
+
+def for_language_model(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what the file leaves out: a language model, of which the best has the lowest perplexity."""
+    model, training = settings.get("model", {}), settings.get("training", {})
+    if isinstance(model, dict) and "preset" not in model:
+        model = {"type": "rnnlm", **model}
+    if isinstance(training, dict):
+        training = {"select_by": "nll", **training}
+    return {**settings, "model": model, "training": training}
+
+
+def _run(args: argparse.Namespace, settings: Mapping[str, Any]) -> int:
+    """Train by the settings, as one process or several; the exit code."""
+    config = RunConfig.from_mapping(with_recipe(with_start_settings(settings)), origin=args.config)
+    check_spared(config.folder, [args.config, *files_of(config)])
+    given = ranks_of_torchrun()
+    ranks = given or Ranks(size=args.processes or 1)
+    _check_processes(args, started=given is not None)
+    check_divisible(config.training.microbatches, ranks.size)
+    with contextlib.ExitStack() as stack:
+        held = stack.enter_context(run_folder(config.folder)) if ranks.first else None
+        if held and has_state(config.folder) and not (args.resume or is_restarted()):
+            raise ConfigError(
+                f"{config.folder}: a run was started here; --resume continues it, another folder starts again"
+            )
+        if ranks.size > 1:
+            cuda = choose_device(args.device).type == "cuda"
+            follow = functools.partial(_train, config, args.device, True)
+            others = joined(ranks, cuda=cuda, meeting="env://") if given else started(ranks.size, follow, cuda=cuda)
+            ranks = stack.enter_context(others)
+        return _train(config, args.device, args.quiet, ranks, held)
+
+
+def _check_processes(args: argparse.Namespace, *, started: bool) -> None:
+    """Raise ConfigError for options that contradict one another."""
+    if args.processes is None:
+        return
+    if started:
+        raise ConfigError("--processes: torchrun has started the processes; leave it out")
+    if args.processes < 1:
+        raise ConfigError(f"--processes {args.processes}: expected a number from 1 on")
+    if args.processes > 1 and ":" in args.device:
+        raise ConfigError(f"--device {args.device}: every process takes a GPU of its own; give --device cuda")
+
+
+def _train(config: RunConfig, device_name: str, quiet: bool, ranks: Ranks, held: RunFolder | None = None) -> int:
+    """Train as one of the processes; the first of them ``held`` the folder's lock. The exit code."""
+    keep_memory_of_tensors()
+    training = config.training
+    if not ranks.first:
+        training, quiet = training.model_copy(update={"tensorboard": False}), True
+    prepared = prepare(config, ranks)
+    for note in prepared.notes if ranks.first else ():
+        say(note)
+    device = _device(device_name, training, ranks)
+    for task in prepared.tasks:
+        task.loaded.model.to(device)
+    reporter = Reporter(training, folder=config.folder, quiet=quiet)
+    reporter.begin(prepared.tasks)
+    trainer = Trainer(
+        prepared.tasks,
+        training,
+        run=prepared.identity,
+        reporter=reporter,
+        zeros=prepared.zeros,
+        ranks=ranks,
+        check_folder=held.check if held else lambda: None,
+    )
+    if ranks.first:
+        check_disk_space(config.folder, size_of_state(trainer.trained))
+    if has_state(config.folder):
+        trainer.resume()
+    try:
+        best = trainer.train()
+    except Interrupted:
+        return 130
+    reporter.end(config.folder, best)
+    return 0
+
+
+def _device(name: str, training: TrainingConfig, ranks: Ranks) -> torch.device:
+    """The device of this process, set to the precision of the run.
+
+    With ``microbatches`` one thread computes on a CPU, unless the user says how many: else the bits would depend on
+    how many cores a process may take.
+    """
+    device = choose_device(name)
+    if ranks.size > 1 and device.type == "cuda":
+        device = choose_device(f"cuda:{ranks.local}")
+    if training.microbatches > 1 and device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(1)
+    if training.precision == "tf32":
+        allow_tf32(device)
+    if training.precision == "bfloat16" and ranks.first:
+        say_if_slow(device)
+    return device
+
+
+def with_start_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings with what they leave to the folder of ``training.start_from``: model, text, order and vocabularies.
+
+    Of a model of the same type the keys that are not given are the folder's. Raises ModelError when there is no model
+    in it.
+    """
+    training = settings.get("training")
+    folder = training.get("start_from") if isinstance(training, Mapping) else None
+    if not isinstance(folder, str):
+        return dict(settings)
+    start = read_settings(folder)
+    found, data = start.to_mapping(), settings.get("data")
+    vocabularies: dict[str, Any] = {
+        "source_vocabulary": os.path.join(folder, SOURCE_VOCABULARY),
+        "target_vocabulary": os.path.join(folder, TARGET_VOCABULARY),
+    }
+    if found["lexicon"] is not None:
+        vocabularies["lexicon"] = os.path.join(folder, LEXICON)
+    if factors := source_factors(start.model):
+        names = FACTOR_VOCABULARIES[:factors]
+        vocabularies["source_factor_vocabularies"] = [os.path.join(folder, name) for name in names]
+    kept = {key: found[key] for key in ("model", "text", "target_order", "copying")}
+    model = settings.get("model")
+    if isinstance(model, Mapping) and ("preset" in model or model.get("type", start.model.type) != start.model.type):
+        del kept["model"]
+    filled = _merged(kept, settings)
+    return {**filled, "data": {**vocabularies, **data}} if isinstance(data, Mapping) else filled
+
+
+def _merged(those: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings that are given on top of others, key by key."""
+    merged = {**those, **given}
+    for key, value in those.items():
+        if isinstance(value, Mapping) and isinstance(given.get(key), Mapping):
+            merged[key] = _merged(value, given[key])
+    return merged
