@@ -26,7 +26,7 @@ class RuledSentence(NamedTuple):
     place: int
     first: int
     rules: Rules
-    progress: Sequence[Progress]
+    progress: list[Progress]
 
     def forced(self) -> list[tuple[int, int]]:
         """(row, word) of the only continuations that a prefix allows."""
@@ -58,12 +58,16 @@ class RuledSentence(NamedTuple):
 
 
 class Continuation(NamedTuple):
-    """A hypothesis and the word that continues it: the new total, the word's log-probability, row and word."""
+    """A hypothesis and the word that continues it: the new total, the word's log-probability, row and word.
+
+    ``after`` is how far it has come with that.
+    """
 
     total: float
     log_prob: float
     row: int
     word: int
+    after: Progress
 
 
 class Bounds(NamedTuple):
@@ -78,17 +82,18 @@ def choose_constrained(
     sentence: RuledSentence, log_probs: Mapping[tuple[int, int], float], totals: Sequence[float], bounds: Bounds
 ) -> list[Continuation]:
     """The continuations to keep, best first, of the candidates (row, word); ``totals`` are those of the rows."""
-    banks: dict[Continuation, int] = {}
+    found: list[Continuation] = []
     for (row, word), log_prob in log_probs.items():
         place = row - sentence.first
         before = sentence.progress[place]
         after = before if word == END_ID else sentence.rules.extend(before, word)
         if _possible(sentence.rules, after, word, bounds) and log_prob > -np.inf:
             added = sentence.rules.log_prob(after) - sentence.rules.log_prob(before)
-            banks[Continuation(totals[place] + log_prob + added, log_prob, row, word)] = sentence.rules.bank(after)
-    ordered = sorted(banks, key=lambda one: (-one.total, one.row, one.word))
-    chosen = allocate([banks[one] for one in ordered], banks=sentence.rules.words + 1, places=bounds.places)
-    return [ordered[number] for number in chosen]
+            found.append(Continuation(totals[place] + log_prob + added, log_prob, row, word, after))
+    found.sort(key=lambda one: (-one.total, one.row, one.word))
+    banks = [sentence.rules.bank(one.after) for one in found]
+    chosen = allocate(banks, banks=sentence.rules.words + 1, places=bounds.places)
+    return [found[number] for number in chosen]
 
 
 def _possible(rules: Rules, after: Progress, word: int, bounds: Bounds) -> bool:

@@ -25,6 +25,7 @@ kept for each, V words.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Generic
 
 import numpy as np
@@ -36,15 +37,15 @@ from nmt_core.batches.layout import Layout, Run, short_runs
 from nmt_core.batches.padding import bucket_rows, pad_rows
 from nmt_core.batches.transfer import on_device, queued_to_host
 from nmt_core.inference.search.allocation import RuledSentence
+from nmt_core.inference.search.constraints import covered
 from nmt_core.inference.search.continuations import Chosen, choose
-from nmt_core.inference.search.guided import GuidedSentence
 from nmt_core.inference.search.history import BeamStep, End, History
 from nmt_core.inference.search.hypothesis import NO_EXTRA, Extra, Matrix
 from nmt_core.inference.search.memory import Slots
 from nmt_core.inference.search.predictor import Advance, Predictor
 from nmt_core.inference.search.requests import Encoded, Finished, Key
-from nmt_core.inference.search.sentences import SearchedSentence, extra_of, guided_among, ruled_among, table_of
-from nmt_core.inference.search.tables import Flags, Integers, RowTable, SentenceTable
+from nmt_core.inference.search.sentences import asked_of, extra_of, table_of
+from nmt_core.inference.search.tables import Flags, Integers, LiveRows, Objects, Sentences
 from nmt_core.models.interface import NO_WORD
 from nmt_core.models.tensor_tree import TensorTree
 from nmt_core.text.vocabulary import END_ID
@@ -64,9 +65,8 @@ class SearchBatch(Generic[Key]):
         self.predictor, self.attention = predictor, attention
         self._slots = Slots(predictor.device)
         self._history = History()
-        self._known: dict[int, SearchedSentence[Key]] = {}  # by slot
-        self._sentences = SentenceTable.of([])
-        self._rows = RowTable.beginning(np.arange(0), np.arange(0), NO_WORD)
+        self._sentences = Sentences.of([])
+        self._rows = LiveRows.beginning(np.arange(0), np.arange(0), NO_WORD, [])
         self._states: list[TensorTree] = []  # together, the rows that ``parents_N`` count
 
     @property
@@ -82,11 +82,11 @@ class SearchBatch(Generic[Key]):
     @property
     def keys(self) -> list[Key]:
         """Which sentences are searched."""
-        return [self._known[slot].request.key for slot in self._sentences.slots_A.tolist()]
+        return [sentence.request.key for sentence in self._sentences.searched_A]
 
     @property
     def tokens(self) -> float:
-        """Source positions of all sentences, as ``SentenceTable`` counts them."""
+        """Source positions of all sentences, as ``Sentences`` counts them."""
         return self._sentences.tokens
 
     @property
@@ -102,7 +102,7 @@ class SearchBatch(Generic[Key]):
     @property
     def attention_values(self) -> int:
         """The attention weights that are kept for hypotheses still searched."""
-        return sum(rows_KS.size for sentence in self._known.values() for _, rows_KS in sentence.attention)
+        return sum(rows_KS.size for sentence in self._sentences.searched_A for _, rows_KS in sentence.attention)
 
     def fits(self, widths: Sequence[int]) -> bool:
         """Whether sentences of so many source positions may come in without most of the memory being padding."""
@@ -117,15 +117,15 @@ class SearchBatch(Generic[Key]):
         slots = self._slots.put(encoded.memory, encoded.widths)
         first = sum(part.rows for part in self._states)
         self._states.append(encoded.state)
-        self._known.update(zip(slots.tolist(), map(SearchedSentence.of, requests), strict=True))
-        self._sentences = self._sentences.join(table_of(requests, slots, limits, begun=self._history.time))
-        self._rows = self._rows.join(RowTable.beginning(slots, first + np.arange(len(requests)), NO_WORD))
+        entering = table_of(requests, slots, limits, begun=self._history.time)
+        self._sentences = self._sentences.join(entering)
+        beginnings = [sentence.beginning for sentence in entering.searched_A]
+        self._rows = self._rows.join(LiveRows.beginning(slots, first + np.arange(len(requests)), NO_WORD, beginnings))
 
     def cancel(self, keys: Collection[Key]) -> int:
         """Drop sentences; the rest is not disturbed. Returns the number of rows that became free."""
         wanted = set(keys)
-        table = self._sentences
-        leaving = np.array([self._known[slot].request.key in wanted for slot in table.slots_A.tolist()], dtype=bool)
+        leaving = np.array([key in wanted for key in self.keys], dtype=bool)
         before = self.rows
         self._leave(leaving)
         return before - self.rows
@@ -136,39 +136,31 @@ class SearchBatch(Generic[Key]):
         if not self.sentences:
             return []
         self._arrange()
-        table, origins_N, slots_N = self._sentences, self._rows.origins_N, self._rows.slots_N
+        table, rows = self._sentences, self._rows
         advance = self._advance()
-        ruled, guided = self._asked()
+        ruled, guided = asked_of(table, rows)
         attention_NS = self._asked_attention(advance, ruled)
-        found = choose(advance, table, self._rows, time=self._history.time, ruled=ruled, guided=guided)
+        found = choose(advance, table, rows, time=self._history.time, ruled=ruled, guided=guided)
         if attention_NS is not None:  # which has come with what was found
-            self._note_attention(attention_NS.numpy())
+            self._note_attention(attention_NS.numpy(), ruled)
         kept_AC = found.kept(table.places_A)
         ended_AC = kept_AC & (found.words_AC == END_ID)
         entries_AC = kept_AC.cumsum().reshape(kept_AC.shape) - 1
         kept = (found.words_AC[kept_AC], found.log_probs_AC[kept_AC], found.rows_AC[kept_AC])
-        self._history.add(BeamStep(*kept, origins_N))
+        self._history.add(BeamStep(*kept, rows.origins_N))
         self._finish(ended_AC, entries_AC, found, ruled)
         live_AC = kept_AC & ~ended_AC
-        self._extend(live_AC, found, ruled)
-        self._rows = RowTable(
+        self._rows = LiveRows(
             np.broadcast_to(table.slots_A[:, None], live_AC.shape)[live_AC],
             found.rows_AC[live_AC],
             found.words_AC[live_AC],
             found.totals_AC[live_AC],
             entries_AC[live_AC],
+            self._progress(live_AC, found, ruled),
         )
         done_A = table.decided(live_AC, found.totals_AC)
-        self._find_nan(advance, slots_N, table.slots_A[done_A])
+        self._find_nan(advance, rows.slots_N, done_A)
         return self._report(done_A)
-
-    def _asked(self) -> tuple[list[RuledSentence], list[GuidedSentence]]:
-        """The sentences with rules, and those with a guide; usually none."""
-        if not any(sentence.progress or sentence.prefixes for sentence in self._known.values()):
-            return [], []
-        firsts = np.searchsorted(self._rows.slots_N, self._sentences.slots_A).tolist()
-        sentences = [self._known[slot] for slot in self._sentences.slots_A.tolist()]
-        return ruled_among(sentences, firsts), guided_among(sentences, firsts)
 
     def _asked_attention(self, advance: Advance, ruled: Sequence[RuledSentence]) -> Tensor | None:
         """Attention on its way to the host, where it is asked for."""
@@ -176,33 +168,41 @@ class SearchBatch(Generic[Key]):
             return None
         return queued_to_host(advance.attention_NS[: self.rows].float())
 
-    def _note_attention(self, attention_NS: Matrix) -> None:
-        """Keep attention sentence by sentence, without padding."""
+    def _note_attention(self, attention_NS: Matrix, ruled: Sequence[RuledSentence]) -> None:
+        """Keep attention sentence by sentence, without padding, and count what source words had of it."""
         table = self._sentences
-        firsts = np.searchsorted(self._rows.slots_N, table.slots_A)
-        lasts = np.searchsorted(self._rows.slots_N, table.slots_A, side="right")
-        places = zip(table.slots_A.tolist(), table.widths_A.tolist(), firsts.tolist(), lasts.tolist(), strict=True)
-        for slot, width, first, last in places:
-            self._known[slot].note_attention(first, attention_NS[first:last, :width], keep=self.attention)
-
-    def _extend(self, live_AC: Flags, found: Chosen, ruled: Sequence[RuledSentence]) -> None:
-        """The progress of the hypotheses that live on."""
+        if self.attention:
+            bounds = np.searchsorted(self._rows.slots_N, [table.slots_A, table.slots_A + 1]).T.tolist()
+            for sentence, width, (first, last) in zip(table.searched_A, table.widths_A.tolist(), bounds, strict=True):
+                sentence.attention.append((first, attention_NS[first:last, :width].copy()))
         for one in ruled:
-            sentence = self._known[int(self._sentences.slots_A[one.place])]
-            rows = found.rows_AC[one.place, live_AC[one.place]].tolist()
-            words = found.words_AC[one.place, live_AC[one.place]].tolist()
-            sentence.progress = [
-                one.rules.extend(one.progress[row - one.first], word) for row, word in zip(rows, words, strict=True)
-            ]
+            if one.rules.coverage:
+                width = int(table.widths_A[one.place]) - 1
+                for row, progress in enumerate(one.progress):
+                    one.progress[row] = covered(progress, attention_NS[one.first + row, :width])
+
+    def _progress(self, live_AC: Flags, found: Chosen, ruled: Sequence[RuledSentence]) -> Objects:
+        """How far the hypotheses that live on have come."""
+        progress_AC = np.full(live_AC.shape, None, dtype=np.object_)
+        for one in ruled:
+            for column in np.flatnonzero(live_AC[one.place]).tolist():
+                before = one.progress[int(found.rows_AC[one.place, column]) - one.first]
+                if one.place in found.after:
+                    after = replace(found.after[one.place][column], coverage_S=before.coverage_S)
+                else:
+                    after = one.rules.extend(before, int(found.words_AC[one.place, column]))
+                progress_AC[one.place, column] = after
         for place, choice in found.guided.items():
-            sentence = self._known[int(self._sentences.slots_A[place])]
-            sentence.follow(choice, np.flatnonzero(live_AC[place]).tolist())
+            sentence = self._sentences.searched_A[place]
+            sentence.lost = max(sentence.lost, choice.lost)
+            for column in np.flatnonzero(live_AC[place]).tolist():
+                progress_AC[place, column] = choice.prefixes[column]
+        return progress_AC[live_AC]
 
     def _arrange(self) -> None:
         """Put rows in the order of their slots and their states in the order of the rows."""
         moved = self._slots.pack()
         if moved is not None:
-            self._known = {int(moved[slot]): sentence for slot, sentence in self._known.items()}
             self._sentences = self._sentences._replace(slots_A=moved[self._sentences.slots_A])
             self._rows = self._rows._replace(slots_N=moved[self._rows.slots_N])
         if np.any(np.diff(self._rows.slots_N) < 0):
@@ -232,11 +232,12 @@ class SearchBatch(Generic[Key]):
         table, time = self._sentences, self._history.time - 1
         by_place = {one.place: one for one in ruled}
         for place, column in np.argwhere(ended_AC).tolist():
-            sentence = self._known[int(table.slots_A[place])]
+            sentence = table.searched_A[place]
             config = sentence.request.config
             extra = NO_EXTRA
             if (one := by_place.get(place)) is not None:
-                extra = extra_of(one, config.coverage_penalty, int(found.rows_AC[place, column]))
+                progress = one.progress[int(found.rows_AC[place, column]) - one.first]
+                extra = extra_of(one.rules, config.coverage_penalty, progress)
             elif place in found.guided:
                 end = found.guided[place].prefixes[column]
                 extra = Extra(end.bound, reached=end.reached)
@@ -249,17 +250,17 @@ class SearchBatch(Generic[Key]):
                 table.prune_thresholds_A[place] = sorted(sentence.scores, reverse=True)[config.nbest - 1]
         table.places_A[:] -= ended_AC.sum(axis=1)
 
-    def _find_nan(self, advance: Advance, slots_N: Integers, slots_D: Integers) -> None:
+    def _find_nan(self, advance: Advance, slots_N: Integers, done_A: Flags) -> None:
         """Note, of the sentences that are done, which found nothing because the model gave no numbers."""
-        for slot in slots_D.tolist():
-            sentence = self._known[slot]
+        done = self._sentences.take(done_A)
+        for slot, sentence in zip(done.slots_A.tolist(), done.searched_A, strict=True):
             if not sentence.ends:
                 rows = self._on(np.flatnonzero(slots_N == slot))
                 log_probs_RV = advance.scores_NV[rows] - advance.normalizer_N[rows].unsqueeze(1)
                 sentence.numbers = not bool(log_probs_RV.isnan().any())
 
     def _report(self, done_A: Flags) -> list[Finished[Key]]:
-        sentences = [self._known[slot] for slot in self._sentences.slots_A[done_A].tolist()]
+        sentences = self._sentences.searched_A[done_A].tolist()
         paths = iter(self._history.trace([end for sentence in sentences for end in sentence.ends]))
         reports = [sentence.best([next(paths) for _ in sentence.ends]) for sentence in sentences]
         self._leave(done_A)
@@ -272,8 +273,6 @@ class SearchBatch(Generic[Key]):
         self._rows = self._rows.take(~np.isin(self._rows.slots_N, slots))
         self._sentences = self._sentences.take(~leaving_A)
         self._slots.release(slots)
-        for slot in slots.tolist():
-            del self._known[slot]
         if not self.sentences:
             self._states = []
             self._slots.pack()

@@ -20,9 +20,10 @@ from torch import Tensor
 
 from nmt_core.batches.transfer import on_device
 from nmt_core.inference.search.allocation import Bounds, RuledSentence, choose_constrained, merged
+from nmt_core.inference.search.constraints import Progress
 from nmt_core.inference.search.guided import GuidedChoice, GuidedSentence, choose_guided
 from nmt_core.inference.search.predictor import Advance
-from nmt_core.inference.search.tables import Flags, Floats, Integers, RowTable, SentenceTable
+from nmt_core.inference.search.tables import Flags, Floats, Integers, LiveRows, Sentences
 from nmt_core.inference.search.topk import BLOCK, best_continuations, block_maxima, settle
 from nmt_core.text.vocabulary import END_ID, UNKNOWN_ID
 
@@ -32,7 +33,8 @@ _BARELY = -1e30  # instead of -inf for a word that has to be taken whatever its 
 class Chosen(NamedTuple):
     """The candidates of every sentence, best first: totals, log-probabilities of the words, rows and words.
 
-    ``guided`` has the choice of the sentences with a guide by their place.
+    ``guided`` has the choice of the sentences with a guide by their place, ``after`` how far the candidates of those
+    with constraints have come.
     """
 
     totals_AC: Floats
@@ -40,6 +42,7 @@ class Chosen(NamedTuple):
     rows_AC: Integers
     words_AC: Integers
     guided: dict[int, GuidedChoice]
+    after: dict[int, list[Progress]]
 
     def kept(self, places_A: Integers) -> Flags:
         """Those that are possible and for which there is a place."""
@@ -79,8 +82,8 @@ class _Offers(NamedTuple):
 
 def choose(
     advance: Advance,
-    sentences: SentenceTable,
-    rows: RowTable,
+    sentences: Sentences,
+    rows: LiveRows,
     *,
     time: int,
     ruled: Sequence[RuledSentence] = (),
@@ -115,7 +118,7 @@ def choose(
     return chosen
 
 
-def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: Integers) -> Chosen:
+def _best(scores: _Scores, sentences: Sentences, rows: LiveRows, owners_N: Integers) -> Chosen:
     scores_NV, tops_NG, normalizer_N = scores
     counts_A = np.bincount(owners_N, minlength=len(sentences.slots_A))
     starts_A = np.cumsum(counts_A) - counts_A
@@ -141,7 +144,7 @@ def _best(scores: _Scores, sentences: SentenceTable, rows: RowTable, owners_N: I
         settle(scores_NV, tops_NG, offsets_N, best, sentence=sentence, rows=there)
     totals_AC, log_probs_AC, indices_AC = np.split((fetch() if unsettled else fetched)[:, :-1], 3, axis=1)
     rows_AC, words_AC = np.divmod(indices_AC.astype(np.int64), scores_NV.shape[1])
-    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC, {})
+    return Chosen(totals_AC, _impossible(log_probs_AC), rows_AC, words_AC, {}, {})
 
 
 def _impossible(log_probs: Floats) -> Floats:
@@ -149,7 +152,7 @@ def _impossible(log_probs: Floats) -> Floats:
     return np.where(log_probs < 0.5 * _BARELY, -np.inf, log_probs)
 
 
-def _restrict(scores: _Scores, sentences: SentenceTable, owners_N: Integers, time: int) -> None:
+def _restrict(scores: _Scores, sentences: Sentences, owners_N: Integers, time: int) -> None:
     """Make impossible what lengths and unknown words forbid; at its greatest length a sentence is closed."""
     lengths_A = time - sentences.begun_A
     short_A, full_A = lengths_A < sentences.least_A, lengths_A >= sentences.limits_A
@@ -207,7 +210,7 @@ def _take_off_advice(chosen: Chosen, sentence: RuledSentence) -> None:
 
 
 def _guided_choices(
-    scores: _Scores, guided: Sequence[GuidedSentence], sentences: SentenceTable, rows: RowTable
+    scores: _Scores, guided: Sequence[GuidedSentence], sentences: Sentences, rows: LiveRows
 ) -> dict[int, GuidedChoice]:
     """What the sentences with a guide keep, by their places."""
     ways = [one.ways() for one in guided]
@@ -232,7 +235,7 @@ def _choose_constrained(
     scores: _Scores,
     constrained: Sequence[RuledSentence],
     offers: _Offers,
-    tables: tuple[SentenceTable, RowTable, int],
+    tables: tuple[Sentences, LiveRows, int],
 ) -> None:
     """Put the choice of the sentences with constraints in the place of their best continuations."""
     sentences, rows, time = tables
@@ -257,9 +260,9 @@ def _choose_constrained(
             (one for one in best_triples if one[0] in own),
             (one for one in offered_triples if one[0] in own),
         )
-        _put(
-            chosen, place, choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), bounds)
-        )
+        kept = choose_constrained(sentence, log_probs, rows.totals_N[own.start : own.stop].tolist(), bounds)
+        _put(chosen, place, [one[:4] for one in kept])
+        chosen.after[place] = [one.after for one in kept]
 
 
 def _put(chosen: Chosen, place: int, continuations: Sequence[tuple[float, float, int, int]]) -> None:

@@ -9,12 +9,12 @@ from typing import Generic
 import numpy as np
 
 from nmt_core.inference.search.allocation import RuledSentence
-from nmt_core.inference.search.constraints import Progress, Rules, coverage_term, covered
-from nmt_core.inference.search.guided import GuidedChoice, GuidedSentence, Prefix
+from nmt_core.inference.search.constraints import Progress, Rules, coverage_term
+from nmt_core.inference.search.guided import GuidedSentence, Prefix
 from nmt_core.inference.search.history import End, Path
 from nmt_core.inference.search.hypothesis import Extra, Hypothesis, Matrix, make_hypothesis
 from nmt_core.inference.search.requests import Finished, Key, Request
-from nmt_core.inference.search.tables import Integers, SentenceTable
+from nmt_core.inference.search.tables import Integers, LiveRows, Sentences
 from nmt_core.text.vocabulary import END_ID
 
 
@@ -22,16 +22,13 @@ from nmt_core.text.vocabulary import END_ID
 class SearchedSentence(Generic[Key]):
     """What is known of a sentence beside the numbers in its table.
 
-    ``progress`` is that of its live hypotheses, in the order of their rows; empty without rules. ``prefixes`` are what
-    a guide knows of them, ``lost`` is the best total that the beam had no place for, with a guide.
+    ``lost`` is the best total that the beam had no place for, with a guide.
     ``attention`` has for every step the first of its rows, and their weights. ``numbers``: no log-probability
     of its last step was NaN.
     """
 
     request: Request[Key]
     rules: Rules
-    progress: list[Progress]
-    prefixes: list[Prefix]
     lost: float = -np.inf
     ends: list[End] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
@@ -42,23 +39,14 @@ class SearchedSentence(Generic[Key]):
     @staticmethod
     def of(request: Request[Key]) -> SearchedSentence[Key]:
         """A sentence at its beginning."""
-        rules, guide = request.rules, request.guide
-        return SearchedSentence(
-            request, rules, [Progress()] if rules else [], [] if guide is None else [guide.beginning]
-        )
+        return SearchedSentence(request, request.rules)
 
-    def follow(self, choice: GuidedChoice, columns: Sequence[int]) -> None:
-        """Go on with those of a choice that stand in these columns."""
-        self.prefixes = [choice.prefixes[column] for column in columns]
-        self.lost = max(self.lost, choice.lost)
-
-    def note_attention(self, first: int, rows_KS: Matrix, *, keep: bool) -> None:
-        """Take what is asked for of the weights of a step, whose rows for this sentence begin with ``first``."""
-        if keep:
-            self.attention.append((first, rows_KS.copy()))
-        if self.rules.coverage:
-            rows = zip(self.progress, rows_KS, strict=True)
-            self.progress[:] = [covered(progress, row_S[:-1]) for progress, row_S in rows]
+    @property
+    def beginning(self) -> Progress | Prefix | None:
+        """How far a hypothesis without words has come; None without rules and guide."""
+        if self.request.guide is not None:
+            return self.request.guide.beginning
+        return Progress() if self.rules else None
 
     def attention_of(self, path: Path) -> Matrix | None:
         """The attention weights of one hypothesis at each of its steps."""
@@ -84,38 +72,36 @@ class SearchedSentence(Generic[Key]):
         return Finished(self.request.key, best, constrained=constrained, proved=proved)
 
 
-def table_of(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> SentenceTable:
+def table_of(requests: Sequence[Request[Key]], slots: Integers, limits: Sequence[int], *, begun: int) -> Sentences:
     """The numbers of sentences that enter a search, which have these slots and limits of words."""
     lines = []
     for request, slot, limit in zip(requests, slots, limits, strict=True):
         config = request.config
         rules = (limit, config.min_length, config.forbid_unknown, *config.ranking)
         threshold = -np.inf if request.guide is None else request.guide.least
-        lines.append((slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, threshold))
-    return SentenceTable.of(lines)
+        numbers = (slot, len(request.source) + 1, *rules, config.beam, config.beam, begun, threshold)
+        lines.append((*numbers, SearchedSentence.of(request)))
+    return Sentences.of(lines)
 
 
-def ruled_among(sentences: Sequence[SearchedSentence[Key]], firsts: Sequence[int]) -> list[RuledSentence]:
-    """Those with rules, of all in the order of the table, with the first rows of each."""
-    return [
-        RuledSentence(place, first, sentence.rules, sentence.progress)
-        for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
-        if sentence.rules
-    ]
+def asked_of(sentences: Sentences, rows: LiveRows) -> tuple[list[RuledSentence], list[GuidedSentence]]:
+    """The sentences with rules, and those with a guide, with the progress of their rows; usually none."""
+    ruled: list[RuledSentence] = []
+    guided: list[GuidedSentence] = []
+    if all(progress is None for progress in rows.progress_N):
+        return ruled, guided
+    bounds = np.searchsorted(rows.slots_N, [sentences.slots_A, sentences.slots_A + 1]).T.tolist()
+    for place, (sentence, (first, last)) in enumerate(zip(sentences.searched_A, bounds, strict=True)):
+        progress = rows.progress_N[first:last].tolist()
+        if sentence.request.guide is not None:
+            guided.append(GuidedSentence(place, first, sentence.request.guide, progress))
+        elif sentence.rules:
+            ruled.append(RuledSentence(place, first, sentence.rules, progress))
+    return ruled, guided
 
 
-def guided_among(sentences: Sequence[SearchedSentence[Key]], firsts: Sequence[int]) -> list[GuidedSentence]:
-    """Those with a guide."""
-    return [
-        GuidedSentence(place, first, sentence.request.guide, sentence.prefixes)
-        for place, (first, sentence) in enumerate(zip(firsts, sentences, strict=True))
-        if sentence.request.guide is not None
-    ]
-
-
-def extra_of(sentence: RuledSentence, coverage_penalty: float, row: int) -> Extra:
-    """What rules and advice add to the score of the finished hypothesis that had a row."""
-    progress = sentence.progress[row - sentence.first]
+def extra_of(rules: Rules, coverage_penalty: float, progress: Progress) -> Extra:
+    """What rules and advice add to the score of a finished hypothesis."""
     coverage = coverage_penalty * coverage_term(progress) if coverage_penalty else 0.0
-    log_prob = sentence.rules.log_prob(progress) + sentence.rules.advised(progress, END_ID)
-    return Extra(log_prob, coverage, sentence.rules.best(progress).taken)
+    log_prob = rules.log_prob(progress) + rules.advised(progress, END_ID)
+    return Extra(log_prob, coverage, rules.best(progress).taken)

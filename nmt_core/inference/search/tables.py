@@ -1,4 +1,4 @@
-"""The numbers of a running search that are kept on the host: of its sentences, and of its rows.
+"""The two states of a running search that are kept on the host: its sentences, and its live rows.
 
 Columns stand side by side and are changed for all sentences, or rows, at once.
 Shapes: A sentences, N rows, C candidates of a sentence.
@@ -17,15 +17,16 @@ from nmt_core.inference.search.config import USUAL_ROWS
 Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
+Objects = npt.NDArray[np.object_]
 _MARGIN = 1e-4  # of a score: more than rounding may be wrong
 
 
-class SentenceTable(NamedTuple):
+class Sentences(NamedTuple):
     """The sentences searched.
 
-    Slots, source positions, rules (the most and the fewest words, no unknown words, exponent and offset of the
-    length normalisation), the beam and how many of its places are not finished, the step of the first word, and
-    the score that a hypothesis must beat to be one of the n best.
+    Slots of memory, source positions, rules (the most and the fewest words, no unknown words, exponent and offset of
+    the length normalisation), the beam and how many of its places are not finished, the step of the first word,
+    the score that a hypothesis must beat to be one of the n best, and the ``SearchedSentence``s.
     """
 
     slots_A: Integers
@@ -39,18 +40,20 @@ class SentenceTable(NamedTuple):
     places_A: Integers
     begun_A: Integers
     prune_thresholds_A: Floats
+    searched_A: Objects
 
     @classmethod
-    def of(cls, rows: Sequence[Sequence[Any]]) -> SentenceTable:
+    def of(cls, rows: Sequence[Sequence[Any]]) -> Sentences:
         """A table with the given lines."""
         columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in cls._fields]
-        types = {
+        types: dict[str, type[np.generic]] = {
             "forbid_A": np.bool_,
             "exponents_A": np.float64,
             "offsets_A": np.float64,
             "prune_thresholds_A": np.float64,
+            "searched_A": np.object_,
         }
-        return SentenceTable._make(
+        return Sentences._make(
             np.array(column, dtype=types.get(name, np.int64)) for name, column in zip(cls._fields, columns, strict=True)
         )
 
@@ -75,40 +78,52 @@ class SentenceTable(NamedTuple):
         decided_A: Flags = ~live_AC.any(axis=1) | (bound_A * (1 - _MARGIN) < self.prune_thresholds_A)
         return decided_A
 
-    def take(self, chosen: Integers | Flags) -> SentenceTable:
+    def take(self, chosen: Integers | Flags) -> Sentences:
         """Some of the sentences."""
-        return SentenceTable._make(column[chosen] for column in self._columns())
+        return Sentences._make(column[chosen] for column in self._columns())
 
-    def join(self, other: SentenceTable) -> SentenceTable:
+    def join(self, other: Sentences) -> Sentences:
         """These sentences, and behind them the others."""
-        return SentenceTable._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
+        return Sentences._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
 
     def _columns(self) -> list[Any]:
         return list(self)
 
 
-class RowTable(NamedTuple):
-    """The rows: their sentences' slots, where their states are, their last words, totals, places in the last step."""
+class LiveRows(NamedTuple):
+    """The live hypotheses: their sentences' slots, where their states are, last words, totals, places in the last step.
+
+    ``progress_N`` is how far they have come with the rules of their sentence, or with its guide; None without these.
+    """
 
     slots_N: Integers
     parents_N: Integers
     previous_N: Integers
     totals_N: Floats
     origins_N: Integers
+    progress_N: Objects
 
     @staticmethod
-    def beginning(slots_N: Integers, parents_N: Integers, word: int) -> RowTable:
+    def beginning(slots_N: Integers, parents_N: Integers, word: int, progress: Sequence[Any]) -> LiveRows:
         """Hypotheses without words; ``word`` stands for the one before the first."""
-        origins_N = np.full(len(slots_N), -1)
-        return RowTable(slots_N, parents_N, np.full(len(slots_N), word), np.zeros(len(slots_N)), origins_N)
+        rows = len(slots_N)
+        return LiveRows(slots_N, parents_N, np.full(rows, word), np.zeros(rows), np.full(rows, -1), objects(progress))
 
-    def take(self, chosen: Integers | Flags) -> RowTable:
+    def take(self, chosen: Integers | Flags) -> LiveRows:
         """Some of the rows."""
-        return RowTable._make(column[chosen] for column in self._columns())
+        return LiveRows._make(column[chosen] for column in self._columns())
 
-    def join(self, other: RowTable) -> RowTable:
+    def join(self, other: LiveRows) -> LiveRows:
         """These rows, and behind them the others."""
-        return RowTable._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
+        return LiveRows._make(map(np.concatenate, zip(self._columns(), other._columns(), strict=True)))
 
     def _columns(self) -> list[Any]:
         return list(self)
+
+
+def objects(values: Sequence[Any]) -> Objects:
+    """A column of any values; NumPy takes tuples apart where it makes an array of them."""
+    column = np.empty(len(values), dtype=np.object_)
+    for number, value in enumerate(values):
+        column[number] = value
+    return column
