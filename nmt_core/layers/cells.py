@@ -2,18 +2,17 @@
 
 A cell reads an input and its state before. Inputs come as what they add to the cell's *gates*, so that
 the products with all inputs of a sentence can be made at once (``Cell.inputs``); ``recurrence`` is the
-rest of the step, for one loop. To add a cell, write its class and put it into ``CELLS``.
+rest of the step, for one loop. To add a cell, write its class and give it a name in ``CELLS``: ``model.cell`` takes it.
 
-Shapes: N rows, H hidden units, G = 3H or 4H (what an input
-adds to all gates side by side) and U = H or 2H (a state: the hidden units, and behind those of an LSTM its
-memory cells).
+Shapes: N rows, H hidden units, G = H, 3H or 4H (what an input adds to all gates side by side) and U = H or 2H (a
+state: the hidden units, and behind those of an LSTM its memory cells).
 """
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -96,6 +95,30 @@ class Cell(nn.Module, abc.ABC):
     def state_of(self, hidden: Tensor) -> Tensor:
         """A state of these hidden units and empty memory cells, (..., H) -> (..., U)."""
         return hidden if self.state_parts == 1 else F.pad(hidden, (0, self.state_size - self.hidden))
+
+
+class VanillaRNN(Cell):
+    """h' = tanh(x + c + U h): x = W e + b from the input, c from the context (Luong's thesis 2016, equation 2.2)."""
+
+    input_parts = 1
+
+    def __init__(self, hidden: int) -> None:
+        super().__init__(hidden)
+        self.recurrent = nn.Parameter(torch.empty(hidden, hidden))
+
+    def initialise(self, initialiser: Initialiser) -> None:
+        """Orthogonal."""
+        initialiser.recurrent(self.recurrent)
+
+    def recurrence(self, kept_NH: Tensor | None = None) -> Recurrence:
+        """The cell for the steps of one loop."""
+        recurrent = SharedMatrix(self.recurrent, kept_NH)
+
+        def step(word_NH: Tensor, state_NH: Tensor, context_NH: Tensor | None) -> Tensor:
+            inputs_NH = word_NH if context_NH is None else word_NH + context_NH
+            return torch.tanh(inputs_NH + recurrent(state_NH))
+
+        return step
 
 
 class GRU(Cell):
@@ -255,8 +278,8 @@ class LayerNormGRU(GRU):
         return lambda state: self.gates_norm(gates(state)), lambda state: self.candidate_norm(candidate(state))
 
 
-CellName = Literal["gru", "lstm", "plain-lstm", "layer-norm-gru"]
-CELLS: dict[CellName, type[Cell]] = {
+CELLS: dict[str, type[Cell]] = {
+    "vanilla": VanillaRNN,
     "gru": GRU,
     "lstm": LSTM,
     "plain-lstm": PlainLSTM,

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from nmt_core.base.pauses import may_pause
 from nmt_core.batches.padding import Padded, bucket_rows, pad_rows, whole_positions
 from nmt_core.batches.prefix_tree import grow
-from nmt_core.layers.cells import CELLS, Cell, CellName, GateInputs, PlainLSTM, Recurrence
+from nmt_core.layers.cells import CELLS, Cell, GateInputs, PlainLSTM, Recurrence
 from nmt_core.layers.dropout import VariationalDropout
 from nmt_core.layers.embedding import Distinct
 from nmt_core.layers.products import SharedMatrix
@@ -41,7 +41,7 @@ class Layers:
     gate has a bias.
     """
 
-    cell: CellName = "gru"
+    cell: str = "gru"
     depth: int = 1
     residual: bool = False
     dropout: float = 0.0

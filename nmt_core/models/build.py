@@ -35,6 +35,7 @@ ModelConfig = Annotated[AnyConfig, Field(discriminator="type")]
 _BESIDE_PARAMETERS = frozenset(
     {
         "aligns",
+        "cell",
         "longest_spelling",
         "order",
         "radius",

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import MOST_FACTORS
 from nmt_core.config import Config
-from nmt_core.layers.cells import CellName
+from nmt_core.layers.cells import CELLS
 from nmt_core.layers.embedding import Combination, FactoredEmbedding, WordEmbedding
 from nmt_core.layers.generator import LinearGenerator, linear_generator
 from nmt_core.layers.init import RANGE, Initialisation
@@ -18,6 +18,15 @@ from nmt_core.layers.recurrent import MOST_LAYERS, Layers
 from nmt_core.models.encoder_decoder import Order
 
 Size = Annotated[int, Field(gt=0)]
+
+
+def _in_cells(name: str) -> str:
+    if name not in CELLS:
+        raise ValueError(f"expected {', '.join(CELLS)}, found {name[:40]!r}")
+    return name
+
+
+CellName = Annotated[str, AfterValidator(_in_cells)]
 
 
 class RecurrentConfig(Config):

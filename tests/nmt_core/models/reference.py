@@ -63,6 +63,11 @@ def lstm(p: Parameters, unit: str, word: Array, state: Array, context: Array | N
     return np.concatenate([sigmoid(o) * np.tanh(cell), cell])
 
 
+def vanilla(p: Parameters, unit: str, word: Array, state: Array, context: Array | None = None) -> Array:
+    """h' = tanh(W e + U h + C c)."""
+    return np.tanh(word + p[f"{unit}.recurrent"] @ state + (0 if context is None else context))
+
+
 def layer_norm(p: Parameters, name: str, x: Array, cuts: Sequence[int] = ()) -> Array:
     """Each part less its mean, by its standard deviation; gain and shift."""
     parts = [(part - part.mean()) / np.sqrt(part.var() + 1e-5) for part in np.split(x, cuts)]
@@ -79,7 +84,13 @@ def layer_norm_gru(p: Parameters, unit: str, word: Array, state: Array, context:
     return (1 - update) * state + update * np.tanh(inputs[:n] + recurrent)
 
 
-CELLS = {"gru": gated_unit, "lstm": lstm, "layer-norm-gru": layer_norm_gru, "context-reset": context_reset_unit}
+CELLS = {
+    "vanilla": vanilla,
+    "gru": gated_unit,
+    "lstm": lstm,
+    "layer-norm-gru": layer_norm_gru,
+    "context-reset": context_reset_unit,
+}
 PARTS = {"lstm": 2}
 
 
@@ -92,7 +103,7 @@ class Layers:
         self.p, self.hidden, self.residual, self.cell = p, hidden, residual, cell
         self.inputs, self.unit, self.upper = names
         self.depth = 1
-        while f"{self.upper}.cells.{self.depth - 1}.gates" in p:
+        while f"{self.upper}.inputs.{self.depth - 1}.weight" in p:
             self.depth += 1
         self.states = [np.zeros(hidden * PARTS.get(cell, 1)) for _ in range(self.depth)]
 

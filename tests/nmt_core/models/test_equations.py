@@ -28,6 +28,11 @@ CONFIGS = {
     "rnnencdec-conditional": RNNencdecConfig(order="conditional", **SMALL),
     "rnnlm": RNNLMConfig(embedding=4, hidden=5, output_rank=3, initialisation="glorot"),
     "rnnlm-lstm": RNNLMConfig(embedding=4, hidden=5, cell="lstm", initialisation="glorot"),
+    "rnnlm-vanilla": RNNLMConfig(embedding=4, hidden=5, cell="vanilla", initialisation="glorot"),
+    "rnnencdec-vanilla": RNNencdecConfig(cell="vanilla", gate_biases=True, **SMALL),
+    "rnnsearch-vanilla-deep": RNNsearchConfig(
+        alignment=6, cell="vanilla", encoder_depth=2, decoder_depth=2, residual=True, **SMALL
+    ),
     "rnnsearch-lstm": RNNsearchConfig(alignment=6, cell="lstm", **SMALL),
     "rnnsearch-deep": RNNsearchConfig(alignment=6, encoder_depth=2, decoder_depth=3, **SMALL),
     "rnnsearch-deep-lstm": RNNsearchConfig(
