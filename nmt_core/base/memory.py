@@ -1,7 +1,7 @@
 """The C library keeps memory that a program frees for its next use, in place of giving it back to the system.
 
 What comes from the system comes page by page, filled with zeros, which takes a fifth to a third of the time of
-training, a twentieth of that of scoring, and two thirds of that in which gRPC copies a message. glibc (mallopt(3)) has
+training, and a twentieth of that of scoring. glibc (mallopt(3)) has
 a large block mapped by itself, and unmapped when it is freed; smaller ones are of the heap, of which the free end
 is returned above a threshold. What is large, and that threshold, follow the largest block that was freed, until
 one of them is set: so both are.
@@ -16,10 +16,7 @@ import ctypes
 import os
 import sys
 
-_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # malloc.h
-_LARGEST_THRESHOLD = 32 << 20  # bytes; glibc takes no more for blocks that are mapped
-_MESSAGE_COPIES = 4  # as it is read, its bytes, the parsed message, its texts
-_MOST_OF_MESSAGES = 1 << 30
+_TRIM_THRESHOLD, _MMAP_MAX = -1, -4  # malloc.h
 _NEVER = 2**31 - 1
 _VARIABLES = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "MALLOC_MMAP_MAX_")
 _TUNABLES = ("glibc.malloc.trim_threshold", "glibc.malloc.mmap_threshold", "glibc.malloc.mmap_max")
@@ -32,15 +29,6 @@ def keep_memory_of_tensors() -> None:
     backward pass; scoring does the same on a smaller scale.
     """
     _set({_MMAP_MAX: 0, _TRIM_THRESHOLD: _NEVER})
-
-
-def keep_memory_of_messages(size: int) -> None:
-    """Keep what a message of so many bytes and its copies leave, and no more: a server is idle for long.
-
-    Blocks too large for that are mapped, and go at once.
-    """
-    most = min(max(_MESSAGE_COPIES * size, 2 * _LARGEST_THRESHOLD), _MOST_OF_MESSAGES)
-    _set({_MMAP_THRESHOLD: _LARGEST_THRESHOLD, _TRIM_THRESHOLD: most})
 
 
 def _set(options: dict[int, int]) -> None:

@@ -130,8 +130,7 @@ async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogWrite
     if metrics is not None:
         further.watch(metrics.registry)
     watchers = open_watchers(args, metrics, stack)
-    models = [*served_folders(args, further), *further.names]
-    server = _server(args, address, devices, watchers, models)  # a port in use shows before anything is loaded
+    server = _server(args, address, devices, watchers)  # a port in use shows before anything is loaded
     await server.start()
     try:
         reloader = _reloader(args, further, server, address, watchers)
@@ -161,10 +160,7 @@ async def _unless_stopped(work: Coroutine[Any, Any, None], stop: asyncio.Event) 
     return True
 
 
-def _server(
-    args: argparse.Namespace, address: Address, devices: Sequence[str], watchers: Watchers, models: Sequence[str]
-) -> NmtServer:
-    from nmt_core.serving.models.options import named_limits
+def _server(args: argparse.Namespace, address: Address, devices: Sequence[str], watchers: Watchers) -> NmtServer:
     from nmt_core.serving.server import NmtServer
     from nmt_core.serving.service import NmtServicer
 
@@ -173,7 +169,6 @@ def _server(
         devices=devices,
         limits=read_limits(args),
         metrics=watchers.metrics,
-        model_limits=named_limits(args.model_limit, models),
         capacity=args.queue_tokens,
         client_capacity=client_tokens,
         delay=args.max_delay,

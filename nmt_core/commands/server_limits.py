@@ -43,16 +43,6 @@ def add_limit_options(group: argparse._ArgumentGroup) -> None:
     for name, meaning in _SECONDS.items():
         text = f"seconds {meaning} (default: {_default(name):g})"
         group.add_argument(f"--{name}-timeout", type=float, metavar="S", help=text)
-    group.add_argument(
-        "--model-limit",
-        action="append",
-        default=[],
-        metavar="NAME=LIMITS",
-        help="of that model, such as requests:20,tokens:100000,seconds:60: under way at once, and the time of one",
-    )
-    group.add_argument(
-        "--cache-mib", **whole, default=0, help="for answers kept for clients who ask the same again (default: 0, none)"
-    )
     group.add_argument("--queue-tokens", **whole, default=2_000_000, help="what may wait (default: 2000000)")
     group.add_argument("--client-tokens", **whole, help="what may wait of one client (default: a quarter of that)")
     group.add_argument(
@@ -84,11 +74,9 @@ def read_limits(args: argparse.Namespace) -> Limits:
         if value is not None and not 0 < value <= 1e6:
             raise ConfigError(f"--{name}-timeout {value:g}: expected more than 0, at most 1000000")
         given.update({} if value is None else {f"{name}_seconds": value})
-    if args.cache_mib < 0:
-        raise ConfigError(f"--cache-mib {args.cache_mib}: expected at least 0")
     given["message_bytes"] = _message_mib(args.max_message_mib, Limits(**given)) << 20
     given["request_bytes"] = _request_mib(args.max_request_mib, Limits(**given)) << 20
-    limits = Limits(**given, cache_bytes=args.cache_mib << 20)
+    limits = Limits(**given)
     if args.beam > limits.beam:
         raise ConfigError(f"--beam {args.beam}: at most {limits.beam}")
     if min(args.queue_tokens, args.client_tokens or 0, args.max_delay, args.grace, args.drain_delay) < 0:

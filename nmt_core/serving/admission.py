@@ -102,8 +102,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
             content = await context.read()
             if not isinstance(content, bytes):  # the library's EOF
                 return None
-            self._certificate(context)  # which may have been revoked since, as may the token, or be for other models
-            if self.watchers.tokens is not None:
+            if self.watchers.tokens is not None:  # which may have been revoked since, or be for other models
                 owner = check_token(dict(context.invocation_metadata() or ()), self.watchers.tokens)
                 call.models = owner.models
             return StreamRequest(functools.partial(self._parsed, handler, method, content), len(content))
@@ -246,7 +245,7 @@ class Calls(grpc.aio.ServerInterceptor):  # type: ignore[type-arg]  # generic in
 
     def _certificate(self, context: Any) -> str:
         """The name in the client's certificate. Raises Refusal."""
-        return certified_name(context.auth_context() or {}, self.watchers.authorities) if self._certified else ""
+        return certified_name(context.auth_context() or {}) if self._certified else ""
 
     def _identify(self, peer: str, certificate: str, metadata: Mapping[str, Any]) -> Client:
         return identify(peer, certificate, metadata, self.watchers.tokens)

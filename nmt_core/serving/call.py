@@ -19,14 +19,14 @@ from nmt_core.serving.shares import Account
 
 SERVICE = "nmt_core.v1.NmtService"
 _CALLER = ("method", "peer", "request_id", "user", "certificate")
-_LOGGED = (*_CALLER, "model", "items", "requests", "reused", "code", "reason")
+_LOGGED = (*_CALLER, "model", "items", "requests", "code", "reason")
 
 
 @dataclass
 class Call:
     """One call; the servicer fills in what it asked for.
 
-    ``requests`` are those whose ``items`` were done, ``reused`` those whose answer was there already.
+    ``requests`` are those whose ``items`` were done.
     ``client`` is who it is counted for, ``certificate`` the name in its certificate, ``models`` are those
     that the client may use (None: all).
     """
@@ -42,7 +42,6 @@ class Call:
     model: str = ""
     items: int = 0
     requests: int = 0
-    reused: int = 0
     code: str = "OK"
     reason: str = ""
 
@@ -83,14 +82,6 @@ def note(*, model: str, items: int) -> None:
         call.requests += 1
 
 
-def note_reuse(*, model: str) -> None:
-    """Record that a request of the call being handled has an answer that was there already."""
-    with contextlib.suppress(LookupError):
-        call = _current.get()
-        call.model = model
-        call.reused += 1
-
-
 def current_client() -> str:
     """Whom the call being handled is counted for; empty outside of calls."""
     call = _current.get(None)
@@ -117,19 +108,6 @@ def charge(amount: int, *, answer: int) -> None:
     if account is not None:
         account.charge(amount)
         account.messages += answer
-
-
-def note_failure() -> None:
-    """Record that an item of the request being handled failed, which it may not do another time."""
-    account = _account.get(None)
-    if account is not None:
-        account.failed = True
-
-
-def has_failed() -> bool:
-    """Whether an item of the request being handled has failed so."""
-    account = _account.get(None)
-    return account is not None and account.failed
 
 
 def messages_size() -> int:

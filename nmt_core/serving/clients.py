@@ -11,7 +11,7 @@ from google.rpc import code_pb2
 from nmt_core.serving.errors import Refusal
 
 if TYPE_CHECKING:
-    from nmt_core.serving.credentials import Authorities, Owner, Tokens
+    from nmt_core.serving.credentials import Owner, Tokens
 
 
 class Client(NamedTuple):
@@ -53,17 +53,11 @@ def address_of(peer: str) -> str:
     return peer.rpartition(":")[0] if peer.startswith(("ipv4:", "ipv6:")) else peer
 
 
-def certified_name(facts: Mapping[str, Iterable[bytes]], authorities: Authorities | None) -> str:
+def certified_name(facts: Mapping[str, Iterable[bytes]]) -> str:
     """The name that a client's certificate proves: its first alternative name, or else its common name.
 
-    ``facts`` are what the connection proves. Raises Refusal for a certificate of a server, and for one that is not of
-    the ``authorities`` of now.
+    ``facts`` are what the connection proves. Raises Refusal for a certificate of a server.
     """
-    own = b"".join(facts.get("x509_pem_cert", ()))
-    if own and authorities is not None:
-        others = b"".join(facts.get("x509_pem_cert_chain", ()))
-        if not authorities.trust(own + others):
-            raise _unauthenticated("the authority that signed the certificate is no longer trusted; use another one")
     for certificate in facts.get("x509_pem_cert", ()):
         if not is_for_clients(certificate):
             raise _unauthenticated("the certificate is one for servers, not for clients (extended key usage)")

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hmac
 import ipaddress
 import logging
 import os
 import ssl
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import grpc
 
 from nmt_core.base.errors import ConfigError, InputError, unreadable
 from nmt_core.files.small import MOST_OF_A_KEY, read_pem, read_small
-
-if TYPE_CHECKING:
-    from cryptography.x509 import Certificate, Name
 
 _SHORTEST_TOKEN = 16
 _log = logging.getLogger(__name__)
@@ -34,7 +30,7 @@ class Certificates:
     key: str
     clients: str | None = None
 
-    def credentials(self, renewed: Callable[[Checked], object] = lambda _: None) -> grpc.ServerCredentials:
+    def credentials(self, renewed: Callable[[Validity], object] = lambda _: None) -> grpc.ServerCredentials:
         """Credentials that follow the files: new connections use what the files hold then. Raises InputError.
 
         ``renewed`` is told what they say when they have changed, by a thread of the library; what cannot be used is
@@ -50,23 +46,24 @@ class Certificates:
                 return None
             seen = state
             try:
-                checked, configuration = self.check(), self._configuration()
+                found, configuration = self.check(), self._configuration()
             except InputError as error:  # perhaps half-way through a renewal
                 _log.error("certificates: %s; new connections use what there was", error)
                 return None
-            renewed(checked)
+            renewed(found)
             return configuration
 
         return grpc.dynamic_ssl_server_credentials(first, fetch, require_client_authentication=self.clients is not None)
 
-    def check(self) -> Checked:
-        """What the files say.
+    def check(self) -> Validity:
+        """When the certificate is valid.
 
         Raises InputError where a file cannot be used, or certificate and key do not belong together.
         """
         found = validity(self.certificate)
         check_key(self.key)
-        authorities = read_authorities(self.clients) if self.clients else None
+        if self.clients:
+            check_authorities(self.clients)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         try:
             context.load_cert_chain(self.certificate, self.key)
@@ -76,7 +73,7 @@ class Certificates:
             raise InputError(self.certificate, f"cannot be used with {self.key} ({error.reason})") from error
         except OSError as error:  # they were there a moment ago
             raise unreadable(self.certificate, error) from error
-        return Checked(found, authorities)
+        return found
 
     def state(self) -> list[tuple[int, ...] | None]:
         """Differs when a file was written or replaced, or who may read it has changed. None: a file is not there."""
@@ -104,14 +101,14 @@ class CertificateEnd:
 
     def __init__(self, certificates: Certificates) -> None:
         self._certificates, self._seen = certificates, certificates.state()
-        self._end = certificates.check().validity.end.timestamp()
+        self._end = certificates.check().end.timestamp()
 
     def __call__(self) -> float:
         """See the class."""
         if (state := self._certificates.state()) != self._seen:
             self._seen = state
             with contextlib.suppress(InputError):
-                self._end = self._certificates.check().validity.end.timestamp()
+                self._end = self._certificates.check().end.timestamp()
         return self._end
 
 
@@ -128,86 +125,14 @@ class Validity(NamedTuple):
         return f"expired on {self.end:%Y-%m-%d %H:%M} UTC" if now > self.end else ""
 
 
-class Authorities:
-    """Who signs the certificates of clients.
-
-    A handshake asks more of a certificate, but only when a connection begins, and connections last. This tells whose
-    certificates are no longer trusted since.
-    """
-
-    def __init__(self, certificates: Sequence[Certificate]) -> None:
-        self._certificates = certificates
-        self.trust = functools.lru_cache(maxsize=1024)(self._trust)
-
-    def _trust(self, chain: bytes) -> bool:
-        """Whether one of the authorities signed a client's certificate; ``chain`` is PEM, the client's own first."""
-        from cryptography import x509
-
-        try:
-            current, *others = x509.load_pem_x509_certificates(chain)
-        except ValueError:  # what it says of its uses cannot be read either
-            return False
-        while not any(current == one or _has_signed(one, current) for one in self._certificates):
-            issuer = next((one for one in others if _has_signed(one, current)), None)
-            if issuer is None:
-                return False
-            others.remove(issuer)
-            current = issuer
-        return True
-
-
-class Checked(NamedTuple):
-    """What the files of certificates say."""
-
-    validity: Validity
-    authorities: Authorities | None = None
-
-
-def read_authorities(path: str) -> Authorities:
-    """All certificates in a PEM file. Raises InputError."""
+def check_authorities(path: str) -> None:
+    """Raises InputError for a file whose certificates cannot be read."""
     from cryptography import x509
 
     try:
-        return Authorities(x509.load_pem_x509_certificates(read_pem(path, "CERTIFICATE", regular=True)))
+        x509.load_pem_x509_certificates(read_pem(path, "CERTIFICATE", regular=True))
     except ValueError as error:
         raise InputError(path, "expected a PEM file with a CERTIFICATE, or several") from error
-
-
-def _has_signed(issuer: Certificate, certificate: Certificate) -> bool:
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-
-    if _compared(issuer.subject) != _compared(certificate.issuer):  # of many authorities few need to be tried
-        return False
-    try:
-        _verify(issuer, certificate)
-    except UnsupportedAlgorithm:  # the handshake has verified the signature
-        return True
-    except (InvalidSignature, ValueError):
-        return False
-    return True
-
-
-def _compared(name: Name) -> list[tuple[str, str]]:
-    """What a handshake compares of a name: neither case nor the number of blanks nor the kind of its strings."""
-    return [(part.oid.dotted_string, " ".join(str(part.value).casefold().split())) for part in name]
-
-
-def _verify(issuer: Certificate, certificate: Certificate) -> None:
-    """Raises InvalidSignature for one that is not of the issuer's key, and UnsupportedAlgorithm."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, padding, rsa
-    from cryptography.hazmat.primitives.hashes import HashAlgorithm
-
-    signature, content = certificate.signature, certificate.tbs_certificate_bytes
-    match issuer.public_key(), certificate.signature_algorithm_parameters, certificate.signature_hash_algorithm:
-        case rsa.RSAPublicKey() as key, (padding.PKCS1v15() | padding.PSS()) as padded, HashAlgorithm() as digest:
-            key.verify(signature, content, padded, digest)
-        case ec.EllipticCurvePublicKey() as key, ec.ECDSA() as algorithm, _:
-            key.verify(signature, content, algorithm)
-        case (ed25519.Ed25519PublicKey() | ed448.Ed448PublicKey()) as key, None, _:
-            key.verify(signature, content)
-        case _:
-            raise InvalidSignature
 
 
 def validity(path: str) -> Validity:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from google.rpc import code_pb2
 
 from nmt_core.base.errors import is_full_gpu
-from nmt_core.serving.call import current_client, note, note_failure
+from nmt_core.serving.call import current_client, note
 from nmt_core.serving.engine.work import LARGE
 from nmt_core.serving.errors import Refusal, internal
 from nmt_core.serving.models.devices import Place
@@ -43,13 +43,12 @@ def ask_for(key: Key, priority: int, items: int, deadline: float | None) -> Ask:
 
 
 class _Part(NamedTuple):
-    """Items of a request that wait in the same lane, and their places in it; ``amount`` is that of all their tokens."""
+    """Items of a request that wait in the same lane, and their places in it."""
 
     lane: str
     places: Sequence[int]
     items: Sequence[Any]
     tokens: Sequence[int]
-    amount: int
 
 
 async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any], tokens: Sequence[int]) -> list[Any]:
@@ -61,18 +60,14 @@ async def do(texts: TextProcessing, place: Place, ask: Ask, items: Sequence[Any]
     most = place.model.proportions.together // LONG if isinstance(ask.key, Decoding) else LARGE
     parts = await texts.run(_divided, ask.lane, items, tokens, most)
     submit = functools.partial(place.engine.submit, ask.key, client=current_client(), deadline=ask.deadline)
-    async with place.quota.one(sum(part.amount for part in parts)):
-        answers = await _all(submit(part.items, tokens=part.tokens, lane=part.lane) for part in parts)
-    found, failed = await texts.run(_merged, items, parts, answers)
-    if failed:
-        note_failure()
-    return found
+    answers = await _all(submit(part.items, tokens=part.tokens, lane=part.lane) for part in parts)
+    return await texts.run(_merged, items, parts, answers)
 
 
 def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) -> list[_Part]:
     """Items of ``most`` tokens for that lane, and the longer ones, as far as there are any."""
     if items and max(tokens) <= most and not _has_any(items, Refusal):  # as nearly always
-        return [_Part(lane, range(len(items)), items, tokens, sum(tokens))]
+        return [_Part(lane, range(len(items)), items, tokens)]
     wanted = [index for index, item in enumerate(items) if not isinstance(item, Refusal)]
     short = [index for index in wanted if tokens[index] <= most]
     long = [index for index in wanted if tokens[index] > most]
@@ -80,20 +75,18 @@ def _divided(lane: str, items: Sequence[Any], tokens: Sequence[int], most: int) 
 
 
 def _part(lane: str, places: Sequence[int], items: Sequence[Any], tokens: Sequence[int]) -> _Part:
-    chosen = [tokens[index] for index in places]
-    return _Part(lane, places, [items[index] for index in places], chosen, sum(chosen))
+    return _Part(lane, places, [items[index] for index in places], [tokens[index] for index in places])
 
 
-def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list[Any]]) -> tuple[list[Any], bool]:
-    """What was found for every item, and whether any failed."""
+def _merged(items: Sequence[Any], parts: Sequence[_Part], answers: Sequence[list[Any]]) -> list[Any]:
+    """What was found for every item."""
     if len(parts) == 1 and len(answers[0]) == len(items) and not _has_any(answers[0], Exception):
-        return list(answers[0]), False
-    found, failed = list(items), False
+        return list(answers[0])
+    found = list(items)
     for part, of_part in zip(parts, answers, strict=True):
         for index, answer in zip(part.places, of_part, strict=True):
             found[index] = _as_refusal(answer) if isinstance(answer, Exception) else answer
-            failed = failed or isinstance(answer, Exception)
-    return found, failed
+    return found
 
 
 def _has_any(values: Iterable[object], kind: type) -> bool:

@@ -12,10 +12,10 @@ class Limits:
     ``items`` bounds texts, pairs and hypotheses, and texts times n-best; ``characters`` and ``words``
     one text; ``steps`` hypotheses times the words they may have; ``message_bytes`` an answer,
     ``request_bytes`` a message of a client, which keeps all others waiting while it is copied;
-    ``memory_bytes`` what all requests under way may hold (a request by itself, too), ``cache_bytes`` the answers
-    that are kept. ``calls``, ``streams`` and health ``watches`` are what all clients have open, ``client_...`` what
-    one has; ``stream_requests`` what one stream has under way; ``columns`` the features of a Rerank. Times are in
-    seconds: ``body_seconds`` for a request to arrive, ``idle_seconds`` without a request on a stream or a call on a
+    ``memory_bytes`` what all requests under way may hold (a request by itself, too). ``calls``, ``streams`` and health
+    ``watches`` are what all clients have open, ``client_...`` what one has; ``stream_requests`` what one stream has
+    under way; ``columns`` the features of a Rerank. Times are in seconds: ``body_seconds`` for a request to arrive,
+    ``idle_seconds`` without a request on a stream or a call on a
     connection, ``unread_seconds`` for an answer to be taken, ``age_seconds`` of a connection,
     ``stuck_seconds`` for one batch or step of a device that is healthy.
     """
@@ -32,7 +32,6 @@ class Limits:
     message_bytes: int = 32 << 20
     request_bytes: int = 8 << 20
     memory_bytes: int = 256 << 20
-    cache_bytes: int = 0
     calls: int = 10_000
     client_calls: int = 5_000
     streams: int = 256

@@ -47,8 +47,6 @@ class Metrics:
         self.held = Gauge(
             "nmt_memory_held_bytes", "What requests under way may hold, and messages of those that wait", **at
         )
-        self.reused = Counter("nmt_reused_answers_total", "Requests whose answer was there already", ["how"], **at)
-        self.cache = Gauge("nmt_cache_bytes", "Answers that are kept", **at)
         self.log_dropped = Counter("nmt_log_lines_dropped_total", "Lines that could not be written", ["log"], **at)
         self.reloads = Counter("nmt_reloads_total", "Reloads of models, tokens and logs, by outcome", ["outcome"], **at)
         self.load_seconds = Gauge("nmt_model_load_seconds", "Time to load and warm up", ["device"], **at)
@@ -108,10 +106,6 @@ class Metrics:
         """Read when the server's certificate ends whenever somebody asks for the metrics."""
         name = "nmt_certificate_expiry_timestamp_seconds"
         Gauge(name, "When the server's certificate ends", registry=self.registry).set_function(end)
-
-    def watch_cache(self, cache: Any) -> None:
-        """Read how much is kept whenever somebody asks for the metrics."""
-        self.cache.set_function(lambda: cache.held)
 
 
 def _labelled(metric: Any, *labels: str) -> Any:

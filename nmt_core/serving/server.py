@@ -9,6 +9,7 @@ import functools
 import gc
 import logging
 import socket
+import sys
 import time
 from dataclasses import dataclass
 
@@ -17,7 +18,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from nmt_core.base.errors import NmtError
-from nmt_core.base.memory import keep_memory_of_messages
 from nmt_core.serving.admission import Calls
 from nmt_core.serving.call import SERVICE
 from nmt_core.serving.credentials import Certificates
@@ -33,6 +33,7 @@ _UNREAD = 65_535  # bytes of a call that the library takes before they are asked
 _READ = 1 << 17  # bytes of a connection that it reads at a time; else more and more while a client sends without end
 _WATCHDOG = 0.5  # seconds
 _GARBAGE = 100  # searches of young objects until all are searched, ten times as many as usual: nobody else runs then
+_SWITCH = 0.0002  # seconds after which Python changes between threads: the event loop waits less for the others
 _LAST = 0.2  # seconds for the statuses of the last calls to leave
 _log = logging.getLogger(__name__)
 
@@ -87,7 +88,7 @@ class NmtServer:
         """Begin to answer, health with NOT_SERVING."""
         gc.freeze()  # what was imported so far
         gc.set_threshold(*gc.get_threshold()[:2], _GARBAGE)
-        keep_memory_of_messages(self.servicer.limits.message_bytes)
+        sys.setswitchinterval(min(_SWITCH, sys.getswitchinterval()))
         await self._server.start()
         self._watchdog = asyncio.create_task(self._watch_devices())
 

@@ -6,12 +6,10 @@ concerns one item is a ``Refusal`` in its place among the answers and becomes it
 
 from __future__ import annotations
 
-import functools
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from nmt_core.serving.answer_cache import AnswerCache
 from nmt_core.serving.backend import Backend
 from nmt_core.serving.client import requests as convert
 from nmt_core.serving.errors import draining
@@ -20,7 +18,6 @@ from nmt_core.serving.methods.encode import encode
 from nmt_core.serving.methods.score import rerank, score
 from nmt_core.serving.methods.translate import translate
 from nmt_core.serving.models.devices import Devices, Load
-from nmt_core.serving.quota import ModelLimits
 from nmt_core.serving.shares import Memory
 from nmt_core.serving.streams import Answer, Read, Stream
 from nmt_core.serving.text_processing import TextProcessing
@@ -37,7 +34,7 @@ Method = Callable[[Any, float | None, Backend], Awaitable[bytes]]
 class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     """Answers the methods of the service, UNAVAILABLE before ``load`` is done.
 
-    ``model_limits`` are the bounds of some models, ``queue`` those of the engines of the ``devices``.
+    ``queue`` are the bounds of the engines of the ``devices``.
     """
 
     def __init__(
@@ -46,18 +43,15 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
         devices: Sequence[str] = ("cpu",),
         limits: Limits | None = None,
         metrics: Metrics | None = None,
-        model_limits: Mapping[str, ModelLimits] | None = None,
         **queue: Any,
     ) -> None:
         self.limits = limits or Limits()
         self._metrics = metrics
         self.memory = Memory(self.limits.memory_bytes)
-        bounds = {"stuck_seconds": self.limits.stuck_seconds, "model_limits": model_limits or {}, **queue}
+        bounds = {"stuck_seconds": self.limits.stuck_seconds, **queue}
         self.devices = Devices(devices, metrics=metrics, **bounds)
         self._texts = TextProcessing(self.limits)
         self._backend = Backend(self.devices, self._texts, self.limits, metrics)
-        room = self.limits.cache_bytes
-        self._answers = AnswerCache(room, metrics) if room else None
         self._streams: set[Stream] = set()
         if metrics is not None:
             metrics.watch_memory(self.memory)
@@ -65,8 +59,6 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def load(self, load: Load) -> None:
         """Take the models that ``load`` makes for each device. Raises what it raises."""
         await self.devices.load(load)
-        if self._answers is not None:
-            self._answers.forget()
 
     def begin_drain(self) -> None:
         """Read nothing more from streams; what was read is answered."""
@@ -81,7 +73,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Translate(self, request: pb.TranslateRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(translate, request, _deadline(context))
+        return await translate(request, _deadline(context), self._backend)
 
     async def TranslateStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -89,7 +81,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Score(self, request: pb.ScoreRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(score, request, _deadline(context))
+        return await score(request, _deadline(context), self._backend)
 
     async def ScoreStream(self, requests: Any, context: Any) -> None:
         """See the .proto."""
@@ -97,11 +89,11 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     async def Rerank(self, request: pb.RerankRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(rerank, request, _deadline(context))
+        return await rerank(request, _deadline(context), self._backend)
 
     async def Encode(self, request: pb.EncodeRequest, context: Any) -> bytes:
         """See the .proto."""
-        return await self._answer(encode, request, _deadline(context))
+        return await encode(request, _deadline(context), self._backend)
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> bytes:
         """See the .proto."""
@@ -114,17 +106,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
 
     def _describe(self, name: str) -> pb.Model:
         place = self.devices.find(name)
-        return convert.describe(place.name, place.model, self.limits, place.quota.limits, place.engine.device)
-
-    async def _answer(self, method: Method, request: Any, deadline: float | None) -> bytes:
-        """The response, one that is kept if there is one. A hybrid's depends on more than the request."""
-        make = functools.partial(method, request, deadline, self._backend)
-        if self._answers is None:
-            return await make()
-        place = self.devices.find(request.model)  # what is kept is for those who may use the model still
-        if place.model.kind == "hybrid":
-            return await make()
-        return await self._answers.answer(place.name, request, make)
+        return convert.describe(place.name, place.model, self.limits, place.engine.device)
 
     def _refused(self, reason: str) -> None:
         """A request of a stream has no answer."""
@@ -134,7 +116,7 @@ class NmtServicer(nmt_pb2_grpc.NmtServiceServicer):
     async def _stream(self, read: Read, context: Any, method: Method, message: Callable[..., Any]) -> None:
         """Answer the requests of a stream; all have its deadline."""
         deadline = _deadline(context)
-        answer = Answer(lambda request: self._answer(method, request, deadline), message)
+        answer = Answer(lambda request: method(request, deadline, self._backend), message)
         stream = Stream(context, answer, self.limits, self.memory, self._refused)
         self._streams.add(stream)
         try:

@@ -103,16 +103,12 @@ class Memory:
 
 
 class Account:
-    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known.
-
-    ``failed``: an item of it could not be answered, which another time may be.
-    """
+    """The memory of one request; ``messages`` are the bytes of it and of its answer, as far as they are known."""
 
     def __init__(self, memory: Memory, client: str) -> None:
         self._memory, self._client, self.held = memory, client, 0
         self.messages = 0
         self._waiting = 0
-        self.failed = False
 
     def __enter__(self) -> Account:
         return self

@@ -19,7 +19,7 @@ from nmt_core.serving.methods.answers import in_stream
 from nmt_core.serving.shares import Account, Memory
 
 _LONGEST_ID = 128
-_LATER = ("QUEUE_FULL", "MEMORY_FULL", "MODEL_BUSY")
+_LATER = ("QUEUE_FULL", "MEMORY_FULL")
 _SMALL = 1 << 20  # bytes of an answer that the event loop copies itself
 _PAUSE = 1.0  # seconds at most until it is tried again
 _log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.serving.call import Call
 
 if TYPE_CHECKING:
-    from nmt_core.serving.credentials import Authorities, Checked, Tokens
+    from nmt_core.serving.credentials import Tokens, Validity
     from nmt_core.serving.log_writer import LogWriter
     from nmt_core.serving.metrics import Metrics
     from nmt_core.serving.tracing import Tracing
@@ -24,16 +24,12 @@ _NO_SPAN = contextlib.nullcontext()
 
 @dataclass(eq=False)
 class Watchers:
-    """Each may be missing. ``tokens``, where given, are required; they may be exchanged, as may the ``authorities``.
-
-    These sign the certificates of clients.
-    """
+    """Each may be missing. ``tokens``, where given, are required; they may be exchanged."""
 
     metrics: Metrics | None = None
     log: LogWriter | None = None
     tokens: Tokens | None = None
     tracing: Tracing | None = None
-    authorities: Authorities | None = None
 
     def begun(self, call: Call) -> None:
         """A call of the service begins."""
@@ -53,10 +49,9 @@ class Watchers:
         if self.metrics is not None:
             self.metrics.refused.labels(reason).inc()
 
-    def certificates_changed(self, path: str, checked: Checked) -> None:
+    def certificates_changed(self, path: str, found: Validity) -> None:
         """New connections use the certificate in this file. One that clients will refuse is logged."""
-        self.authorities = checked.authorities
-        if problem := checked.validity.problem(datetime.now(UTC)):
+        if problem := found.problem(datetime.now(UTC)):
             remedy = "clients will refuse it; renew the file, the server follows it"
             _log.warning("the certificate %s %s: %s", path, problem, remedy)
 

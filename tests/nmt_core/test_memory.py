@@ -11,7 +11,7 @@ import pytest
 
 _BLOCKS = """
 import resource
-from nmt_core.base.memory import keep_memory_of_messages, keep_memory_of_tensors
+from nmt_core.base.memory import keep_memory_of_tensors
 {keep}
 for _ in range(4):
     {between}
@@ -22,15 +22,6 @@ for _ in range(4):
 print(pages)
 """
 
-_SCORES = """
-    from nmt_core.base.interfaces import PairScore
-    from nmt_core.serving.methods.answers import score_answer
-    from nmt_core.v1 import nmt_pb2 as pb
-    group = pb.SourceGroup(targets=["a"] * 20_000)
-    score_answer([PairScore(-1.0, 0, 1, None, None)] * 20_000, pb.ScoreRequest(groups=[group]))
-"""
-
-MESSAGES = "keep_memory_of_messages(32 << 20)", (20, 26, 28)
 TENSORS = "keep_memory_of_tensors()", (100, 200)
 
 pytestmark = pytest.mark.skipif(
@@ -48,23 +39,15 @@ def _taken_again(kept: tuple[str, tuple[int, ...]], between: str = "", **variabl
     return int(subprocess.check_output([sys.executable, "-c", program], env=environment | variables, text=True))
 
 
-@pytest.mark.parametrize("kept", [MESSAGES, TENSORS])
+@pytest.mark.parametrize("kept", [TENSORS])
 def test_what_was_freed_is_kept_for_the_next_use(kept: tuple[str, tuple[int, ...]]) -> None:
     assert _taken_again(kept) < 8
-
-
-def test_many_scores_do_not_give_it_back() -> None:
-    assert _taken_again(MESSAGES, _SCORES) < 8
-
-
-def test_a_server_does_not_keep_what_is_larger_than_messages() -> None:
-    assert _taken_again(("keep_memory_of_messages(32 << 20)", (100, 200))) > 290
 
 
 @pytest.mark.parametrize(
     "variables", [{"MALLOC_TRIM_THRESHOLD_": "131072"}, {"GLIBC_TUNABLES": "glibc.malloc.trim_threshold=131072"}]
 )
-@pytest.mark.parametrize("kept", [MESSAGES, TENSORS])
+@pytest.mark.parametrize("kept", [TENSORS])
 def test_what_the_environment_says_of_memory_holds(
     kept: tuple[str, tuple[int, ...]], variables: dict[str, str]
 ) -> None:
@@ -72,4 +55,4 @@ def test_what_the_environment_says_of_memory_holds(
 
 
 def test_how_many_arenas_there_are_is_another_matter() -> None:
-    assert _taken_again(MESSAGES, MALLOC_ARENA_MAX="2") < 8
+    assert _taken_again(TENSORS, MALLOC_ARENA_MAX="2") < 8

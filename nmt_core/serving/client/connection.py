@@ -15,7 +15,6 @@ from typing import Any
 from nmt_core.base.errors import ConfigError, NmtError, Overloaded, ServiceError, Unavailable
 from nmt_core.base.numbers import whole_number
 from nmt_core.files.small import read_pem
-from nmt_core.serving.handshake import tls_problem
 
 try:
     import grpc
@@ -183,10 +182,7 @@ def translated(error: Any, address: str, timeout: float, access: Access) -> Serv
     """Our error for one of gRPC."""
     match _code(error):
         case grpc.StatusCode.UNAVAILABLE:
-            problem = _tls_problem(error, address, access)
-            if problem:
-                return Unavailable(f"nothing answers at {address}: {problem}")
-            return Unavailable(f"nothing answers at {address} ({error.details()}); is 'nmt-core serve' running there?")
+            return Unavailable(f"nothing answers at {address} ({error.details()}); {_what_to_check(access)}")
         case grpc.StatusCode.RESOURCE_EXHAUSTED if f"Received {_TOO_LARGE}" in _details(error):
             what_to_do = "send less in a request, or start the server with a larger --max-request-mib"
             return ServiceError(f"{address}: {error.details()}; {what_to_do}")
@@ -200,9 +196,11 @@ def translated(error: Any, address: str, timeout: float, access: Access) -> Serv
             return ServiceError(f"{address}: {error.details()} ({code.name})")
 
 
-def _tls_problem(error: Any, address: str, access: Access) -> str:
-    """What is wrong with TLS where a server is away and gave no reason of its own."""
-    return "" if from_trailers(error.trailing_metadata())[0] else tls_problem(address, access)
+def _what_to_check(access: Access) -> str:
+    """What a user looks at when a server does not answer: the library does not tell why a TLS handshake failed."""
+    if access.encrypted:
+        return "is 'nmt-core serve' running there with TLS, and do both sides trust each other's certificates?"
+    return "is 'nmt-core serve' running there, and without TLS (else --tls)?"
 
 
 def open_channel(address: str, credentials: grpc.ChannelCredentials | None) -> grpc.Channel:
@@ -220,9 +218,8 @@ def health_problem(address: str, *, timeout: float, access: Access) -> str:
         try:
             answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=timeout)
         except grpc.RpcError as error:
-            away = error.code() is grpc.StatusCode.UNAVAILABLE
-            problem = _tls_problem(error, address, access) if away else ""
-            return f"{problem or error.details()} ({error.code().name})"
+            hint = f"; {_what_to_check(access)}" if error.code() is grpc.StatusCode.UNAVAILABLE else ""
+            return f"{error.details()} ({error.code().name}){hint}"
     status = health_pb2.HealthCheckResponse.ServingStatus
     return "" if answer.status == status.SERVING else str(status.Name(answer.status))
 

@@ -11,7 +11,6 @@ from nmt_core.v1 import nmt_pb2 as pb
 if TYPE_CHECKING:
     from nmt_core.serving.limits import Limits
     from nmt_core.serving.models.served import ServedModel
-    from nmt_core.serving.quota import ModelLimits
 
 
 def utf8(text: str) -> str:
@@ -49,7 +48,7 @@ def from_pair_score(score: pb.PairScore, *, per_word: bool) -> PairScore:
     )
 
 
-def describe(name: str, model: ServedModel, limits: Limits, own: ModelLimits, device: str) -> pb.Model:
+def describe(name: str, model: ServedModel, limits: Limits, device: str) -> pb.Model:
     """What a client may want to know of a model."""
     return pb.Model(
         name=name,
@@ -75,9 +74,6 @@ def describe(name: str, model: ServedModel, limits: Limits, own: ModelLimits, de
             memory_bytes=limits.memory_bytes,
             length_normalization=limits.length_normalization,
             client_streams=limits.client_streams,
-            model_requests=own.requests,
-            model_tokens=own.tokens,
-            model_seconds=own.seconds,
         ),
         attends=model.attends,
         vector_size=model.vector_size,

@@ -27,7 +27,6 @@ from nmt_core.serving.errors import draining, internal, unavailable
 from nmt_core.serving.lanes import Job, Key, deliver
 from nmt_core.serving.observer import Observer
 from nmt_core.serving.turns import Turns, give_up
-from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 _Result = TypeVar("_Result")
 
@@ -202,8 +201,7 @@ class Engine(Generic[Key]):
                             return
                         self._changed.wait(pause)
             self._turn_began = time.monotonic()
-            with SWITCHING_OFTEN:  # admitting and answering thousands of items is long work, too
-                while self._calls:
-                    self._calls.popleft()()
-                if chosen is not None:
-                    self._turns.take(*chosen)
+            while self._calls:
+                self._calls.popleft()()
+            if chosen is not None:
+                self._turns.take(*chosen)

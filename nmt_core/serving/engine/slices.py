@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from typing import Generic, TypeVar
 
 from nmt_core.base.pauses import held_up_by
-from nmt_core.serving.worker_thread import SWITCHING_OFTEN
 
 SLICE = 0.02
 """Seconds of a slice, for which others wait."""
@@ -39,9 +38,8 @@ class Sliced(Generic[_Result]):
     def advance(self, seconds: float) -> bool:
         """Go on for that time; whether it has ended."""
         self._end = time.monotonic() + seconds
-        with SWITCHING_OFTEN:
-            self._goes_on.release()
-            self._rests.acquire()
+        self._goes_on.release()
+        self._rests.acquire()
         return self._future.done()
 
     def result(self) -> _Result:

@@ -14,7 +14,6 @@ from nmt_core.serving.call import may_use
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.errors import Refusal, draining, not_allowed, unavailable
 from nmt_core.serving.models.served import Key, ServedModel
-from nmt_core.serving.quota import ModelLimits, Quota, Quotas
 
 if TYPE_CHECKING:
     from nmt_core.serving.metrics import Metrics
@@ -24,18 +23,17 @@ Load = Callable[[str], Mapping[str, ServedModel]]
 
 
 class Place(NamedTuple):
-    """A model, the device that will do the work, and what may be under way of the model."""
+    """A model, and the device that will do the work."""
 
     name: str
     model: ServedModel
     engine: Engine[Key]
-    quota: Quota
 
 
 class Devices:
     """The devices of these names. One whose turn lasts ``stuck_seconds`` gets no work while there is another.
 
-    ``model_limits`` are bounds of some models, ``queue`` those of the engines. While ``draining`` no model is found
+    ``queue`` are the bounds of the engines. While ``draining`` no model is found
     any more.
     """
 
@@ -45,11 +43,9 @@ class Devices:
         *,
         stuck_seconds: float,
         metrics: Metrics | None,
-        model_limits: Mapping[str, ModelLimits],
         **queue: Any,
     ) -> None:
         self._stuck_seconds, self._metrics = stuck_seconds, metrics
-        self._quotas = Quotas(model_limits)
         self.models: dict[str, dict[str, ServedModel]] = {}
         self.engines = {
             name: Engine[Key](lambda key: key.model.work(key), device=name, observer=metrics, **queue) for name in names
@@ -111,7 +107,7 @@ class Devices:
             problem = f"{asked}; models here: {', '.join(names) or 'none that you may use'}"
             raise Refusal(problem, code=code_pb2.NOT_FOUND, reason="UNKNOWN_MODEL", field="model")
         device = self._least_busy()
-        return Place(name, self.models[device][name], self.engines[device], self._quotas.of(name))
+        return Place(name, self.models[device][name], self.engines[device])
 
     async def close(self, timeout: float) -> None:
         """Finish what was accepted, in that time."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import stat
 from collections.abc import Collection, Sequence
@@ -10,11 +9,8 @@ from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.numbers import whole_number
-from nmt_core.serving.quota import ModelLimits
 
 _OF_FILE_SYSTEMS = "lost+found"  # at the top of a volume, for root alone
-_MOST = (1 << 32) - 1  # what the messages of the service can say
-_LIMITED = tuple(field.name for field in dataclasses.fields(ModelLimits))
 
 
 class LexiconChoice(NamedTuple):
@@ -78,34 +74,6 @@ def named_lexicons(arguments: Sequence[str], models: Collection[str]) -> dict[st
             raise ConfigError(f"--lexicon {text}: the model {name} {problem}")
         choices[name] = LexiconChoice(path, rule or "lexicon")
     return choices
-
-
-def named_limits(arguments: Sequence[str], models: Collection[str]) -> dict[str, ModelLimits]:
-    """The limits of every NAME=requests:N,tokens:N,seconds:S, of one of these models. Raises ConfigError."""
-    found: dict[str, ModelLimits] = {}
-    for text in arguments:
-        name, _, choice = text.partition("=")
-        given: dict[str, float | None] = {}
-        for part in choice.split(","):
-            what, _, number = part.partition(":")
-            value = _seconds(number) if what == "seconds" else whole_number(number)
-            if not name or what not in _LIMITED or what in given or not value or value > _MOST:
-                expected = "NAME=requests:N,tokens:N,seconds:S, at least one of them, each more than 0 and below 2^32"
-                raise ConfigError(f"--model-limit {text}: expected {expected}")
-            given[what] = value
-        if name in found or name not in models:
-            problem = "has limits already" if name in found else f"is none of {', '.join(sorted(models))}"
-            raise ConfigError(f"--model-limit {text}: the model {name} {problem}")
-        found[name] = ModelLimits(**given)  # type: ignore[arg-type]  # whole numbers but for seconds
-    return found
-
-
-def _seconds(text: str) -> float | None:
-    try:
-        value = float(text)
-    except ValueError:
-        return None
-    return value if 0 < value <= 1e6 else None
 
 
 def named_candidates(arguments: Sequence[str], models: Collection[str]) -> dict[str, CandidateChoice]:

@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 import threading
 
 import grpc
 import pytest
 
-from nmt_core.serving import server as servers
 from nmt_core.serving.admission import Calls
 from nmt_core.serving.call import Call
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
-from nmt_core.serving.limits import Limits
-from nmt_core.serving.worker_thread import WorkerThread
 from nmt_core.v1 import nmt_pb2 as pb
 from nmt_core.v1 import nmt_pb2_grpc
 from tests.nmt_core.serving.test_lifecycle import Gate, gated, server_of
@@ -27,60 +23,6 @@ def test_a_call_has_one_id_its_own_or_that_of_the_caller() -> None:
     assert len(call.request_id) == 32
     assert call.request_id == call.request_id
     assert Call("Score", "", "mine").request_id == "mine"
-
-
-def test_threads_take_turns_more_often_while_a_worker_is_busy() -> None:
-    async def scenario() -> list[float]:
-        one, two = WorkerThread("one"), WorkerThread("two")
-        during = await asyncio.gather(one.run(sys.getswitchinterval), two.run(sys.getswitchinterval))
-        with pytest.raises(ZeroDivisionError):
-            await one.run(divmod, 1, 0)
-        for thread in (one, two):
-            thread.close()
-        return [*during, sys.getswitchinterval()]
-
-    *during, usual = asyncio.run(scenario())
-    assert usual == pytest.approx(0.005)
-    assert max(during) < usual / 10
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_the_event_loop_and_models_have_the_cores_before_a_worker() -> None:
-    def own() -> int:
-        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-
-    async def scenario() -> int:
-        thread = WorkerThread("one")
-        found = await thread.run(own)
-        thread.close()
-        return found
-
-    usual = own()
-    assert asyncio.run(scenario()) > usual
-    assert own() == usual
-
-
-@pytest.mark.parametrize("niceness", [0, 15])
-def test_a_worker_works_whatever_its_priority(monkeypatch: pytest.MonkeyPatch, niceness: int) -> None:
-    """System calls may be filtered, and a server that was started by ``nice -n 15`` may not raise its priority."""
-    asked = []
-
-    def refuse(*call: int) -> None:
-        asked.append(call)
-        raise PermissionError(13, "Permission denied")
-
-    async def scenario() -> int:
-        thread = WorkerThread("one")
-        try:
-            return await thread.run(lambda: 1)
-        finally:
-            thread.close()
-
-    monkeypatch.setattr("os.getpriority", lambda *_: niceness)
-    monkeypatch.setattr("os.setpriority", refuse)
-    assert asyncio.run(scenario()) == 1
-    if niceness:
-        assert not asked
 
 
 def test_a_batch_that_fills_wakes_the_thread_once_and_its_answers_the_event_loop_once(monkeypatch) -> None:
@@ -137,14 +79,14 @@ def test_large_messages_are_counted_and_parsed_beside_the_event_loop(
     assert threads == [beside]
 
 
-def test_a_server_keeps_the_memory_of_messages_as_large_as_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept: list[int] = []
-    monkeypatch.setattr(servers, "keep_memory_of_messages", kept.append)
+def test_a_server_lets_python_change_often_between_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    intervals: list[float] = []
+    monkeypatch.setattr(sys, "setswitchinterval", intervals.append)
 
     async def scenario() -> None:
-        server = server_of(limits=Limits(message_bytes=5 << 20))
+        server = server_of()
         await server.start()
         await server.stop(1.0)
 
     asyncio.run(scenario())
-    assert kept == [5 << 20]
+    assert max(intervals) < 0.001

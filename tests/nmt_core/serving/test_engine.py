@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,7 +14,6 @@ import pytest
 from nmt_core.serving.engine.engine import Engine
 from nmt_core.serving.engine.work import BatchWork
 from nmt_core.serving.errors import Refusal
-from nmt_core.serving.observer import Observer
 from nmt_core.serving.step_work import StepWork
 
 
@@ -500,33 +498,3 @@ def test_a_call_in_the_thread_for_which_nobody_waits_any_more_disturbs_nobody() 
 
     asyncio.run(scenario())
     assert not problems
-
-
-def test_others_get_the_interpreter_soon_while_a_device_works() -> None:
-    """Also while thousands of items are taken from the queue, answered, and while models are loaded."""
-    usual, seen = sys.getswitchinterval(), {}
-
-    def saw(what: str) -> None:
-        seen[what] = sys.getswitchinterval()
-
-    class Seen(Observer):
-        def began(self, device: str, waited: float) -> None:
-            saw("taken")
-
-        def turned(self, device: str, kind: str, *, tokens: int, room: int, seconds: float) -> None:
-            saw("answered")
-
-    def work(key: object, items: list) -> list:
-        saw("done")
-        return items
-
-    async def scenario() -> None:
-        engine = Engine(batches(work), observer=Seen())
-        assert await engine.submit("a", ["x"], tokens=[1]) == ["x"]
-        await engine.in_thread(lambda: saw("called"))
-        await engine.close()
-
-    asyncio.run(scenario())
-    assert set(seen) == {"taken", "done", "answered", "called"}
-    assert max(seen.values()) < sys.getswitchinterval() / 10
-    assert sys.getswitchinterval() == usual

@@ -351,7 +351,6 @@ def test_messages_of_clients_may_be_as_large_as_any_if_that_is_wanted() -> None:
         (["--model", "m=a", "--max-message-mib", "86"], "--max-memory-mib 256: a request of 86 MiB is held 3 times"),
         (["--model", "m=a", "--max-request-mib", "33"], "--max-request-mib 33: expected at most 32, or a larger"),
         (["--model", "m=a", "--max-memory-mib", "2"], "--max-memory-mib 2: a request of 1 MiB is held 3 times"),
-        (["--model", "m=a", "--cache-mib", "-1"], "--cache-mib -1: expected at least 0"),
         (["--model", "m=a", "--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines"),
         (["--model", "m=a", "--tls-cert", "c"], "--tls-cert and --tls-key belong together"),
         (["--model", "m=a", "--tls-cert", "/no", "--tls-key", "/no"], "/no: cannot be read"),

@@ -31,7 +31,7 @@ def with_server(
         parser, gate = argparse.ArgumentParser(), Gate()
         serve.add_arguments(parser)
         args = parser.parse_args(["--model", "gate=nowhere", "--port", "0", *options.split()])
-        server = serve._server(args, read_address(args), ["cpu"], Watchers(tokens=tokens), ["gate"])
+        server = serve._server(args, read_address(args), ["cpu"], Watchers(tokens=tokens))
         gate.open.set()
         await server.start()
         await server.load(gated(gate))
