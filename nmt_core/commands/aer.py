@@ -28,8 +28,7 @@ def run(args: argparse.Namespace) -> int:
     """Count and print."""
     from nmt_core.base.errors import ConfigError, InputError
     from nmt_core.files import read_parallel_lines
-    from nmt_core.text.alignment_error import LinkCounts, compared, parse_gold
-    from nmt_core.text.pharaoh import parse_pharaoh
+    from nmt_core.text.alignment import LinkCounts, compared, parse_gold, parse_pharaoh
 
     counts, pairs = LinkCounts(), 0
     for number, (wanted, found) in enumerate(read_parallel_lines([args.gold, args.alignments]), start=1):

@@ -13,7 +13,7 @@ from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.text.aligned_corpus import AlignedPair
+    from nmt_core.text.alignment import AlignedPair
     from nmt_core.text.copying import Copying, CopyScheme
     from nmt_core.text.vocabulary import Vocabulary
 
@@ -112,7 +112,7 @@ def run(args: argparse.Namespace) -> int:
 def _pairs(names: Sequence[_Named]) -> Iterator[AlignedPair]:
     """The pairs of source, target and alignment."""
     from nmt_core.base.errors import InputError
-    from nmt_core.text.aligned_corpus import read_aligned
+    from nmt_core.text.alignment import read_aligned
 
     try:
         yield from read_aligned(*(one.path for one in names))

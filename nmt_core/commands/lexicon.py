@@ -12,7 +12,7 @@ from nmt_core.commands.file_types import ModelFolder
 from nmt_core.files import InputFile, OutputFile
 
 if TYPE_CHECKING:
-    from nmt_core.text.aligned_corpus import AlignedPair
+    from nmt_core.text.alignment import AlignedPair
     from nmt_core.text.lexicon import Lexicon
 
 NAME = "lexicon"
@@ -88,8 +88,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _lexicon(args: argparse.Namespace) -> Lexicon:
     from nmt_core.base.errors import InputError
-    from nmt_core.text.lexicon import Keep, read_lexicon
-    from nmt_core.text.word_counts import lexicon_of
+    from nmt_core.text.lexicon import Keep, lexicon_of, read_lexicon
 
     keep = Keep(top=args.top, minimum=args.minimum_probability, null=args.null)
     if args.moses:
@@ -103,7 +102,7 @@ def _lexicon(args: argparse.Namespace) -> Lexicon:
 def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
     from nmt_core.base.words import split_words
     from nmt_core.files import read_parallel_lines
-    from nmt_core.text.aligned_corpus import read_aligned
+    from nmt_core.text.alignment import read_aligned
     from nmt_core.text.word_aligner import align
 
     if args.alignment:
@@ -115,7 +114,7 @@ def _aligned(args: argparse.Namespace) -> Iterator[AlignedPair]:
 
 def _fitted(lexicon: Lexicon, args: argparse.Namespace) -> Lexicon:
     from nmt_core.model_directory.directory import SOURCE_VOCABULARY, TARGET_VOCABULARY
-    from nmt_core.text.lexicon_fit import fit_lexicon
+    from nmt_core.text.lexicon import fit_lexicon
     from nmt_core.text.vocabulary import Vocabulary
 
     names = SOURCE_VOCABULARY, TARGET_VOCABULARY

@@ -183,7 +183,7 @@ def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple
     from nmt_core.files import read_text_lines
     from nmt_core.inference.output.copies import annotated
     from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
-    from nmt_core.text.aligned_corpus import points_between
+    from nmt_core.text.alignment import points_between
 
     if _form(args) != "prepared":
         raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")

@@ -50,8 +50,7 @@ def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Un
 
 def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = None) -> Lexicon:
     """The ``top`` entries of every word, in the models' words. Raises InputError, also for the other direction."""
-    from nmt_core.text.lexicon import Keep, read_lexicon
-    from nmt_core.text.lexicon_fit import fit_lexicon
+    from nmt_core.text.lexicon import Keep, fit_lexicon, read_lexicon
     from nmt_core.text.vocabulary import joint_vocabulary
 
     source = joint_vocabulary([one.source for one in models])

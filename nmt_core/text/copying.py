@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.base.errors import ConfigError
+from nmt_core.text.alignment import Points
 from nmt_core.text.lexicon import Lexicon
-from nmt_core.text.pharaoh import Points
 from nmt_core.text.vocabulary import SPECIAL_WORDS, UNKNOWN, Vocabulary
 
 FARTHEST = 7  # places between a word and the one it comes from (section 3.2)

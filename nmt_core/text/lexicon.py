@@ -1,6 +1,8 @@
-"""Which target words a source word has: a lexicon, read from and written as lines of Moses' ``lex.f2e``.
+"""The target words of a source word: a lexicon, read from and written as lines of Moses' ``lex.f2e``.
 
-The line ``maison house 0.75`` says p(maison | house) = 0.75: target word, source word, probability.
+The line ``maison house 0.75`` says p(maison | house) = 0.75: target word, source word, probability. Counted from an
+aligned corpus, p(target | source) is the share of a source word's points that go to the target word, as in Moses'
+``LexicalTranslationModel.pm``: a word without a point counts as one aligned with NULL.
 
 >>> lexicon = Lexicon({"house": (Candidate("maison", 0.75), Candidate("foyer", 0.1))})
 >>> lexicon.best("house")
@@ -13,14 +15,18 @@ The line ``maison house 0.75`` says p(maison | house) = 0.75: target word, sourc
 
 from __future__ import annotations
 
+import collections
 import itertools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nmt_core.base.errors import InputError
+from nmt_core.base.words import escape, is_escaped, needs_escape, unescape
 from nmt_core.files import open_output, write_lines
 from nmt_core.files.lexicon_lines import NULL, read_lexicon_lines
+from nmt_core.text.alignment import AlignedPair
+from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 _LINES_AT_A_TIME = 10_000
 _SLACK = 4  # candidates of a word that are kept before the worse ones are dropped
@@ -115,3 +121,118 @@ def _best(candidates: list[Candidate], top: int | None) -> list[Candidate]:
     for candidate in sorted(candidates, key=lambda one: (-one.probability, one.word)):
         likeliest.setdefault(candidate.word, candidate)
     return list(likeliest.values())[:top]
+
+
+class WordCounts:
+    """Counts of (source word, target word), which grow with ``add``."""
+
+    def __init__(self) -> None:
+        self._pairs: collections.Counter[tuple[str, str]] = collections.Counter()
+
+    def __repr__(self) -> str:
+        return f"WordCounts({len(self._pairs)} pairs of words)"
+
+    def add(self, pair: AlignedPair) -> None:
+        """Count the points of a sentence pair."""
+        self._pairs.update(_linked(pair))
+
+    def lexicon(self, keep: Keep) -> Lexicon:
+        """What is kept of the relative frequencies."""
+        totals: collections.Counter[str] = collections.Counter()
+        for (source, _), count in self._pairs.items():
+            totals[source] += count
+        entries = ((source, target, count / totals[source]) for (source, target), count in self._pairs.items())
+        return collect(entries, keep)
+
+
+def lexicon_of(pairs: Iterable[AlignedPair], keep: Keep) -> Lexicon:
+    """The lexicon of an aligned corpus; memory is for its distinct pairs of words."""
+    counts = WordCounts()
+    for pair in pairs:
+        counts.add(pair)
+    return counts.lexicon(keep)
+
+
+def _linked(pair: AlignedPair) -> Iterator[tuple[str, str]]:
+    sources, targets = set(range(len(pair.source))), set(range(len(pair.target)))
+    for source, target in pair.points:
+        yield pair.source[source], pair.target[target]
+        sources.discard(source)
+        targets.discard(target)
+    yield from ((pair.source[source], NULL) for source in sources)
+    yield from ((NULL, pair.target[target]) for target in targets)
+
+
+_CLEARLY = 10  # times as many words of one kind as of the other
+
+
+@dataclass(frozen=True)
+class FittedLexicon:
+    """A lexicon in the words of a model. ``remark`` says what was changed for that, None if nothing."""
+
+    lexicon: Lexicon
+    remark: str | None = None
+
+
+def fit_lexicon(lexicon: Lexicon, source: Vocabulary, target: Vocabulary, *, path: str) -> FittedLexicon:
+    """The lexicon for a model of these vocabularies: escaped as they are.
+
+    Raises InputError for a lexicon of the other direction.
+    """
+    fitted = _as_escaped_as(lexicon, [*source.words, *target.words], path)
+    _check_direction(fitted.lexicon, source, target, path)
+    return fitted
+
+
+def _check_direction(lexicon: Lexicon, source: Vocabulary, target: Vocabulary, path: str) -> None:
+    """A lexicon of the other direction knows the words too, but on the wrong side."""
+    given, generated = set(lexicon.entries), set(_generated(lexicon))
+    sources, targets = (set(vocabulary.words[len(SPECIAL_WORDS) :]) for vocabulary in (source, target))
+    right = len(given & sources) + len(generated & targets)
+    wrong = len(given & targets) + len(generated & sources)
+    if wrong > 2 * right:
+        raise InputError(
+            path,
+            f"the lexicon is of the other direction ({wrong} words fit the model that way, {right} this way): "
+            "lines must be 'target-word source-word p(target | source)', as in Moses' lex.f2e of this direction",
+        )
+
+
+def _as_escaped_as(lexicon: Lexicon, words: Iterable[str], path: str) -> FittedLexicon:
+    """Escape, or undo the escapes, where the model's words and the lexicon's are clearly of different kinds."""
+    model = _escapes(words)
+    own = _escapes([*lexicon.entries, *_generated(lexicon)])
+    if model is None or own is None or model == own:
+        return FittedLexicon(lexicon)
+    if model:
+        remark = f"{path}: its words were escaped (&apos; and the like) as the model's are"
+        return FittedLexicon(_renamed(lexicon, _escape_all), remark)
+    remark = f"{path}: the escapes of its words (&apos; and the like) were undone, as the model's have none"
+    return FittedLexicon(_renamed(lexicon, unescape), remark)
+
+
+def _escapes(words: Iterable[str]) -> bool | None:
+    """Whether words are escaped; None where they do not tell clearly."""
+    ordinary = [word for word in words if word not in SPECIAL_WORDS]
+    escaped = sum(map(is_escaped, ordinary))
+    bare = sum(map(needs_escape, ordinary))
+    if max(escaped, bare) <= _CLEARLY * min(escaped, bare):
+        return None
+    return escaped > bare
+
+
+def _escape_all(word: str) -> str:
+    return escape(unescape(word))
+
+
+def _renamed(lexicon: Lexicon, change: Callable[[str], str]) -> Lexicon:
+    entries = (
+        (change(source), change(target), probability)
+        for source, candidates in lexicon.entries.items()
+        for target, probability in candidates
+    )
+    return collect(entries, Keep(null=True))
+
+
+def _generated(lexicon: Lexicon) -> Iterable[str]:
+    return (candidate.word for candidates in lexicon.entries.values() for candidate in candidates)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.text.aligned_corpus import AlignedPair
+from nmt_core.text.alignment import AlignedPair
 
 Words = Sequence[str]
 

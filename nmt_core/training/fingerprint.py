@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from nmt_core.config import dotted
 from nmt_core.files import file_digest
 from nmt_core.model_directory.loaded_model import LoadedModel
-from nmt_core.text.pharaoh import pharaoh
+from nmt_core.text.alignment import pharaoh
 from nmt_core.text.processing import TextConfig
 from nmt_core.training.config import RunConfig, TrainingConfig
 from nmt_core.training.data.corpus import ParallelCorpus

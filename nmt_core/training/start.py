@@ -17,8 +17,7 @@ from nmt_core.model_directory.settings import PLAIN_VERSION, SPARSE_VERSION, Fol
 from nmt_core.model_directory.word_vectors import load_embeddings
 from nmt_core.models.build import AnyConfig, build_model, new_model, source_factors
 from nmt_core.models.interface import Side, TranslationModel
-from nmt_core.text.lexicon import read_lexicon
-from nmt_core.text.lexicon_fit import fit_lexicon
+from nmt_core.text.lexicon import fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import Vocabulary
 from nmt_core.training.config import RunConfig, check_compatible
 from nmt_core.training.data.corpus import ParallelCorpus, encode_corpus

@@ -23,7 +23,7 @@ from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import LoadedModel
 from nmt_core.model_directory.parameters import load_parameters
 from nmt_core.models.interface import TranslationModel
-from nmt_core.text.pharaoh import Points
+from nmt_core.text.alignment import Points
 from nmt_core.training.config import TrainingConfig
 from nmt_core.training.data.corpus import batches_in_order, encode_corpus
 

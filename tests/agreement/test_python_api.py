@@ -15,7 +15,7 @@ import pytest
 import nmt_core
 import smt_bridge
 from nmt_core.commands.main import main as nmt
-from nmt_core.text.pharaoh import pharaoh
+from nmt_core.text.alignment import pharaoh
 from smt_bridge.commands.main import main as bridge
 from tests.fakes import LengthPairScorer
 

@@ -23,7 +23,7 @@ from nmt_core.inference.search.fusion import FusedLanguageModel
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.inference.translator import Translator, open_translator
 from nmt_core.model_directory.loaded_model import LoadedModel, load_model, save_model
-from nmt_core.text.pharaoh import parse_pharaoh
+from nmt_core.text.alignment import parse_pharaoh
 from smt_bridge.commands.main import main as bridge
 from smt_bridge.metadata import read_metadata
 from smt_bridge.nbest.formats import read_entries

@@ -203,7 +203,7 @@ def _texts(folder: str) -> list[Target]:
     from nmt_core.preparation.subwords import Bpe, Morphs
     from nmt_core.preparation.words import read_counts
     from nmt_core.serving.credentials import read_tokens
-    from nmt_core.text.aligned_corpus import read_aligned
+    from nmt_core.text.alignment import read_aligned
     from nmt_core.text.vocabulary import Vocabulary
     from nmt_core.training.data.texts import MonolingualText
     from smt_bridge.doctor.language_model import examine

@@ -19,7 +19,7 @@ from nmt_core.inference.output.alignment import hard_points
 from nmt_core.serving.client.requests import utf8
 from nmt_core.serving.errors import Refusal, to_error
 from nmt_core.serving.wire import head
-from nmt_core.text.pharaoh import Points
+from nmt_core.text.alignment import Points
 from nmt_core.v1 import nmt_pb2 as pb
 
 if TYPE_CHECKING:

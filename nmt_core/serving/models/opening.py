@@ -29,8 +29,7 @@ from nmt_core.serving.models.options import CandidateChoice, LexiconChoice
 from nmt_core.serving.models.search import CandidateSearch, RunningSearch
 from nmt_core.serving.models.served import ServedModel, Vector
 from nmt_core.serving.step_work import StepDecoder
-from nmt_core.text.lexicon import Keep, Lexicon, read_lexicon
-from nmt_core.text.lexicon_fit import fit_lexicon
+from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from nmt_core.text.vocabulary import UNKNOWN_ID, joint_vocabulary
 

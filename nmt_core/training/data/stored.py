@@ -22,7 +22,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from nmt_core.batches.padding import Ids
 from nmt_core.files.temporary import room_for_temporary
-from nmt_core.text.pharaoh import Points
+from nmt_core.text.alignment import Points
 from nmt_core.text.sentence import Sentence
 
 _ERRORS = "surrogateescape"

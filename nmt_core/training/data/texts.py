@@ -20,7 +20,7 @@ from nmt_core.base.words import check_factors, split_words
 from nmt_core.files import read_lines, read_parallel_lines, read_text_lines
 from nmt_core.models.build import source_factors
 from nmt_core.preparation.bundled import BundledPreprocessor, PreparedText
-from nmt_core.text.aligned_corpus import points_between
+from nmt_core.text.alignment import points_between
 from nmt_core.text.processing import RawText, TextProcessor
 from nmt_core.training.config import RunConfig
 from nmt_core.training.data.stored import StoredPairs, TextPair, store_pairs

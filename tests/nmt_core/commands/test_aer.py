@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.commands.main import main
-from nmt_core.text.alignment_error import compared, parse_gold
-from nmt_core.text.pharaoh import parse_pharaoh, pharaoh
+from nmt_core.text.alignment import compared, parse_gold, parse_pharaoh, pharaoh
 
 
 def run(folder: Path, gold: str, found: str) -> int:

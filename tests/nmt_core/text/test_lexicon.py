@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import InputError
-from nmt_core.text.lexicon import Candidate, Keep, Lexicon, collect, read_lexicon
-from nmt_core.text.lexicon_fit import fit_lexicon
+from nmt_core.text.lexicon import Candidate, Keep, Lexicon, collect, fit_lexicon, read_lexicon
 from nmt_core.text.vocabulary import SPECIAL_WORDS, Vocabulary
 
 MOSES = "foyer house 0.1\nla the 0.5\nmaison house 0.75\nmaison NULL 0.01\nNULL the 0.2\nle the 0.5\n"

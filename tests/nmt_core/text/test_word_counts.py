@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.base.errors import InputError
-from nmt_core.text.aligned_corpus import AlignedPair, read_aligned
-from nmt_core.text.lexicon import Keep
-from nmt_core.text.word_counts import lexicon_of
+from nmt_core.text.alignment import AlignedPair, read_aligned
+from nmt_core.text.lexicon import Keep, lexicon_of
 
 
 def write(folder: Path, **texts: str) -> list[str]:

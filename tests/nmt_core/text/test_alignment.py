@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.text.pharaoh import parse_pharaoh, pharaoh
+from nmt_core.text.alignment import parse_pharaoh, pharaoh
 
 POINTS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 300)), max_size=9)
 
