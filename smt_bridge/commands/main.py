@@ -12,10 +12,7 @@ COMMANDS = {
     "filter-table": Command(
         "smt_bridge.commands.filter_table", "keep of a table what a text needs, or the better targets of every source"
     ),
-    "generate-phrases": Command("smt_bridge.commands.generate_phrases", "make a phrase table of what a model proposes"),
-    "wire": Command(
-        "smt_bridge.commands.wire", "make the moses.ini that uses a rescored phrase table, or a second one"
-    ),
+    "wire": Command("smt_bridge.commands.wire", "make the moses.ini that uses a rescored phrase table"),
     "graph": Command(
         "smt_bridge.commands.graph",
         "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs",
@@ -44,7 +41,6 @@ COMMANDS = {
         "smt_bridge.commands.serve", "serve hybrids of Moses and a neural model over gRPC, beside neural models"
     ),
     "report": Command("smt_bridge.commands.report", "write an HTML page that shows what reranking or rescoring did"),
-    "analyse": Command("smt_bridge.commands.analyse", "show what a model knows of a phrase table"),
     "doctor": Command(
         "smt_bridge.commands.doctor",
         "look at moses.ini, tables, lists, weights, models together and name every mismatch",

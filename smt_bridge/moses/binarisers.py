@@ -1,14 +1,18 @@
-"""Whether Moses unpacks a text table: by its name, and with gzip alone.
+"""Moses' own programs for tables: the commands that binarise them, and which packed ones are read.
 
-It looks at the first line with ``InputFileStream`` (``moses/InputFileStream.cpp``), which goes by the ending ``.gz``;
-where the name says something else, it takes packed bytes for a table of another format.
+The decoder looks at the first line of a text table with ``InputFileStream`` (``moses/InputFileStream.cpp``), which
+unpacks gzip alone, and only under a name that ends in ``.gz``; other packed bytes are a table of another format for it.
 """
 
 from __future__ import annotations
 
+import shlex
+
 from nmt_core.files import packing_of
 from smt_bridge.errors import WiringError
+from smt_bridge.moses.feature_kinds import kind_of
 
+_DIRECT = 2  # index of p(target | source) among the scores of Moses: by it targets are ranked
 _NAMES = {".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
 
 
@@ -28,3 +32,25 @@ def check_unpacked(path: str) -> None:
     if found is not None:
         problem, remedy = found
         raise WiringError(f"{path}: {problem}; {remedy}")
+
+
+def binarising_command(kind: str, table: str, *, scores: int, factors: tuple[int, int] = (1, 1)) -> str:
+    """The shell command that makes a table of that class of feature functions; names of files with blanks in quotes.
+
+    ``factors`` are those of source and target words. Targets of a table with one or two scores are ranked by the last.
+    """
+    rank = min(_DIRECT, scores - 1)
+    return kind_of(kind).made_by.format(
+        table=shlex.quote(table),
+        stem=shlex.quote(stem_of(table)),
+        scores=scores,
+        rank=rank,
+        other_rank="" if rank == _DIRECT else f" -rankscore {rank}",
+        source_factors=factors[0],
+        target_factors=factors[1],
+    )
+
+
+def stem_of(table: str) -> str:
+    """What the names of binarised tables begin with."""
+    return table.removesuffix(".gz")

@@ -95,8 +95,8 @@ def table_page(found: Survey, record: Mapping[str, Any], *, path: str) -> str:
                 ("source", "targets", "by the table", "by the model"),
                 [(one.phrase, one.lines, listed(one.by_table), listed(one.by_model)) for one in found.sources],
             ),
-            remark="The source phrases with the most targets, short ones and long ones. `smt-bridge analyse` has"
-            " Table 2 of Cho et al. 2014: long phrases drawn at random, frequent and rare ones.",
+            remark="The source phrases with the most targets, short ones and long ones. Table 2 of Cho et al. 2014,"
+            " long phrases drawn at random, is in scripts/experiments/cho2014.",
         ),
         section("What was counted", pairs(_counted(found, counts))),
         section("What the columns are", pairs([(name, _signed(name, record)) for name in added])),

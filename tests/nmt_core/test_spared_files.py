@@ -72,8 +72,6 @@ WITH_MODEL = [
     (nmt_core, "serve --models . --access-log {}"),
     (smt_bridge, "rescore-table a --scorer M --output {}"),
     (smt_bridge, "rescore-table a --scorer grpc:h:1 --reverse-scorer other,M --output {}"),
-    (smt_bridge, "generate-phrases --table a --scorer M --output {}"),
-    (smt_bridge, "generate-phrases --table a --scorer b --reverse-scorer M --output {}"),
     (smt_bridge, "add-features --source a --nbest b --scorer M --output {}"),
     (smt_bridge, "add-features --source a --nbest b --reverse-scorer M --output {}"),
     (smt_bridge, "add-features --source a --nbest b --rnnlm M --output {}"),
@@ -81,8 +79,6 @@ WITH_MODEL = [
     (smt_bridge, "translate --recipe recipe --output {}"),
     (smt_bridge, "serve --hybrid h=recipe --access-log {}"),
     (smt_bridge, "report --nbest a --weights b --source c --reference d --scorer M --output {}"),
-    (smt_bridge, "analyse a --generator M --output {}"),
-    (smt_bridge, "analyse a --vectors M --output {}"),
 ]
 
 
@@ -105,7 +101,6 @@ def test_other_files_of_its_folder_may_be_written(
 
 WITH_SYSTEM = [
     (smt_bridge, "wire moses.ini --table nmt.gz --added 1 --output {}"),
-    (smt_bridge, "wire moses.ini --second a --merge {} --lex-f2e b --lex-e2f c --output d"),
     (smt_bridge, "tune-loop moses.ini --source a --reference b --working-dir c --output {}"),
     (smt_bridge, "translate --moses-ini moses.ini --model other --output {}"),
     (smt_bridge, "translate --recipe recipe --nbest-output {}"),
@@ -147,10 +142,7 @@ RECORDS = [
     "report --table list --output o --json list.json",
     "rescore-table list --scorer M --output list.json",
     "filter-table list --keep 1 --output list.json",
-    "generate-phrases --table list --scorer M --output list.json",
     "wire moses.ini --table list --output list.json",
-    "wire moses.ini --second list --output list.json",
-    "analyse list --output list.json",
 ]
 
 
@@ -167,9 +159,7 @@ def test_the_record_of_an_input_is_spared(command: str, capfd: pytest.CaptureFix
         "merge --list a=in.json --list b=other --output in",
         "rescore-table in.json --scorer M --output in",
         "filter-table in.json --keep 1 --output in",
-        "generate-phrases --sources in.json --scorer M --output in",
         "translate --input in.json --moses-ini a --model M --nbest-output in",
-        "wire moses.ini --second in.json --merge in --lex-f2e b --lex-e2f c --output d",
     ],
 )
 def test_no_record_is_written_over_an_input(command: str, capfd: pytest.CaptureFixture[str]) -> None:

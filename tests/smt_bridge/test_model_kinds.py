@@ -47,15 +47,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("generate-phrases --table table --jobs 1 --scorer cslm-cho2014", f"p(target|source) {READS}"),
-        ("generate-phrases --sources source --jobs 1 --samples 3 --scorer rnnlm", f"p(target|source) {READS}"),
-        (
-            "generate-phrases --table table --jobs 1 --scorer rnnencdec --reverse-scorer rnnlm",
-            f"p(source|target) {READS}",
-        ),
         ("rescore-table table --jobs 1 --scorer cslm-cho2014", f"p(target|source) {READS}"),
         ("rescore-table table --jobs 1 --scorer rnnencdec --reverse-scorer rnnlm", f"p(source|target) {READS}"),
-        ("analyse nmt --generator rnnlm", f"--generator {READS}"),
         ("add-features --source source --nbest list --scorer rnnlm", f"NMT0 {READS}"),
         ("add-features --source source --nbest list --reverse-scorer cslm-cho2014", f"NMTreverse0 {READS}"),
         ("add-features --source source --nbest list --feature nmtnorm:rnnlm", f"NMTnorm0 {READS}"),
@@ -70,8 +63,7 @@ def test_a_model_of_the_other_kind_is_one_line(
     folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys, command: str, said: str
 ) -> None:
     monkeypatch.chdir(folder)
-    quiet = [] if command.startswith("analyse") else ["--quiet"]
-    assert main([*command.split(), "--output", str(tmp_path / "new"), *quiet]) == 2
+    assert main([*command.split(), "--output", str(tmp_path / "new"), "--quiet"]) == 2
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1
     assert said in lines[0]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from smt_bridge.commands.main import main
+from scripts.experiments.cho2014.__main__ import main
 
 
 @pytest.mark.parametrize("how", [["--beam", "9", "--nbest", "9"], ["--samples", "9", "--seed", "3"]])

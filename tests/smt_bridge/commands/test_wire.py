@@ -13,6 +13,7 @@ from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import pack
 from smt_bridge.commands import wire as command
 from smt_bridge.commands.main import main
+from smt_bridge.tables.wire import wire
 from tests.metadata_files import describe
 
 INI = """[feature]
@@ -33,7 +34,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def wired(*options: str, table: str = "new") -> str:
     parser = argparse.ArgumentParser()
     command.add_arguments(parser)
-    assert command.run(parser.parse_args(["moses.ini", "--table", table, "--output", "new.ini", *options])) == 0
+    assert wire(parser.parse_args(["moses.ini", "--table", table, "--output", "new.ini", *options])) == 0
     return Path("new.ini").read_text()
 
 
@@ -287,11 +288,3 @@ def test_a_table_of_rules_is_wired_in_beside_its_glue_grammar(
     assert "CreateOnDiskPt 1 1 3 20 2 new new.ondisk" in said
     assert "processPhraseTableMin" not in said
     assert "CreateProbingPT" not in said
-
-
-def test_generated_phrases_are_not_for_a_chart_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "moses.ini").write_text(CHART.format(kind="PhraseDictionaryMemory"))
-    (folder / "new").write_text("a ||| b ||| 0.5 0.5 ||| 0-0\n")
-    describe(folder / "new", {"added": ["p(target|source)", "p(source|target)"]})
-    assert main(["wire", "moses.ini", "--second", "new", "--output", "new.ini"]) == 2
-    assert "moses.ini:2: [search-algorithm] 3 chooses a chart decoder" in capsys.readouterr().err

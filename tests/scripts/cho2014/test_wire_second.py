@@ -1,4 +1,4 @@
-"""`smt-bridge wire` with a generated table, beside the other and merged with it."""
+"""`wire` with a generated table, beside the other and merged with it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from nmt_core.files import read_lines
-from smt_bridge.commands.main import main
+from scripts.experiments.cho2014.__main__ import main
+from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.nbest.formats import read_entries
 from tests.metadata_files import describe
 
@@ -69,7 +70,7 @@ def test_a_second_table_has_a_feature_weights_and_a_graph_of_its_own(folder: Pat
     assert "TranslationModel0= 0.1 0.2 0.3 0.4\nDistortion0= 0.3\nTranslationModel1= 0.2 0.2\n" in found
     assert "backoff" not in found
     assert "a second table with 2 scores and a decoding graph of its own, asked always" in capsys.readouterr().err
-    assert main(["doctor", "new.ini"]) == 0
+    assert smt_bridge(["doctor", "new.ini"]) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -118,7 +119,9 @@ def test_a_missing_mapping_is_written_out_and_line_ends_stay(folder: Path) -> No
 
 def test_a_rescored_and_a_second_table_go_together(folder: Path) -> None:
     Path("nmt").write_bytes(OLD.replace(b" 0.2 |||", b" 0.2 0.9 |||"))
-    found = wired("--second", "second", "--table", "nmt", "--added", "1")
+    assert smt_bridge(["wire", "moses.ini", "--table", "nmt", "--added", "1", "--output", "nmt.ini"]) == 0
+    assert main(["wire", "nmt.ini", "--second", "second", "--output", "new.ini"]) == 0
+    found = Path("new.ini").read_text()
     assert f"num-features=5 path={folder}/nmt" in found
     assert "TranslationModel0= 0.1 0.2 0.3 0.4 0.2\n" in found
     assert "TranslationModel1= 0.2 0.2\n" in found
@@ -172,7 +175,7 @@ def test_merged_tables_are_in_order_with_all_columns(folder: Path, capsys) -> No
     numbers, links, *_ = generated[b"d", b"u"]
     assert [float(number) for number in numbers.split()] == pytest.approx([0.5, 0.01, 0.5, 0.2, math.e], 1e-5)
     assert links == b""
-    assert main(["doctor", "new.ini"]) == 0
+    assert smt_bridge(["doctor", "new.ini"]) == 0
     assert capsys.readouterr().out == ""
 
 
@@ -200,7 +203,9 @@ def test_columns_of_a_rescored_table_are_filled(folder: Path) -> None:
     Path("nmt").write_bytes(OLD.replace(b" 0.2 |||", b" 0.2 0.9 0.8 1 |||"))
     record = {"scores_before": 4, "added": ["p(target|source)", "p(source|target)", "exp(unknown)"]}
     describe("nmt", record)
-    assert "TranslationModel0= 0.1 0.2 0.3 0.4 0.2 0.2 0 0\n" in wired(*MERGE, "--table", "nmt")
+    assert smt_bridge(["wire", "moses.ini", "--table", "nmt", "--output", "nmt.ini"]) == 0
+    assert main(["wire", "nmt.ini", "--output", "new.ini", *MERGE]) == 0
+    assert "TranslationModel0= 0.1 0.2 0.3 0.4 0.2 0.2 0 0\n" in Path("new.ini").read_text()
     line = next(line for line in Path("merged").read_bytes().splitlines() if line.startswith(b"a ||| y"))
     assert line.split(b" ||| ")[2].split()[4:] == [b"0.25", b"0.125", b"1", b"2.71828"]
 
@@ -208,8 +213,6 @@ def test_columns_of_a_rescored_table_are_filled(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ([], "give --table, --second or both"),
-        (["--table", "old", "--backoff", "1"], "are for --second"),
         ([*MERGE, "--backoff", "1"], "leave out --merge"),
         (["--second", "second", "--merge", "merged"], "go together"),
         (["--second", "second", "--backoff", "0"], "must be at least 1"),
@@ -277,7 +280,7 @@ def test_the_real_system_with_two_tables_passes_the_doctor(shared: Path, tmp_pat
     assert main(["wire", str(ini), "--second", str(second), "--output", str(tmp_path / "new.ini")]) == 0
     assert "0 T 0\n1 T 1\n" in (tmp_path / "new.ini").read_text()
     capsys.readouterr()
-    assert main(["doctor", str(tmp_path / "new.ini"), "--lines", "600"]) == 0
+    assert smt_bridge(["doctor", str(tmp_path / "new.ini"), "--lines", "600"]) == 0
     assert "error" not in capsys.readouterr().out
 
 
@@ -317,3 +320,22 @@ def test_pairs_are_compared_by_their_words_as_moses_does(folder: Path, capsys) -
     assert main(["wire", "moses.ini", "--output", "other.ini", *MERGED, "--merge", "two"]) == 2
     assert "old:2: stands before a smaller line" in (said := capsys.readouterr().err)
     assert "sort it (LC_ALL=C sort), with single blanks between words" in said
+
+
+CHART = """[search-algorithm]
+3
+[feature]
+{kind} name=TM0 num-features=2 path=rule-table.gz input-factor=0 output-factor=0 table-limit=20
+PhraseDictionaryMemory name=TM1 num-features=1 path=glue-grammar input-factor=0 output-factor=0 tuneable=true
+[weight]
+TM0= 0.1 0.2
+TM1= 1.0
+"""
+
+
+def test_generated_phrases_are_not_for_a_chart_decoder(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "moses.ini").write_text(CHART.format(kind="PhraseDictionaryMemory"))
+    (folder / "new").write_text("a ||| b ||| 0.5 0.5 ||| 0-0\n")
+    describe(folder / "new", {"added": ["p(target|source)", "p(source|target)"]})
+    assert main(["wire", "moses.ini", "--second", "new", "--output", "new.ini"]) == 2
+    assert "moses.ini:2: [search-algorithm] 3 chooses a chart decoder" in capsys.readouterr().err

@@ -6,9 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
-from smt_bridge.report import charts
-from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
-from smt_bridge.report.table_study import (
+from scripts.experiments.cho2014.table_study import (
     CELLS,
     CLASSES,
     LOWEST,
@@ -20,6 +18,8 @@ from smt_bridge.report.table_study import (
     differences,
     spearman_of_cells,
 )
+from smt_bridge.report import charts
+from smt_bridge.report.page import listed, page, pairs, section, table, text, tsv
 
 _TIE, _KNOWN = "\u00a0=", "\u00a0*"  # no line begins with a mark
 _KINDS = ("frequent", "rare")

@@ -1,4 +1,4 @@
-"""`smt-bridge analyse --vectors`: maps on the page and in the files, and what is refused."""
+"""`analyse --vectors`: maps on the page and in the files, and what is refused."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from nmt_core.commands.main import main as nmt_core
 from nmt_core.inference.embed import source_vectors, word_vectors
 from nmt_core.inference.neighbours import Vectors
 from nmt_core.model_directory.loaded_model import load_model
-from smt_bridge.commands.main import main
-from smt_bridge.report import maps
+from scripts.experiments.cho2014 import maps
+from scripts.experiments.cho2014.__main__ import main
 from tests.metadata_files import describe
-from tests.smt_bridge.commands.test_analyse import Checker
-from tests.smt_bridge.report.test_table_study import LINES as OF_MANY_TARGETS
-from tests.smt_bridge.report.test_table_study import content
-from tests.without import program, run_without
+from tests.scripts.cho2014.test_analyse import Checker
+from tests.scripts.cho2014.test_table_study import LINES as OF_MANY_TARGETS
+from tests.scripts.cho2014.test_table_study import content
+from tests.without import run_without
 
 LINES = [(" ".join(words), "x", 0.5, 1, 1, 0.1) for words in sorted(
     [[*"abcd"], [*"dcba"], [*"abce"], [*"abdd"], [*"bbcd"], [*"ccda"], [*"aacde"], [*"edcba"], [*"ab"]]
 )]  # fmt: skip
 
+_PROGRAM = "from scripts.experiments.cho2014.__main__ import main\nsys.exit(main(sys.argv[1:]))"
 RECORD = {"scores_before": 4, "added": ["p(target|source)"], "signatures": {"scorer": "fake"}}
 
 
@@ -129,7 +130,7 @@ def test_words_with_factors_are_for_a_model_that_reads_them(
     describe("nmt", RECORD)
     assert main(["analyse", "nmt", "--output", "page.html", f"--{option}", "model"]) == 2
     said = f"nmt: the words have factors (das|ART), which the model of --{option} does not read; leave it out"
-    assert capsys.readouterr().err == f"smt-bridge analyse: {said}\n"
+    assert capsys.readouterr().err == f"cho2014 analyse: {said}\n"
     assert not Path("page.html").exists()
     assert main(["analyse", "nmt", "--output", "page.html"]) == 0
 
@@ -156,7 +157,7 @@ def test_what_makes_maps_is_asked_for_by_name(tmp_path: Path) -> None:
         "--vectors",
         str(tmp_path / "model"),
     ]
-    found = run_without(("sklearn",), program("smt_bridge"), *command)
+    found = run_without(("sklearn",), _PROGRAM, *command)
     assert found.returncode == 2
     assert found.stderr.endswith("this needs scikit-learn: pip install 'hybridmt[analysis]'\n")
     assert found.stderr.count("\n") == 1

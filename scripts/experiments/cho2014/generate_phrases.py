@@ -1,4 +1,4 @@
-"""`smt-bridge generate-phrases`: a phrase table of what a model proposes."""
+"""`generate-phrases`: a phrase table of what a model proposes."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from smt_bridge.commands.scoring_options import add_scoring_arguments, count_job
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job
     from nmt_core.jobs.shards import Piece, Shard
-    from smt_bridge.phrase_generation import Counts, Generation
-    from smt_bridge.phrase_sources import Sources
+    from scripts.experiments.cho2014.phrase_generation import Counts, Generation
+    from scripts.experiments.cho2014.phrase_sources import Sources
     from smt_bridge.translators import GenerationOptions
 
 NAME = "generate-phrases"
 _BEAM, _NBEST = 12, 10
 _MANY_UNKNOWN = 0.5  # of what is generated
-_EXAMPLE = """examples:
-  smt-bridge generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz
-  smt-bridge generate-phrases --scorer runs/encdec --sources test.tok.en --missing-from phrase-table.gz \\
+_EXAMPLE = """examples, with cho2014 for `python -m scripts.experiments.cho2014`:
+  cho2014 generate-phrases --scorer runs/encdec --table phrase-table.gz --output generated.gz
+  cho2014 generate-phrases --scorer runs/encdec --sources test.tok.en --missing-from phrase-table.gz \\
       --output generated.gz
-  smt-bridge wire moses.ini --second generated.gz --output two-tables.ini
+  cho2014 wire moses.ini --second generated.gz --output two-tables.ini
 
 Targets are searched for (--beam, --nbest) or drawn (--samples), for the sources of a table or the n-grams of a text.
 Columns: p(target|source) and, with --reverse-scorer, p(source|target); end counted, six digits, at least 1e-43. What is
@@ -91,8 +91,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Check options and the input's first lines, then generate."""
+    from scripts.experiments.cho2014.phrase_generation import Counts
     from smt_bridge.metadata import new_metadata
-    from smt_bridge.phrase_generation import Counts
     from smt_bridge.scorers import check_specs
 
     _check(args)
@@ -136,7 +136,7 @@ class GenerationWorker:
         """The lines of the table."""
         from nmt_core.files import pack
         from nmt_core.jobs.shards import Piece
-        from smt_bridge.phrase_generation import generate_chunk
+        from scripts.experiments.cho2014.phrase_generation import generate_chunk
 
         generated = generate_chunk(sources, self._generation)
         return Piece((pack(generated.content, self._suffix),), generated.counts._asdict())
@@ -187,9 +187,9 @@ def _input(args: argparse.Namespace) -> str:
 
 def _read(args: argparse.Namespace) -> Iterator[Sources]:
     """The blocks of sources; raises FormatError for words with factors that nothing reads, or are to be written."""
+    from scripts.experiments.cho2014.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.errors import FormatError
     from smt_bridge.factors import LINES_FOR_FACTORS, look_factored
-    from smt_bridge.phrase_sources import sources_of_table, sources_of_text
     from smt_bridge.scorers import source_factors
 
     longest = max(MOST_WORDS, args.max_words)
@@ -234,8 +234,8 @@ def _job(args: argparse.Namespace, sources: Iterable[Sources]) -> Job[Sources]:
 
 def _open_worker(args: argparse.Namespace, suffix: str, number: int) -> GenerationWorker:
     from nmt_core.base.memory import keep_memory_of_tensors
+    from scripts.experiments.cho2014.phrase_generation import Generation, Limits
     from smt_bridge import scorers, translators
-    from smt_bridge.phrase_generation import Generation, Limits
 
     keep_memory_of_tensors()
     known = _known_words(args)  # refused before a model is loaded

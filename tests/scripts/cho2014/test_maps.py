@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 from nmt_core.base.errors import ConfigError, NmtError, ServiceError
-from smt_bridge import encoders
-from smt_bridge.commands import analyse_maps
-from smt_bridge.report import maps, phrase_sample
-from smt_bridge.report.phrase_sample import Sample
-from smt_bridge.report.scatter import SIDE, scatter
+from scripts.experiments.cho2014 import analyse_maps, encoders, maps, phrase_sample
+from scripts.experiments.cho2014.phrase_sample import Sample
+from scripts.experiments.cho2014.scatter import SIDE, scatter
 from smt_bridge.tables import table as phrase_table
 
 

@@ -1,4 +1,4 @@
-"""`smt-bridge generate-phrases` with a real, small model."""
+"""`generate-phrases` with a real, small model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ from nmt_core.base.interfaces import SentencePair
 from nmt_core.commands.main import main as nmt_core
 from nmt_core.files import read_lines
 from nmt_core.inference.scoring.pair_scorer import open_pair_scorer
-from smt_bridge.commands import generate_phrases
-from smt_bridge.commands.main import main
-from smt_bridge.phrase_generation import Generated, Generation, Limits, generate_chunk
-from smt_bridge.phrase_sources import Sources
+from scripts.experiments.cho2014 import generate_phrases
+from scripts.experiments.cho2014.__main__ import main
+from scripts.experiments.cho2014.phrase_generation import Generated, Generation, Limits, generate_chunk
+from scripts.experiments.cho2014.phrase_sources import Sources
+from smt_bridge.commands.main import main as smt_bridge
 from smt_bridge.translators import GenerationOptions
 
 TABLE = b"""deux ||| two ||| 0.5 0.5 0.5 0.5 ||| 0-0 ||| 2 2 1 ||| |||
@@ -77,7 +78,7 @@ def test_a_wide_beam_finds_all_and_scores_are_those_of_the_scorer(models: Path, 
     # as a table of Moses, scored again it has the same number once more
     again = tmp_path / "again"
     command = ["rescore-table", str(tmp_path / "new"), "--scorer", str(models / "direct"), "--output", str(again)]
-    assert main([*command, "--quiet", "--jobs", "1"]) == 0
+    assert smt_bridge([*command, "--quiet", "--jobs", "1"]) == 0
     for line in read_lines(str(again)):
         first, second = line.split(b"|||")[2].split()
         assert float(first) == pytest.approx(float(second), rel=1e-5)
@@ -89,7 +90,7 @@ def test_the_bytes_depend_on_no_block_and_no_part(
 ) -> None:
     options = ["--table", str(table), "--reverse-scorer", str(models / "reverse"), *how]
     generate(models, tmp_path / "one", *options)
-    monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", 2)
+    monkeypatch.setattr("scripts.experiments.cho2014.phrase_sources.SOURCES_AT_ONCE", 2)
     command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", str(tmp_path / "three"), "--quiet"]
     for shards in (["--shards", "3"], ["--shards", "1-2"], []):
         assert main([*command, "--jobs", "1", *options, *shards]) == 0
@@ -173,24 +174,24 @@ def test_the_defaults_are_those_of_the_documentation() -> None:
 
 def test_a_generated_table_has_no_scores_to_compare(models: Path, table: Path, tmp_path: Path, capsys) -> None:
     generate(models, tmp_path / "new", "--table", str(table))
-    assert main(["report", "--table", str(tmp_path / "new"), "--output", str(tmp_path / "page")]) == 2
+    assert smt_bridge(["report", "--table", str(tmp_path / "new"), "--output", str(tmp_path / "page")]) == 2
     assert "without scores of a translation model" in capsys.readouterr().err
     command = ["filter-table", str(tmp_path / "new"), "--keep", "1", "--output", str(tmp_path / "small")]
-    assert main(command) == 0
+    assert smt_bridge(command) == 0
     kept = [line.split(b" ||| ")[0] for line in read_lines(str(tmp_path / "small"))]
     assert len(kept) == len(set(kept)) > 0
 
 
 def test_a_folder_that_is_not_there_is_told_before_pytorch_is_loaded(table: Path) -> None:
     program = (
-        "import sys; from smt_bridge.commands.main import main; "
+        "import sys; from scripts.experiments.cho2014.__main__ import main; "
         f"code = main(['generate-phrases', '--scorer', 'nowhere', '--table', {str(table)!r}, '--output', 'new']); "
         "sys.exit(code if 'torch' not in sys.modules else 9)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     expected = "'nowhere' is not a model folder; expected DIR, DIR,DIR (an ensemble) or grpc:HOST:PORT"
-    assert done.stderr.splitlines() == [f"smt-bridge generate-phrases: {expected}"]
+    assert done.stderr.splitlines() == [f"cho2014 generate-phrases: {expected}"]
 
 
 FACTORED = TABLE.replace(b"deux ", b"deux|N ").replace(b"un ", b"un|D ").replace(b"zut alors", b"zut|I alors|I")
@@ -247,7 +248,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
     (tmp_path / "factored").write_bytes(FACTORED)
     options = ["--table", str(tmp_path / "factored"), "--factor", "0", "--samples", "20"]
     generate(models, tmp_path / "whole", *options)
-    monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", 2)
+    monkeypatch.setattr("scripts.experiments.cho2014.phrase_sources.SOURCES_AT_ONCE", 2)
     done: list[int] = []
 
     def stopped(sources: Sources, generation: Generation) -> Generated:
@@ -256,7 +257,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_bytes(
         done.append(sources.first)
         return generate_chunk(sources, generation)
 
-    monkeypatch.setattr("smt_bridge.phrase_generation.generate_chunk", stopped)
+    monkeypatch.setattr("scripts.experiments.cho2014.phrase_generation.generate_chunk", stopped)
     command = ["generate-phrases", "--scorer", str(models / "direct"), "--output", str(tmp_path / "new"), "--quiet"]
     assert main([*command, "--jobs", "1", *options]) == 2
     assert not (tmp_path / "new").exists()

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt_core.base.messages import counted
+from scripts.experiments.cho2014.phrase_sample import digest
 from smt_bridge.errors import FormatError
 from smt_bridge.moses_lines import SEPARATOR, phrase_of, text_of
-from smt_bridge.report.phrase_sample import digest
 from smt_bridge.tables.source_groups import source_starts
 from smt_bridge.tables.table import Columns, Window, read_windows, split_window
 

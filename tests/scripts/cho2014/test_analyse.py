@@ -1,4 +1,4 @@
-"""`smt-bridge analyse`: the page, the files for papers, and what is refused."""
+"""`analyse`: the page, the files for papers, and what is refused."""
 
 from __future__ import annotations
 
@@ -7,19 +7,21 @@ import csv
 import json
 import math
 import re
+from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
 from nmt_core.commands.main import main as nmt_core
-from smt_bridge.commands import analyse, analyse_maps
-from smt_bridge.commands.main import main
-from smt_bridge.report import maps
-from smt_bridge.report.map_page import ZOOMED
-from smt_bridge.report.table_study import Pool
+from scripts.experiments.cho2014 import analyse, analyse_maps, maps
+from scripts.experiments.cho2014.__main__ import main
+from scripts.experiments.cho2014.__main__ import main as cho2014
+from scripts.experiments.cho2014.map_page import ZOOMED
+from scripts.experiments.cho2014.table_study import Pool
+from smt_bridge.commands.main import main as smt_bridge
 from tests.metadata_files import describe
-from tests.smt_bridge.report.test_table_study import content
+from tests.scripts.cho2014.test_table_study import content
 
 
 class Checker(HTMLParser):
@@ -144,8 +146,12 @@ def test_what_the_paper_leaves_open_is_fixed_as_documented() -> None:
     assert (analyse_maps._WORDS, analyse_maps._POINTS, maps.PERPLEXITY, ZOOMED) == (2000, 5000, 30.0, 40)
 
 
-@pytest.mark.parametrize("command", [["analyse", "nmt"], ["report", "--table", "nmt"]])
-def test_the_record_is_not_overwritten_by_the_page(folder: Path, capsys, command: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("main", "command"), [(cho2014, ["analyse", "nmt"]), (smt_bridge, ["report", "--table", "nmt"])]
+)
+def test_the_record_is_not_overwritten_by_the_page(
+    folder: Path, capsys, main: Callable[[list[str]], int], command: list[str]
+) -> None:
     before = Path("nmt.json").read_bytes()
     assert main([*command, "--output", "nmt.json"]) == 2
     assert "--output nmt.json is also read, as nmt.json, and would be lost" in capsys.readouterr().err

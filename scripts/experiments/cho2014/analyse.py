@@ -1,4 +1,4 @@
-"""`smt-bridge analyse`: what a model knows of a phrase table, as Cho et al. 2014 looked at it."""
+"""`analyse`: what a model knows of a phrase table, as Cho et al. 2014 looked at it."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import say
 from nmt_core.files import OutputFile
-from smt_bridge.commands.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
+from scripts.experiments.cho2014.analyse_maps import add_map_arguments, check_maps, check_words, make_maps
 from smt_bridge.commands.file_types import RecordedInput, ScorerSpec
 
 if TYPE_CHECKING:
-    from smt_bridge.report.study_page import Drawn
-    from smt_bridge.report.table_study import Source, Study
+    from scripts.experiments.cho2014.study_page import Drawn
+    from scripts.experiments.cho2014.table_study import Source, Study
 
 NAME = "analyse"
 _DATA = ("table2.tsv", "table3.tsv", "figure3.tsv", "figure4.tsv", "figure5.tsv", "claims.json")
-_EXAMPLE = """examples:
-  smt-bridge analyse nmt-table.gz --output analysis.html
-  smt-bridge analyse nmt-table.gz --generator runs/encdec --output analysis.html --data analysis
-  smt-bridge analyse nmt-table.gz --vectors runs/encdec --zoom "for a while" --output analysis.html
+_EXAMPLE = """examples, with cho2014 for `python -m scripts.experiments.cho2014`:
+  cho2014 analyse nmt-table.gz --output analysis.html
+  cho2014 analyse nmt-table.gz --generator runs/encdec --output analysis.html --data analysis
+  cho2014 analyse nmt-table.gz --vectors runs/encdec --zoom "for a while" --output analysis.html
 
 One page without scripts, after Cho et al. 2014, section 4.3: the targets that phi(target|source) and the model's
 p(target|source) like best for long frequent and long rare source phrases (Table 2), what the model proposes for them
@@ -72,11 +72,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Look at the table and write the page."""
     from nmt_core.files import open_output
+    from scripts.experiments.cho2014.map_page import map_claims, map_files, map_sections
+    from scripts.experiments.cho2014.study_page import claims, data_files, study_page
+    from scripts.experiments.cho2014.table_study import Pool, study
     from smt_bridge.metadata import metadata_path
-    from smt_bridge.report.map_page import map_claims, map_files, map_sections
     from smt_bridge.report.phrase_table import read_record
-    from smt_bridge.report.study_page import claims, data_files, study_page
-    from smt_bridge.report.table_study import Pool, study
     from smt_bridge.scorers import check_specs
     from smt_bridge.tables.scoring import DIRECT
 
@@ -120,8 +120,8 @@ def _check(args: argparse.Namespace) -> None:
 def _draw(args: argparse.Namespace, found: Study) -> list[Drawn]:
     """What the model proposes for the sources shown, scored exactly."""
     from nmt_core.base.interfaces import SentencePair
+    from scripts.experiments.cho2014.study_page import Drawn
     from smt_bridge.model_checks import check_kind
-    from smt_bridge.report.study_page import Drawn
     from smt_bridge.scorers import ScorerOptions
     from smt_bridge.translators import GenerationOptions, open_generator
 

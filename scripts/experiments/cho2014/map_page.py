@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from nmt_core.base.messages import counted
-from smt_bridge.report.maps import Map, Shares
+from scripts.experiments.cho2014.maps import Map, Shares
+from scripts.experiments.cho2014.scatter import scatter
 from smt_bridge.report.page import listed, section, table, text, tsv
-from smt_bridge.report.scatter import scatter
 
 ZOOMED = 40  # points of a part of a map
 

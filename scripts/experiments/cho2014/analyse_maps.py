@@ -1,4 +1,4 @@
-"""The maps of `smt-bridge analyse --vectors`: from the table's phrases and a model to what is drawn."""
+"""The maps of `analyse --vectors`: from the table's phrases and a model to what is drawn."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nmt_core.inference.neighbours import Vectors
-    from smt_bridge.encoders import PhraseEncoder
-    from smt_bridge.report.map_page import Maps, Measured
-    from smt_bridge.report.maps import Map
-    from smt_bridge.report.phrase_sample import Sample
+    from scripts.experiments.cho2014.encoders import PhraseEncoder
+    from scripts.experiments.cho2014.map_page import Maps, Measured
+    from scripts.experiments.cho2014.maps import Map
+    from scripts.experiments.cho2014.phrase_sample import Sample
 
 _WORDS = 2000  # of Figure 4
 _POINTS = 5000
@@ -39,7 +39,7 @@ def add_map_arguments(parser: argparse.ArgumentParser) -> None:
 
 def check_maps(args: argparse.Namespace) -> None:
     """Raise ConfigError for options that do not fit, and ModuleNotFoundError where the library is not installed."""
-    from smt_bridge.report.maps import library
+    from scripts.experiments.cho2014.maps import library
     from smt_bridge.scorers import check_specs
 
     if args.vectors is None:
@@ -69,10 +69,10 @@ def check_words(args: argparse.Namespace, phrases: Sequence[str], option: str) -
 
 def make_maps(args: argparse.Namespace) -> Maps:
     """Both maps. Raises ConfigError for more points than there are, and for too few."""
-    from smt_bridge.encoders import open_encoder
-    from smt_bridge.report import maps
-    from smt_bridge.report.map_page import ZOOMED, Maps
-    from smt_bridge.report.phrase_sample import Sample
+    from scripts.experiments.cho2014 import maps
+    from scripts.experiments.cho2014.encoders import open_encoder
+    from scripts.experiments.cho2014.map_page import ZOOMED, Maps
+    from scripts.experiments.cho2014.phrase_sample import Sample
 
     points = args.points or _POINTS
     sample = Sample(args.table, minimum_words=args.minimum_words, points=points, seed=args.seed)
@@ -93,7 +93,7 @@ def make_maps(args: argparse.Namespace) -> Maps:
 
 
 def _map_of_words(args: argparse.Namespace, encoder: PhraseEncoder) -> Map | None:
-    from smt_bridge.report import maps
+    from scripts.experiments.cho2014 import maps
 
     found = encoder.words(args.side or "source", _WORDS)
     if found is None:
@@ -105,8 +105,8 @@ def _map_of_words(args: argparse.Namespace, encoder: PhraseEncoder) -> Map | Non
 def _measured(encoder: PhraseEncoder, sample: Sample, texts: list[str], vectors_ND: Vectors) -> Measured:
     import numpy as np
 
-    from smt_bridge.report import maps
-    from smt_bridge.report.map_page import Measured
+    from scripts.experiments.cho2014 import maps
+    from scripts.experiments.cho2014.map_page import Measured
 
     pairs = sample.reordered()
     told_apart = None

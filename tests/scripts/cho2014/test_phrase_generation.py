@@ -11,9 +11,9 @@ import pytest
 
 from nmt_core.base.errors import InputError, NmtError
 from nmt_core.base.interfaces import PairScore
+from scripts.experiments.cho2014.phrase_generation import Counts, Generation, Limits, generate_chunk
+from scripts.experiments.cho2014.phrase_sources import Source, Sources, sources_of_table, sources_of_text
 from smt_bridge.errors import WiringError
-from smt_bridge.phrase_generation import Counts, Generation, Limits, generate_chunk
-from smt_bridge.phrase_sources import Source, Sources, sources_of_table, sources_of_text
 from tests.fakes import LengthPairScorer, TablePairScorer
 
 LN = {share: math.log(share) for share in (0.5, 0.25, 0.2, 0.1, 0.01)}
@@ -121,7 +121,7 @@ def test_sources_of_a_table_have_its_targets_whatever_the_blocks(
     path = tmp_path / "table"
     path.write_bytes(b"a ||| x ||| 1 |||\na ||| y ||| 1 |||\nb c |||z|||1\nd ||| \x0cu ||| 1 |||\n")
     monkeypatch.setattr("smt_bridge.tables.table.WINDOW", size)
-    monkeypatch.setattr("smt_bridge.phrase_sources.SOURCES_AT_ONCE", size)
+    monkeypatch.setattr("scripts.experiments.cho2014.phrase_sources.SOURCES_AT_ONCE", size)
     blocks = list(sources_of_table(str(path)))
     assert [source for block in blocks for source in block.phrases] == [
         Source(b"a", (b"x", b"y")), Source(b"b c", (b"z",)), Source(b"d", (b"\x0cu",)),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from nmt_core.base.errors import NmtError
-from smt_bridge.report.table_study import (
+from scripts.experiments.cho2014.table_study import (
     CLASSES,
     Pool,
     Study,

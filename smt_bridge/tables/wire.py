@@ -1,0 +1,158 @@
+"""The ``moses.ini`` of a rescored table: the work of `smt-bridge wire`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.files import is_written_through, open_output
+from smt_bridge.errors import WiringError
+from smt_bridge.metadata import find_metadata, metadata_path
+from smt_bridge.moses.binarisers import binarising_command, check_unpacked, stem_of
+from smt_bridge.moses.ini import Feature, MosesIni, read_ini
+from smt_bridge.nbest.entry import LARGEST, is_usable
+from smt_bridge.tables.table import read_windows
+
+NAME = "wire"
+START_WEIGHT = 0.2  # of train-model.perl for every table score
+_BINARISED_RULES = ("PhraseDictionaryOnDisk",)
+_BINARISED = ("PhraseDictionaryCompact", "ProbingPT", "PhraseDictionaryOnDisk")
+TUNING = "to tune, give mert-moses.pl a new --working-dir: the old one remembers the old number of weights"
+
+
+def wire(args: argparse.Namespace) -> int:
+    """Check that table and configuration fit, write the new configuration, say what else to do."""
+    _check_options(args)
+    ini = read_ini(args.ini)
+    feature = ini.phrase_table(args.feature)
+    place = os.path.dirname(os.path.abspath(args.output)) if args.relative_paths else None
+    columns = _added_columns(args.table, args.added)
+    weights = _start_weights(columns, args.weights)
+    check_unpacked(args.table)
+    rules = _check_table(args.table, feature, len(columns))
+    edited, remarks = _with_table(ini, feature, args.table, weights, place=place, rules=rules)
+    with open_output(args.output) as stream:
+        stream.write(edited.content)
+    for remark in remarks:
+        say(f"{NAME}: {remark}")
+    return 0
+
+
+def _check_options(args: argparse.Namespace) -> None:
+    if args.relative_paths and args.output == "-":
+        raise ConfigError("--relative-paths needs --output: they are relative to its folder")
+    if args.table == "-" or is_written_through(args.table):
+        raise ConfigError("--table needs a file, which the ini can name")
+    if os.path.isdir(args.table):
+        raise ConfigError(f"--table {args.table}: is a folder; give the text that it was made from")
+
+
+def _added_columns(table: str, added: int | None) -> list[str]:
+    """The names of the added columns; WiringError when the record beside the table has another number."""
+    if added is not None and added < 1:
+        raise ConfigError("--added must be at least 1")
+    record, found = metadata_path(table), find_metadata(table)
+    if found is None:
+        if added is None:
+            raise ConfigError(f"how many columns were added to {table}? There is no {record}, so say it with --added N")
+        return ["p"] * added
+    names = list(found.columns)
+    if added not in (None, len(names)):
+        raise WiringError(f"--added is {added}, but {record} says that {len(names)} were added ({', '.join(names)})")
+    return names
+
+
+def _with_table(
+    ini: MosesIni, feature: Feature, table: str, weights: Sequence[float], *, place: str | None, rules: bool
+) -> tuple[MosesIni, list[str]]:
+    """The ini with that table and those weights of its added columns, and what is to be said."""
+    edited = ini.with_phrase_scores(feature, path=placed(_new_path(table, feature), place), weights=weights)
+    edited, remarks = with_placed_paths(edited, feature, place)
+    if not ini.has_weights(feature):
+        remarks.append(f"{feature.name} had no weights; the old scores got 1, which Moses took for them")
+    remarks += _remarks(table, feature, weights, rules=rules)
+    remarks.append(TUNING + ("" if rules else _filtering(ini, feature.num_features + len(weights))))
+    return edited, remarks
+
+
+def placed(path: str, place: str | None) -> str:
+    """The path as seen from the folder ``place``, or from everywhere."""
+    return os.path.abspath(path) if place is None else os.path.relpath(path, place)
+
+
+def with_placed_paths(ini: MosesIni, table: Feature | None, place: str | None) -> tuple[MosesIni, list[str]]:
+    """The other relative paths of the ini, as seen from where the new one is to be used, and what is to be said."""
+    remarks = []
+    for option in ini.paths:
+        is_new = table is not None and option.line == table.line and option.key == "path"
+        if is_new or os.path.isabs(option.path):
+            continue
+        if option.found is None:
+            remarks.append(
+                f"{option.path} of {option.name or '[weight-file]'} is not found and stays as it is; correct it"
+            )
+            continue
+        ini = ini.with_path(option.line, option.key, placed(option.found, place))
+    if place is not None:
+        remarks.append(f"paths are relative: start Moses in {place}")
+    return ini, remarks
+
+
+def _start_weights(columns: Sequence[str], given: Sequence[float] | None) -> list[float]:
+    if given is None:
+        return [START_WEIGHT if name.startswith("p") else 0.0 for name in columns]
+    if len(given) != len(columns):
+        raise ConfigError(f"--weights has {counted(len(given), 'number')} for {counted(len(columns), 'added column')}")
+    if not all(map(is_usable, given)):
+        raise ConfigError(f"--weights must be finite numbers up to {LARGEST:.2g}, as Moses reads them")
+    return list(given)
+
+
+def _check_table(table: str, feature: Feature, added: int) -> bool:
+    """Compare the table's first lines with what the configuration will say; whether they are rules."""
+    first = next(read_windows(table, rules=True))
+    if first.scores != feature.num_features + added:
+        raise WiringError(
+            f"{table} has {counted(first.scores, 'score')}, but {feature.name} has num-features={feature.num_features} "
+            f"and {added} were added, which makes {feature.num_features + added}; is this the ini of the old table?"
+        )
+    return first.rules
+
+
+def _new_path(table: str, feature: Feature) -> str:
+    """What ``path=`` is to be: the table, or what its binariser makes of it."""
+    return stem_of(table) + feature.facts.made_as if feature.facts.role == "binary" else table
+
+
+def _remarks(table: str, feature: Feature, weights: Sequence[float], *, rules: bool) -> list[str]:
+    scores = feature.num_features + len(weights)
+    shown = " ".join(f"{weight:g}" for weight in weights)
+    made_of = f"{feature.num_features} and {len(weights)} new, weights {shown}"
+    remarks = [f"{feature.name} now has {counted(scores, 'score')} ({made_of})"]
+    if feature.facts.role == "binary":
+        command = _binariser(feature.kind, table, feature, scores)
+        remarks.append(f"{feature.kind} reads a binarised table, so make it again: {command}")
+    else:
+        remarks.append("to binarise, give the number of scores, or the decoder crashes:")
+        kinds = _BINARISED_RULES if rules else _BINARISED
+        remarks += [f"  {_binariser(kind, table, feature, scores)}" for kind in kinds]
+    return remarks
+
+
+def _filtering(ini: MosesIni, scores: int) -> str:
+    """What filter-model-given-input.pl is to be told; the program for the reordering table gets the same options."""
+    if any(feature.kind == "LexicalReordering" for feature in ini.features):
+        return (
+            "; and in filter-model-given-input.pl say -Binarizer processPhraseTableMin, which is told the number of"
+            " scores (not CreateProbingPT: processLexicalTableMin, for the reordering table, would refuse --num-scores)"
+        )
+    return f'; and in filter-model-given-input.pl say -Binarizer "CreateProbingPT --num-scores {scores}"'
+
+
+def _binariser(kind: str, table: str, feature: Feature, scores: int) -> str:
+    """The command that makes a table of that kind."""
+    source, target = (feature.options.get(key, "0").count(",") + 1 for key in ("input-factor", "output-factor"))
+    return binarising_command(kind, table, scores=scores, factors=(source, target))
