@@ -1,9 +1,10 @@
-"""Pruning by magnitude: the smallest weights become 0 (See et al. 2016; Luong's thesis, section 6.2).
+"""Pruning by magnitude: the smallest weights become 0 (See et al. 2016; Luong's thesis 2016, section 6.2).
 
 Weights are those of matrices; vectors (biases, v_a) are neither pruned nor counted. A class of weights is an
 embedding, a recurrent layer with the matrices of its inputs, attention, the readout, an output (that over characters
-is not that over words), and each other part of a model by itself. A share x of all N weights becomes 0, round(x N) of
-them, ties from the first on:
+is not that over words), and each other part of a model by itself. The matrix W_c of an attentional vector is counted
+as readout; See et al. count it as attention. A hybrid's matrix of spelling starts, stored in two halves, is one class.
+A share x of all N weights becomes 0, round(x N) of them, ties from the first on:
 
 - ``class-blind``: those of the smallest absolute value;
 - ``class-uniform``: the same share in every class;
@@ -29,6 +30,7 @@ from nmt_core.models.luong_attention import LocationAttention, Window
 
 Scheme = Literal["class-blind", "class-uniform", "class-distribution"]
 _LEAST = 1e-30
+_HALVES = {"spelling_context": "spelling start", "spelling_state": "spelling start"}  # of one matrix
 
 
 class PrunedClass(NamedTuple):
@@ -81,7 +83,7 @@ def _class_of(name: str, modules: Mapping[str, nn.Module]) -> str:
                 return "attention"
             case Generator() | WordEmbedding():
                 return owner
-    return path[0]
+    return _HALVES.get(path[0], path[0])
 
 
 def _prune_together(weights: Sequence[tuple[Tensor, float]], fraction: float) -> None:

@@ -79,7 +79,8 @@ def test_every_output_and_readout_is_a_class() -> None:
     hybrid = HybridConfig(source_characters="ab", target_characters="abc", character_depth=2, **SMALL)
     found = {name: sum(m.numel() for m in ms) for name, ms in weight_classes(new_model(hybrid, 8, 9, seed=1)).items()}
     assert (found["output"], found["speller.output"]) == (9 * 8, 4 * 8)
-    assert {"speller.embedding", "speller 2", "reader.characters.encoder 2", "spelling_context"} < found.keys()
+    assert {"speller.embedding", "speller 2", "reader.characters.encoder 2", "spelling start"} < found.keys()
+    assert found["spelling start"] == 8 * (8 + 8)
     nematus = weight_classes(new_model(NematusConfig(embedding=6, hidden=8), 8, 9, seed=1))
     assert {name: len(ms) for name, ms in nematus.items() if "readout" in name or "output" in name} == {
         "readout": 3,
