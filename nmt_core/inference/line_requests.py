@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.interfaces import NgramAdvice
-from nmt_core.inference.search.bonus import Advice, WordAdvice
+from nmt_core.inference.search.bonus import Advice, JoinedAdvice, WordAdvice
 from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
 from nmt_core.inference.search.constraints import Constraint
-from nmt_core.inference.search.joined_bonus import JoinedAdvice
 from nmt_core.inference.search.requests import Request
 from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 from nmt_core.text.copying import Copying, CopyScheme

@@ -1,7 +1,7 @@
 """A picture of the attention weights of a translation, as Figure 3 of Bahdanau et al. 2015.
 
-Source words stand along the top, target words down the side; black is a weight of 0, white of 1.
-Drawn with matplotlib, which is imported here only when a picture is asked for (extra ``viz``).
+Source words stand along the top, target words down the side. An SVG is the drawing of ``attention_svg``. In a PNG black
+is a weight of 0, white of 1; matplotlib draws it, imported only when a picture is asked for (extra ``viz``).
 """
 
 from __future__ import annotations
@@ -11,24 +11,33 @@ from typing import Any
 
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.files import open_output
+from nmt_core.inference.output.attention_svg import attention_svg
 from nmt_core.inference.output.translation import Translation
 
-FORMATS = ("png", "svg", "pdf")
+FORMATS = ("png", "svg")
 
 _INCHES_PER_WORD = 0.28
 _LARGEST = 60.0  # inches; longer sentences get smaller cells
 
 
 def write_heatmap(path: str, translation: Translation) -> None:
-    """Draw ``translation.attention`` into ``path``; its suffix (.png, .svg, .pdf) says the format."""
+    """Draw ``translation.attention`` into ``path``; its suffix (.png, .svg) says the format."""
     kind = os.path.splitext(path)[1].lstrip(".").lower()
     if kind not in FORMATS:
         raise ConfigError(f"{path}: heat maps are written as {', '.join(FORMATS)}; end the name with one of them")
-    if translation.attention is None:
+    weights = translation.attention
+    if weights is None:
         raise ConfigError("heat maps need a model with attention (such as rnnsearch); this one has none")
+    if kind == "svg":
+        drawing = attention_svg(
+            weights.tolist(), translation.source_labels, translation.target_labels, namespace=True
+        ).encode("utf-8", "surrogatepass")
+        with open_output(path) as stream:
+            stream.write(drawing)
+        return
     figure = _draw(translation)
     with open_output(path) as stream:
-        figure.savefig(stream, format=kind, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
+        figure.savefig(stream, format="png", bbox_inches="tight")
 
 
 def _draw(translation: Translation) -> Any:

@@ -5,6 +5,10 @@
 p are posteriors, 0 for n-grams that are not listed; ``</s>`` is a word, too. It is the linear gain of lattice MBR
 (Tromble et al. 2008, equation 5) less a constant for each word: what a word adds is at most 0, so that a search knows
 when it is done, and where scores are divided by the length the constant changes nothing.
+
+For a model that writes words in parts, with ``@@`` behind all but the last, n-grams are of whole words
+(``JoinedAdvice``). The last part of a word has the posteriors of the word; an earlier one has those of a word that
+begins so, the one with the largest sum over n. So each part counts as a word does: what it adds is at most 0.
 """
 
 from __future__ import annotations
@@ -16,7 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from nmt_core.inference.search.tables import Floats, Integers
-from nmt_core.text.vocabulary import END, END_ID, UNKNOWN_ID, Vocabulary
+from nmt_core.preparation.subwords import JOINER
+from nmt_core.text.vocabulary import END, END_ID, UNKNOWN, UNKNOWN_ID, Vocabulary
+
+Words = tuple[str, ...]
 
 FACTORS = (1.0, 0.6, 0.1, 0.5)  # of 1, 2, 3 and 4 words; about those tuned by Stahlberg et al. (2017) for WMT15
 BEGIN = "<s>"
@@ -105,3 +112,86 @@ def _ids(ngram: Sequence[str], target: Vocabulary) -> tuple[int, ...] | None:
     ids = target.encode_words(before[begins:])
     ids.append(END_ID if last == END else UNKNOWN_ID if last == BEGIN else target.encode_words([last])[0])
     return None if UNKNOWN_ID in ids else (*[_BEGIN_ID][:begins], *ids)
+
+
+class _Context(NamedTuple):
+    """The last whole words, behind the beginning of the sentence, and what of the next has been written."""
+
+    history: Words
+    begun: str
+
+
+class JoinedAdvice(Advice):
+    """The posteriors of one sentence, as ``WordAdvice`` has them, but of whole words."""
+
+    def __init__(
+        self,
+        posteriors: Mapping[Words, float],
+        target: Vocabulary,
+        *,
+        weight: float,
+        factors: Sequence[float] = FACTORS,
+    ) -> None:
+        super().__init__(weight * sum(factors))
+        self._target, self._history = target, len(factors) - 1
+        self._after: dict[Words, dict[str, float]] = {}
+        self._bonuses: dict[Words, dict[str, float]] = {}
+        self._added: dict[_Context, Added] = {}
+        for (*before, last), posterior in posteriors.items():
+            if len(before) <= self._history and UNKNOWN not in (*before, last) and last != BEGIN:
+                self._after.setdefault(tuple(before), {})[last] = weight * factors[len(before)] * posterior
+
+    def added(self, words: Sequence[int]) -> Added:
+        """Behind the first ``words`` of a translation."""
+        context = self._context(self._target.decode(words))
+        known = self._added.get(context)
+        if known is None:
+            known = self._added[context] = self._added_anew(context)
+        return known
+
+    def _context(self, parts: Sequence[str]) -> _Context:
+        end = _beginning(parts, len(parts) + 1)
+        begun = _joined(parts[end:])
+        history: list[str] = []
+        while end and len(history) < self._history:
+            begin = _beginning(parts, end)
+            history.append(_joined(parts[begin:end]))
+            end = begin
+        before = [BEGIN] if len(history) < self._history else []
+        return _Context((*before, *reversed(history)), begun)
+
+    def _added_anew(self, context: _Context) -> Added:
+        history, begun = context
+        found: dict[int, float] = {}
+        for word, bonus in self._bonuses_after(history).items():
+            rest = word.removeprefix(begun) if word.startswith(begun) and word != END else ""
+            if rest:
+                parts = [rest[:size] + JOINER for size in range(1, len(rest))]
+                for number in self._target.encode_words([*parts, rest]):
+                    found[number] = max(found.get(number, 0.0), bonus)
+        found.pop(UNKNOWN_ID, None)
+        words = (*history, begun) if begun else history
+        found[END_ID] = self._bonuses_after(words[max(0, len(words) - self._history) :]).get(END, 0.0)
+        return added_of(found)
+
+    def _bonuses_after(self, history: Words) -> dict[str, float]:
+        """What each listed word has behind these words."""
+        known = self._bonuses.get(history)
+        if known is None:
+            known = self._bonuses[history] = {}
+            for size in range(len(history) + 1):
+                for word, bonus in self._after.get(history[len(history) - size :], {}).items():
+                    known[word] = known.get(word, 0.0) + bonus
+        return known
+
+
+def _beginning(parts: Sequence[str], end: int) -> int:
+    """Where the word begins whose last part, number ``end`` - 1, is written or still to come."""
+    begin = end - 1
+    while begin and parts[begin - 1].endswith(JOINER):
+        begin -= 1
+    return begin
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return "".join(part.removesuffix(JOINER) for part in parts)

@@ -10,9 +10,8 @@ import pytest
 from nmt_core.base.interfaces import NgramAdvice, SentencePair
 from nmt_core.inference.scoring.pair_scorer import ModelPairScorer
 from nmt_core.inference.search.beam import BeamSearch, search_all
-from nmt_core.inference.search.bonus import FACTORS
+from nmt_core.inference.search.bonus import FACTORS, JoinedAdvice
 from nmt_core.inference.search.config import DecodingConfig
-from nmt_core.inference.search.joined_bonus import JoinedAdvice
 from nmt_core.inference.search.predictor import make_predictor
 from nmt_core.inference.search.requests import Request
 from nmt_core.inference.source_line import SourceLine
