@@ -141,7 +141,7 @@ def feature_specs(args: argparse.Namespace) -> list[str]:
     specs += [f"kenlm:{args.lm}"] if args.lm else []
     specs += ["wordcount"] if args.word_count else []
     specs += args.feature
-    if not specs:
+    if not specs and not args.lists:
         raise ConfigError("nothing to add: give --scorer, --reverse-scorer, --rnnlm, --lm, --word-count or --feature")
     return specs
 

@@ -17,11 +17,9 @@ COMMANDS = {
         "smt_bridge.commands.graph",
         "n-best lists, neural search, oracles and n-gram posteriors in Moses' search graphs, and smaller graphs",
     ),
-    "merge": Command(
-        "smt_bridge.commands.merge", "put the n-best lists of several systems together, with comparable columns"
-    ),
     "add-features": Command(
-        "smt_bridge.commands.add_features", "add neural and language model scores to a Moses n-best list"
+        "smt_bridge.commands.add_features",
+        "n-best lists of several systems as one, with neural and language model scores",
     ),
     "tune": Command(
         "smt_bridge.commands.tune", "find the weights of an n-best list's features that make BLEU, chrF or TER best"

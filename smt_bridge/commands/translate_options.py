@@ -75,14 +75,14 @@ def _add_lists(made: argparse._ArgumentGroup) -> None:
     add("--nbest-factor", type=int, metavar="N", help="Moses' -n-best-factor (100)")
     add_moses_options(made)
     add("--allow-unk", action="store_true", help="the neural model may write <unk>")
-    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `smt-bridge merge` has it (last)")
+    add("--fill", choices=["last", "mean", "zero", "drop"], help="as `add-features` has it (last)")
     add(
         "--exact",
         type=NamedInput,
         action="append",
         default=[],
         metavar="NAME[=LM]",
-        help="as `smt-bridge merge` has it; repeatable",
+        help="as `add-features` has it; repeatable",
     )
     add_feature_argument(made, help="as `add-features` has it; repeatable")
 

@@ -56,8 +56,6 @@ def run(args: argparse.Namespace) -> int:
     loaded = time.monotonic()
     plan = _plan(args, pool, start)
     _check_fits(pool, plan)
-    if args.write_dat:
-        _write_dat(args.write_dat, pool, start)
     judged = _read_tuner_weights(args, pool) if args.from_tuner else _tune(pool, plan)
     _say(
         f"{counted(pool.entries, 'hypothesis', 'hypotheses')} of {counted(len(pool.padding), 'sentence')},"
@@ -85,8 +83,8 @@ def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Pla
     plan = Plan(start, options, args.tuner)
     if args.nbest and not args.from_tuner:
         plan = plan_for_list(pool, start, options, tuner=args.tuner, recomputed=recomputed_columns(args.nbest))
-    if args.halves:
-        plan = plan._replace(baselines=tuple(name.strip() for name in args.halves.split(",")), folds=_FOLDS)
+    if args.baselines:
+        plan = plan._replace(baselines=tuple(name.strip() for name in args.baselines.split(",")), folds=_FOLDS)
     return plan._replace(folds=args.cross_validate or plan.folds)
 
 
@@ -186,18 +184,6 @@ def _say_comparison(compared: Comparison, metric: str) -> None:
     _say(", ".join(f"{name} alone {show_score(score, metric)}" for name, score in compared.systems.items()))
     if compared.kept:
         _say(f"note: {compared.kept} alone is better than the tuned weights: its weights were written")
-
-
-def _write_dat(paths: Sequence[str], pool: NbestPool, start: Start | None) -> None:
-    from nmt_core.files import open_output
-    from smt_bridge.tuning.moses_dat import features_dat, scores_dat
-    from smt_bridge.tuning.tune import begin_with
-    from smt_bridge.tuning.tuner_output import init_opt
-
-    beginning = [init_opt(pool, begin_with(pool, start))]
-    with contextlib.ExitStack() as stack:
-        for path, lines in zip(paths, (features_dat(pool), scores_dat(pool), beginning), strict=True):
-            stack.enter_context(open_output(path)).writelines(lines)
 
 
 def _load_pool(args: argparse.Namespace) -> NbestPool:

@@ -29,7 +29,7 @@ def add_tuning_arguments(parser: argparse.ArgumentParser) -> None:
         help="tune on K-1 of K parts, K times, and score the rest (merged: 5)",
     )
     add(
-        "--halves",
+        "--baselines",
         metavar="A,B",
         help="baseline systems of a merged list (FirstMoses0,FirstNmt0; default: all of them): the best alone is the"
         " result where held-out sentences show it to be better than the tuned weights",
@@ -66,17 +66,7 @@ def _add_outputs(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--report", type=OutputFile, metavar="FILE", help="all that was found as JSON, for `smt-bridge report`")
     add("--recipe", type=OutputFile, metavar="FILE", help="the weights with all that made the list, for `translate`")
-    add(
-        "--write-dat",
-        type=_dat_files,
-        metavar="PREFIX",
-        help="PREFIX.features.dat, .scores.dat and .init.opt for Moses",
-    )
     add("--output", type=OutputFile, default="-", metavar="FILE", help="where the weights go ('-')")
-
-
-def _dat_files(prefix: str) -> tuple[OutputFile, ...]:
-    return tuple(OutputFile(f"{prefix}.{name}") for name in ("features.dat", "scores.dat", "init.opt"))
 
 
 def check_options(args: argparse.Namespace) -> None:
@@ -86,8 +76,8 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--features-dat and --scores-dat go together and replace --nbest and --reference")
     if len(args.features_dat) != len(args.scores_dat):
         raise ConfigError("give as many --scores-dat as --features-dat, in the same order")
-    if args.from_tuner and (args.halves or args.cross_validate or args.ablate):
-        raise ConfigError("--from-tuner does not tune: leave out --halves, --cross-validate and --ablate")
+    if args.from_tuner and (args.baselines or args.cross_validate or args.ablate):
+        raise ConfigError("--from-tuner does not tune: leave out --baselines, --cross-validate and --ablate")
     if args.mira_passes < 1 or not 0.0 < args.mira_c < 1e6 or not 0.0 <= args.mira_decay <= 1.0:
         raise ConfigError("--mira-passes must be at least 1, --mira-c above 0, --mira-decay from 0 to 1")
     if not any(moses) and not (args.nbest and args.reference):
@@ -96,8 +86,6 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError("--scores-dat holds counts: --tokenize and --detokenize cannot change them")
     if any(moses) and args.metric != "bleu":
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
-    if args.write_dat and args.metric != "bleu":
-        raise ConfigError("--write-dat writes BLEU counts: leave out --metric")
     if args.cross_validate is not None and args.cross_validate < 2:
         raise ConfigError("--cross-validate needs at least 2 parts")
     check_tuner_options(args)

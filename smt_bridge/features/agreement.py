@@ -68,8 +68,8 @@ def _mean_of_systems(group: Candidates, scale: float) -> Floats:
     systems = [name[2:-1] for name in columns[0] if name.startswith("In") and f"Total{name[2:]}" in columns[0]]
     if not systems:
         raise WiringError(
-            "the list has no columns InS0 and TotalS0 of a system S, as `smt-bridge merge` makes them;"
-            " use uniform or posterior"
+            "the list has no columns InS0 and TotalS0 of a system S, as `smt-bridge add-features` makes them"
+            " of several lists; use uniform or posterior"
         )
     found = []
     for system in systems:

@@ -30,12 +30,16 @@ class OrderedLists(NamedTuple):
 
 
 @contextlib.contextmanager
-def ordered_lists(path: str, *, format: str = AUTO) -> Iterator[OrderedLists]:
-    """Open an n-best list of any format for reading by ascending id; raises FormatError as ``read_entries`` does."""
+def ordered_lists(path: str, *, shown: str | None = None, format: str = AUTO) -> Iterator[OrderedLists]:
+    """Open an n-best list of any format for reading by ascending id, in errors called ``shown``.
+
+    Raises FormatError as ``read_entries`` does.
+    """
+    shown = shown or path
     with readable_again(path) as readable:
-        sentences, runs, ascending = _scan_ids(readable, shown=path, format=format)
-        lists = runs_of_sentence(read_entries(readable, shown=path, format=format))
-        lists = _as_scanned(lists, sentences, ascending=ascending, shown=path)
+        sentences, runs, ascending = _scan_ids(readable, shown=shown, format=format)
+        lists = runs_of_sentence(read_entries(readable, shown=shown, format=format))
+        lists = _as_scanned(lists, sentences, ascending=ascending, shown=shown)
         if ascending:
             yield OrderedLists(lists, sentences, False, sentences - runs)
             return

@@ -201,7 +201,7 @@ def check_baselines(pool: NbestPool, baselines: Sequence[str]) -> None:
     for baseline in baselines:
         if [column.component for column in pool.columns if column.name == baseline] != [0]:
             known = ", ".join(column.name for column in pool.columns if column.name.startswith("First")) or "none"
-            remedy = f"`smt-bridge merge` makes one per list (here: {known})"
+            remedy = f"`smt-bridge add-features` makes one for each of several lists (here: {known})"
             raise WiringError(f"the list has no feature {baseline} of one value; {remedy}")
 
 

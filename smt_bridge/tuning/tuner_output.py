@@ -74,10 +74,3 @@ def _number(token: str) -> float | None:
     except ValueError:
         return None
     return number if is_usable(number) and "_" not in token else None
-
-
-def init_opt(pool: NbestPool, start: Floats) -> bytes:
-    """The file for ``mert --ifile`` and ``kbmira --dense-init``: start weights, least and greatest of each."""
-    dense = dense_places(pool)
-    rows = ([f"{weight:.6g}" for weight in start[dense]], ["0"] * len(dense), ["1"] * len(dense))
-    return b"".join(" ".join(row).encode() + b"\n" for row in rows)

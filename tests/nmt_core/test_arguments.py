@@ -57,7 +57,7 @@ def test_outputs_are_different_files(file: Path, tmp_path: Path) -> None:
         "nmt_core client score - /dev/stdin",
         "nmt_core client translate --token-file -",
         "smt_bridge rerank --nbest - --weights a --reference -",
-        "smt_bridge merge --list a=- --list b=-",
+        "smt_bridge add-features --source a --nbest a=- --nbest b=-",
     ],
 )
 def test_a_pipe_is_not_read_twice(command: str) -> None:
@@ -104,8 +104,8 @@ COMMANDS = [
     (smt_bridge, "add-features --source a --nbest b --lm F --output F"),
     (smt_bridge, "add-features --source a --nbest b --feature kenlm:F --output F"),
     (smt_bridge, "add-features --source a --nbest b --feature model1:F --output F"),
-    (smt_bridge, "merge --list a=b --exact LM0=F --output F"),
-    (smt_bridge, "merge --list a=b --exact LM0=F --write-constraints a=F"),
+    (smt_bridge, "add-features --source a --nbest a=b --exact LM0=F --output F"),
+    (smt_bridge, "add-features --source a --nbest a=b --exact LM0=F --write-constraints a=F"),
     (smt_bridge, "translate --moses-ini F --output F"),
     (smt_bridge, "translate --recipe a --feature model1reverse:F --nbest-output F"),
     (smt_bridge, "translate --recipe a --exact LM0=F --output F"),

@@ -116,7 +116,11 @@ ONE_LINE = [
         " --target-vocabulary words --output new",
         "1 pair, 1 target word; 1 of 1 unknown target word with a source word",
     ),
-    (smt_bridge, "merge --list a=list --list b=list --output new", "merge: 1 hypothesis of 1 sentence"),
+    (
+        smt_bridge,
+        "add-features --source text --nbest a=list --nbest b=list --output new --quiet",
+        "add-features: 1 hypothesis of 1 sentence",
+    ),
     (smt_bridge, "filter-table table --keep 1 --by 1 --output new", "1 of 1 pair kept"),
     (smt_bridge, "doctor --table unsorted", "warning: unsorted: 1 phrase pair comes twice"),
     (smt_bridge, "tune --nbest list --reference text --output new", "1 hypothesis of 1 sentence, 1 feature value,"),

@@ -132,8 +132,8 @@ def test_what_features_of_a_recipe_read_is_spared(capfd: pytest.CaptureFixture[s
 RECORDS = [
     "add-features --source a --nbest list --word-count --output list.json",
     "add-features --source a --nbest list --word-count --output list.json",
-    "merge --list a=list --list b=other --output list.json",
-    "merge --list a=list --list b=other --output o --write-constraints a=list.json",
+    "add-features --source s --nbest a=list --nbest b=other --output list.json",
+    "add-features --source s --nbest a=list --nbest b=other --output o --write-constraints a=list.json",
     "tune --nbest list --reference b --output list.json",
     "tune --nbest list --reference b --output o --report list.json",
     "tune --nbest list --reference b --output o --recipe list.json",
@@ -156,7 +156,7 @@ def test_the_record_of_an_input_is_spared(command: str, capfd: pytest.CaptureFix
     [
         "add-features --source a --nbest M/config.yaml.json --word-count --output M/config.yaml.json",
         "add-features --source a --nbest in.json --word-count --output in",
-        "merge --list a=in.json --list b=other --output in",
+        "add-features --source s --nbest a=in.json --nbest b=other --output in",
         "rescore-table in.json --scorer M --output in",
         "filter-table in.json --keep 1 --output in",
         "translate --input in.json --moses-ini a --model M --nbest-output in",
@@ -169,7 +169,7 @@ def test_no_record_is_written_over_an_input(command: str, capfd: pytest.CaptureF
 
 
 def test_a_record_and_another_output_are_different_files(capfd: pytest.CaptureFixture[str]) -> None:
-    command = "merge --list a=list --list b=other --output o --write-constraints a=o.json"
+    command = "add-features --source s --nbest a=list --nbest b=other --output o --write-constraints a=o.json"
     assert "a name of its own" in refused(smt_bridge, command, capfd)
 
 

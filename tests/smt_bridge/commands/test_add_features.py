@@ -21,7 +21,8 @@ NBEST = b"0 ||| la maison ||| A= 1 ||| -1\n0 ||| maison la ||| A= 2 ||| -2\n2 ||
 def call(folder: Path, *arguments: str | Path) -> int:
     parser = argparse.ArgumentParser()
     add_features.add_arguments(parser)
-    given = ["--source", folder / "source", "--nbest", folder / "nbest", "--quiet", *arguments]
+    lists = () if "--nbest" in arguments else ("--nbest", folder / "nbest")
+    given = ["--source", folder / "source", *lists, "--quiet", *arguments]
     return add_features.run(parser.parse_args([str(argument) for argument in given]))
 
 

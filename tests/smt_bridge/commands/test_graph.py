@@ -90,8 +90,8 @@ def test_a_long_list_is_tuned_and_reranked(folder: Path, capsysbinary: pytest.Ca
     ranked = entries(written(capsysbinary, "nbest", "graphs", "--weights", "weights", "--nbest", "1"))
     assert len(ranked) == len(GRAPHS)
     assert main(["rerank", "--nbest", "nbest", "--weights", "weights", "--output", "best"]) == 0
-    merged = ["merge", "--list", "moses=nbest", "--list", "other=list", "--output", "merged"]
-    assert main(merged) == 0
+    merged = ["add-features", "--source", "reference", "--quiet", "--nbest", "moses=nbest", "--nbest", "other=list"]
+    assert main([*merged, "--output", "merged"]) == 0
     capsysbinary.readouterr()
 
 

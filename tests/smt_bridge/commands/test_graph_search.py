@@ -115,7 +115,8 @@ def test_lists_are_merged_annotated_tuned_and_searched_with_the_weights(
     assert main(["graph", "nbest", "graphs.gz", "--ini", "moses.ini", "--nbest", "20"]) == 0
     Path("moses").write_bytes(capsysbinary.readouterr().out)
     search(capsysbinary, "--nbest", "12")
-    assert main(["merge", "--list", "moses=moses", "--list", "graph=list", "--output", "merged"]) == 0
+    lists = ["--nbest", "moses=moses", "--nbest", "graph=list"]
+    assert main(["add-features", "--source", "source", *lists, "--quiet", "--output", "merged"]) == 0
     texts = {(entry.sentence, entry.hypothesis) for name in ("moses", "list") for entry in read_entries(name)}
     assert {(entry.sentence, entry.hypothesis) for entry in read_entries("merged")} == texts
     for name in ("moses", "list"):

@@ -25,7 +25,7 @@ RECORD = {
     "signatures": {"scorer": "nmt:x|tok:none"},
 }
 COMMANDS = {
-    "merge": "merge --list a=list --output out",
+    "merge": "add-features --nbest a=list --source source --output out --quiet --jobs 1",
     "filter-table": "filter-table table --keep 1 --output out --quiet",
     "add-features": "add-features --nbest list --source source --feature wordcount --output out --quiet --jobs 1",
 }
@@ -35,7 +35,7 @@ TOGETHER = {
     "report": "report --nbest list --weights {0} --source source --reference reference --json report --output out",
 }
 WEIGHTS = {"reference": "le chat\noui\n", "one": "LM0= 1\n", "two": "LM0= -1\n"}
-LATER = ["merge", "--list", "b=other", "--output", "out"]
+LATER = ["add-features", "--nbest", "b=other", "--source", "source", "--output", "out", "--quiet"]
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def recipe(moses: str, *more: str, name: str = "recipe.json") -> None:
         "reference",
         "--runs",
         "1",
-        "--halves",
+        "--baselines",
         "FirstNmt0",
         "--recipe",
         name,

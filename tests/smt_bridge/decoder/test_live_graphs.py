@@ -53,10 +53,10 @@ def test_it_is_what_the_batch_commands_make(
     Path("graph.nbest").write_bytes(capsysbinary.readouterr().out)
     free = ["--model", "model", "--input", "source", "--beam", "4", "--nbest", "3", "--forbid-unk", "--device", "cpu"]
     assert nmt_core(["decode", *free, "--quiet", "--output", "nmt.nbest"]) == 0
-    systems = ["--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--list", "graph=graph.nbest"]
-    assert main(["merge", *systems, "--exact", "WordPenalty0", "--output", "merged"]) == 0
+    systems = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--nbest", "graph=graph.nbest"]
+    systems += ["--exact", "WordPenalty0"]
     columns = ["--feature", "nmt:model", "--feature", "wordcount", "--device", "cpu", "--quiet"]
-    assert main(["add-features", "--source", "source", "--nbest", "merged", *columns, "--output", "rich"]) == 0
+    assert main(["add-features", "--source", "source", *systems, *columns, "--output", "rich"]) == 0
     places = [number for number, line in enumerate(SOURCE) if line]
     theirs = re.sub("(?m)^[0-9]+", lambda found: str(places[int(found[0])]), Path("rich").read_text())
     if window == "100":  # the same batches: the same bytes

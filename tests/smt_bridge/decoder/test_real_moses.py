@@ -232,14 +232,13 @@ def test_a_constrained_decoder_gives_the_values_of_what_it_did_not_list(capsys: 
     known = {(entry.sentence, entry.text): entry for entry in read_entries("exhaustive")}
     wanted = [(0, "ab dc"), (2, "fe ba dc"), (3, "fe ba"), (3, "nobody knows"), (5, "ba dc fe fe")]
     Path("other").write_text("".join(f"{number} ||| {text} ||| NMT0= -1 ||| -1\n" for number, text in wanted))
-    lists = ["--list", "moses=few", "--list", "nmt=other"]
-    assert main(["merge", *lists, "--source", "source", "--write-constraints", "moses=missing", "--output", "m"]) == 0
+    lists = ["--source", "source", "--quiet", "--nbest", "moses=few", "--nbest", "nmt=other"]
+    assert main(["add-features", *lists, "--write-constraints", "moses=missing", "--output", "m"]) == 0
     ini = Path("moses.ini").read_text().replace("[feature]\n", "[feature]\nConstrainedDecoding path=missing\n")
     Path("copy.ini").write_text(ini.replace("[weight]\n", "[weight]\nConstrainedDecoding0= 1\n"))
     search = ("-stack", "500", "-beam-threshold", "0", "-n-best-list", "more", "100", "distinct")
     decode(*search, "-n-best-factor", "200", source=SOURCE, ini="copy.ini")
-    again = ["merge", "--list", "moses=few", "--list", "moses=more", *lists[2:], "--output", "merged"]
-    assert main([*again, "--source", "source"]) == 0
+    assert main(["add-features", *lists, "--nbest", "moses=more", "--output", "merged"]) == 0
     assert "Constrained" not in Path("merged").read_text()
     merged = {(entry.sentence, entry.text): entry for entry in read_entries("merged")}
     for key in wanted:

@@ -127,5 +127,5 @@ def test_systems_have_equal_say_whatever_their_lists_lengths() -> None:
     assert Weighting.parse("systems:0").of(group).tolist() == pytest.approx([0.25, 0.25, 0.5])
     alone = group._replace(columns=[row | {"InB0": (0.0,)} for row in rows])
     assert Weighting.parse("systems").of(alone).tolist() == pytest.approx([0.75, 0.25, 0.0])
-    with pytest.raises(WiringError, match="smt-bridge merge"):
+    with pytest.raises(WiringError, match="smt-bridge add-features"):
         Weighting.parse("systems").of(Candidates("", ["a"], [1.0]))

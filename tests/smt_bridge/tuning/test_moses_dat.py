@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from nmt_core.base.errors import InputError
 from smt_bridge.errors import FormatError, WiringError
 from smt_bridge.metrics.metric import BLEU
-from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
+from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import NbestPool
-from smt_bridge.tuning.tuner_output import init_opt, read_tuner_weights
+from smt_bridge.tuning.tuner_output import read_tuner_weights
+from tests.smt_bridge.tuning.dat_files import features_dat, scores_dat
 
 FEATURES = """FEATURES_TXT_BEGIN_0 7 2 2 LM0_0 TM0_0
 -1 2 wt_a~b=1 wt_=x=0.5
@@ -116,7 +117,6 @@ def test_weights_of_moses_tuners_get_their_names(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("F0 0.25\n")
     with pytest.raises(WiringError, match="has 1 numbered weight for 2"):
         read_tuner_weights(str(tmp_path / "other"), pool)
-    assert init_opt(pool, np.array([0.5, 0.25, 0, 0, 0])) == b"0.5 0.25\n0 0\n1 1\n"
 
 
 def test_the_rounds_of_a_real_tuning_loop_are_one_pool(shared: Path) -> None:

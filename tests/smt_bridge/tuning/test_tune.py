@@ -12,10 +12,11 @@ import pytest
 from nmt_core.base.errors import ConfigError
 from smt_bridge.errors import WiringError
 from smt_bridge.tuning.held_out import Judged, Plan, tune_by_plan
-from smt_bridge.tuning.moses_dat import features_dat, pool_from_moses, scores_dat
+from smt_bridge.tuning.moses_dat import pool_from_moses
 from smt_bridge.tuning.pool import Column, Floats, NbestPool
 from smt_bridge.tuning.report_file import as_json
 from smt_bridge.tuning.tune import TuningOptions, ablate, losses, report_of, tune
+from tests.smt_bridge.tuning.dat_files import features_dat, scores_dat
 
 
 def pool_of(features: list[list[list[float]]], *, differ: bool = True) -> NbestPool:

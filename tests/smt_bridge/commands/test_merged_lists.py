@@ -1,4 +1,4 @@
-"""`smt-bridge merge` from its options to its files, and on to tuned weights."""
+"""Several lists of `smt-bridge add-features`, from its options to its files, and on to tuned weights."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ MOSES = (
 NMT = "0 ||| le chat ||| NMT0= -1 ||| -0.5\n1 ||| non\t||| NMT0= -2 ||| -0.7\n2 ||| si ||| NMT0= -1 ||| -0.1\n"
 
 
+def merge(*options: str) -> int:
+    """Merge lists of the text ``source``, without a model."""
+    source = () if "--source" in options else ("--source", "source")
+    return main(["add-features", *options, *source, "--quiet"])
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -32,9 +38,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    lists = ["--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest"]
+    lists = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest"]
     more = ["--source", "source", "--exact", "WordPenalty0", "--write-constraints", "moses=missing"]
-    assert main(["merge", *lists, *more, "--output", "merged.gz"]) == 0
+    assert merge(*lists, *more, "--output", "merged.gz") == 0
     entries = list(read_entries("merged.gz"))
     assert [(e.sentence, e.text) for e in entries] == [
         (0, "le chat noir"),
@@ -57,15 +63,15 @@ def test_lists_are_merged_and_what_is_missing_is_written(folder: Path, capsys: p
 def test_constraints_have_a_line_for_ids_without_lists(folder: Path) -> None:
     Path("late").write_text(NMT.replace("2 ||| si", "4 ||| si"))
     Path("source").write_text("a\nb\n\n\ne\n\n")
-    lists = ["--list", "moses=moses.nbest", "--list", "nmt=late", "--write-constraints", "moses=missing"]
+    lists = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=late", "--write-constraints", "moses=missing"]
     lists += ["--write-constraints", "nmt=other"]
-    assert main(["merge", *lists, "--source", "source", "--output", "merged"]) == 0
+    assert merge(*lists, "--source", "source", "--output", "merged") == 0
     assert Path("missing").read_text() == "0\tle chat\n1\tnon\n2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n"
     assert Path("other").read_text().endswith("2\t<none>\n3\t<none>\n4\tsi\n5\t<none>\n")
 
 
 def test_weights_of_an_indicator_give_that_systems_output(folder: Path) -> None:
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
     Path("weights").write_text("[weight]\nFirstNmt0= 1\n")
     options = ["--nbest", "merged", "--weights", "weights", "--lenient", "--source", "source", "--output", "out"]
     assert main(["rerank", *options]) == 0
@@ -80,8 +86,8 @@ def documented_keys() -> list[str]:
 
 
 def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
-    options = ["--nbest", "merged", "--reference", "reference", "--halves", "FirstMoses0,FirstNmt0", "--runs", "1"]
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
+    options = ["--nbest", "merged", "--reference", "reference", "--baselines", "FirstMoses0,FirstNmt0", "--runs", "1"]
     assert main(["tune", *options, "--report", "report", "--output", "weights"]) == 0
     report = json.loads(Path("report").read_text())
     assert list(report) == documented_keys()
@@ -94,8 +100,8 @@ def test_the_comparison_with_single_systems_is_reported(folder: Path, capsys: py
 def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    lists = ["--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--exact", "WordPenalty0"]
-    assert main(["merge", *lists, "--output", "merged"]) == 0
+    lists = ["--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--exact", "WordPenalty0"]
+    assert merge(*lists, "--output", "merged") == 0
     added = ["--source", "source", "--feature", "lengthratio", "--jobs", "1", "--quiet"]
     assert main(["add-features", "--nbest", "merged", *added, "--output", "rich"]) == 0
     capsys.readouterr()
@@ -114,13 +120,16 @@ def test_a_merged_list_is_tuned_by_totals_ranks_and_recomputed_columns(
 
 @pytest.mark.parametrize(
     ("options", "problem"),
-    [(["--halves", "FirstOther0"], "no feature FirstOther0 of one value"), (["--start", "other"], "of another system")],
+    [
+        (["--baselines", "FirstOther0"], "no feature FirstOther0 of one value"),
+        (["--start", "other"], "of another system"),
+    ],
 )
 def test_what_does_not_fit_the_list_is_refused_before_tuning(
     folder: Path, options: list[str], problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other").write_text("Other0= 1\n")
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "merged"]) == 0
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "merged") == 0
     capsys.readouterr()
     files = ["--nbest", "merged", "--reference", "reference", "--output", "weights"]
     assert main(["tune", *files, *options]) == 2
@@ -143,23 +152,25 @@ def test_cross_validation_of_one_sentence_is_refused_before_tuning(
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        (["--list", "nmt.nbest"], "NAME=FILE with a name of letters and digits"),
-        (["--list", "a=nmt.nbest", "--list", "A=moses.nbest"], "differ in more than capital letters"),
-        (["--list", "a=nmt.nbest", "--exact", "LM0=x"], "no list has such a feature"),
-        (["--list", "a=moses.nbest", "--exact", "LM0"], "needs a language model"),
-        (["--list", "a=moses.nbest", "--exact", "LM0="], "--exact LM0 has no file behind '='; give NAME=FILE"),
-        (["--list", "a=moses.nbest", *["--exact", "WordPenalty0"] * 2], "--exact WordPenalty0 is given twice"),
-        (["--list", "a=moses.nbest", "--exact", "WordPenalty0=source"], "counts words and reads no file"),
-        (["--list", "a=nmt.nbest", "--list", "b=moses.nbest", "--exact", "BWordPenalty0="], "counts words and reads"),
-        (["--list", "a=graph.nbest", "--exact", "UnknownWordPenalty0"], "cannot be computed from the words of a"),
-        (["--list", "a=graph.nbest", "--exact", "Distortion0=source"], "cannot be computed from the words of a"),
-        (["--list", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
-        (["--list", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
-        (["--list", "a=-", "--source", "-"], "can be read only once"),
-        (["--list", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 line "),
-        (["--list", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),
-        (["--list", "a=empty"], "empty: is empty"),
-        (["--list", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),
+        (["--nbest", "nmt.nbest", "--nbest", "moses.nbest"], "needs a name of letters and digits, NAME=FILE"),
+        (["--nbest", "nmt.nbest", "--fill", "mean"], "are for several lists: give --nbest NAME=FILE"),
+        (["--nbest", "a=nmt.nbest", "--nbest-format", "moses"], "--nbest-format is for a single list"),
+        (["--nbest", "a=nmt.nbest", "--nbest", "A=moses.nbest"], "differ in more than capital letters"),
+        (["--nbest", "a=nmt.nbest", "--exact", "LM0=x"], "no list has such a feature"),
+        (["--nbest", "a=moses.nbest", "--exact", "LM0"], "needs a language model"),
+        (["--nbest", "a=moses.nbest", "--exact", "LM0="], "--exact LM0 has no file behind '='; give NAME=FILE"),
+        (["--nbest", "a=moses.nbest", *["--exact", "WordPenalty0"] * 2], "--exact WordPenalty0 is given twice"),
+        (["--nbest", "a=moses.nbest", "--exact", "WordPenalty0=source"], "counts words and reads no file"),
+        (["--nbest", "a=nmt.nbest", "--nbest", "b=moses.nbest", "--exact", "BWordPenalty0="], "counts words and reads"),
+        (["--nbest", "a=graph.nbest", "--exact", "UnknownWordPenalty0"], "cannot be computed from the words of a"),
+        (["--nbest", "a=graph.nbest", "--exact", "Distortion0=source"], "cannot be computed from the words of a"),
+        (["--nbest", "a=moses.nbest", "--write-constraints", "b=x"], "no list of this name"),
+        (["--nbest", "a=moses.nbest", "--write-constraints", "a=moses.nbest"], "is also read"),
+        (["--nbest", "a=-", "--source", "-"], "only once"),
+        (["--nbest", "a=nmt.nbest", "--source", "short"], "nmt.nbest:2: has the id 1 but short has only 1 line "),
+        (["--nbest", "a=bad"], "bad:2: feature X has 0 values here and 1 in the first line of a"),
+        (["--nbest", "a=empty"], "empty: is empty"),
+        (["--nbest", "a=far"], "far:2: X less that of the system's first hypothesis is -6e+38, but Moses' tools read"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(
@@ -173,7 +184,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
     Path("far").write_text("0 ||| a ||| X= 3e38\n0 ||| b ||| X= -3e38\n")
     before = sorted(os.listdir())
     with contextlib.suppress(SystemExit):
-        assert main(["merge", *options, "--output", "merged"]) == 2
+        assert merge(*options, "--output", "merged") == 2
     said = capsys.readouterr().err.splitlines()
     assert problem in said[-1]
     assert sorted(os.listdir()) == before
@@ -183,7 +194,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(
 def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("merged.json").write_text(content)
     second = "nmt=nmt.nbest" if content == "mine" else "nmt=merged.json"
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", second, "--output", "merged"]) == 2
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", second, "--output", "merged") == 2
     problems = {"mine": "merged.json: is there already and is no record"}
     assert problems.get(content, "merged.json of --output merged is also read") in capsys.readouterr().err
     assert Path("merged.json").read_text() == content
@@ -192,7 +203,7 @@ def test_what_lies_in_place_of_the_record_stays(folder: Path, content: str, caps
 
 def test_no_record_lies_beside_a_device(folder: Path) -> None:
     Path("null").symlink_to("/dev/null")
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", "nmt=nmt.nbest", "--output", "null"]) == 0
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "nmt=nmt.nbest", "--output", "null") == 0
     assert not Path("null.json").exists()
 
 
@@ -210,7 +221,7 @@ def test_what_no_list_can_hold_is_refused(
     folder: Path, line: str, problem: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     Path("other").write_text(line + "\n")
-    assert main(["merge", "--list", "moses=moses.nbest", "--list", "other=other", "--output", "merged"]) == 2
+    assert merge("--nbest", "moses=moses.nbest", "--nbest", "other=other", "--output", "merged") == 2
     assert problem in capsys.readouterr().err
     assert not Path("merged").exists() and not Path("merged.json").exists()
 
@@ -219,15 +230,3 @@ def test_weights_that_overflow_are_refused(folder: Path, capsys: pytest.CaptureF
     Path("weights").write_text("[weight]\nLM0= 1e308\nWordPenalty0= 1\n")
     assert main(["rerank", "--nbest", "moses.nbest", "--weights", "weights"]) == 2
     assert "weights:2: a weight of LM0 must be a plain number up to 3.4e38" in capsys.readouterr().err
-
-
-def test_files_for_moses_tuners_do_not_replace_those_that_are_read(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    read = ["--nbest", "moses.nbest", "--reference", "reference"]
-    assert main(["tune", *read, "--write-dat", "run", "--runs", "1", "--output", "weights"]) == 0
-    before = Path("run.features.dat").read_bytes()
-    files = ["--features-dat", "run.features.dat", "--scores-dat", "run.scores.dat"]
-    assert main(["tune", *files, "--write-dat", "run", "--output", "other"]) == 2
-    assert "is also read" in capsys.readouterr().err
-    assert Path("run.features.dat").read_bytes() == before
