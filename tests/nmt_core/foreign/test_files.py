@@ -136,10 +136,10 @@ def test_arrays_are_read_in_the_shape_expected(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (b"no archive", "cannot be read as a NumPy archive"),
-        (archive(a=b"no array"), "a in it cannot be read"),
-        (archive(a=array([{}])), "a is made of object; expected numbers"),
+        (archive(a=b"no array"), "a is not an array"),
+        (archive(a=array([{}])), "a in it cannot be read"),
         (archive(a=array(["x"])), "a is made of <U1; expected numbers"),
-        (archive(a=array([1.0, 2.0])[:-1]), "a does not have as many numbers as its shape says"),
+        (archive(a=array([1.0, 2.0])[:-1]), "a in it cannot be read"),
         (archive(a=array(np.zeros(1 << 22, np.float32))), "says that it unpacks to"),
         (archive(a=array([np.inf])), "a has a value that is no number"),
         (archive(a=array([1e300])), "a has a value that is no number"),
