@@ -7,6 +7,15 @@ Two texts describe it, and the config holds their differences:
   before (zero at first) and then read out (``order: conditional``), embeddings and output of rank 100;
 - the baseline of Bahdanau et al. 2015: c = h_N, ordinary gated unit, the order of their code
   (``order: look-generate-update``; see ``nmt_core.models.encoder_decoder``).
+
+The phrase model in the supplement's letters, with the classes that compute it; here z weights the new candidate:
+
+    c      = tanh(V h_N)                                            ``RecurrentReader``, ``FixedContext``
+    h'_0   = tanh(V' c + b)                                         ``RecurrentDecoder.start``
+    z', r' = sigmoid(W' E y_{t-1} + U' h'_{t-1} + C' c), each its own     ``ContextResetGRU``
+    h'_t   = (1 - z') h'_{t-1} + z' tanh(W' E y_{t-1} + r' (U' h'_{t-1} + C c) + b)
+    s_t    = max over pairs of (O_h h'_t + O_y E y_{t-1} + O_c c + b)     ``MaxoutReadout``
+    p(y_t) = softmax(G_l G_r s_t + b)                               ``LinearGenerator``
 """
 
 from __future__ import annotations

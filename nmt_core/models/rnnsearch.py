@@ -1,7 +1,17 @@
 """RNNsearch: attention over the annotations of a bidirectional encoder (Bahdanau et al. 2015).
 
-Its decoder and what ``order`` means: ``nmt_core.models.encoder_decoder``. s_0 = tanh(W_s h_1 + b_s) with the
-backward state at the first word (appendix A.2.2).
+In the paper's letters (sections 3.1, 3.2, appendix A), with the classes that compute them:
+
+    h_j    = [forward h_j; backward h_j]                            ``RecurrentReader``, two ``RecurrentEncoder``
+    s_0    = tanh(W_s (backward h_1) + b_s)                         ``RecurrentDecoder.start``
+    e_ij   = v_a . tanh(W_a s_{i-1} + U_a h_j)                      ``AdditiveAttention``
+    c_i    = sum over j of a_ij h_j, a_i = softmax(e_i)             ``AttentiveContext``
+    z, r   = sigmoid(W E y + U s_{i-1} + C c_i), each its own       ``GRU``
+    s_i    = (1 - z) s_{i-1} + z tanh(W E y + U (r s_{i-1}) + C c_i + b)
+    t_i    = max over pairs of (U_o s + V_o E y_{i-1} + C_o c_i + b_o)    ``MaxoutReadout``
+    p(y_i) = softmax(W_o t_i + b)                                   ``LinearGenerator``
+
+Which y and s stand in the last four lines is the ``order`` of ``nmt_core.models.encoder_decoder``.
 """
 
 from __future__ import annotations
