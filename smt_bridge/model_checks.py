@@ -27,7 +27,7 @@ def check_kind(column: str, signature: str, *, language_model: bool) -> None:
     if types is None or LANGUAGE_MODELS.issuperset(types.split("+")) == language_model:
         return
     problem = (
-        "needs a language model, such as train-lm makes; this one reads a source"
+        "needs a language model, such as nmt-core train makes of data.text; this one reads a source"
         if language_model
         else "needs a model that reads the source; this is a language model, for --feature rnnlm:DIR or cslm:DIR and"
         " for nmt-core decode --fusion-lm"

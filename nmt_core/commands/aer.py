@@ -6,6 +6,8 @@ import argparse
 
 from nmt_core.files import InputFile, writes_standard_output
 
+RUN = "nmt_core.text.commands.aer:judge_alignments"
+
 _EPILOG = """\
 examples:
   nmt-core score --model runs/en-de --alignments test.align test.tok.en test.tok.de > logprobs
@@ -22,26 +24,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     writes_standard_output(parser)
     parser.add_argument("gold", type=InputFile, metavar="GOLD", help="sure (1-2) and possible (1?2) links")
     parser.add_argument("alignments", type=InputFile, metavar="A", help="the links to judge")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Count and print."""
-    from nmt_core.base.errors import ConfigError, InputError
-    from nmt_core.files import read_parallel_lines
-    from nmt_core.text.alignment import LinkCounts, compared, parse_gold, parse_pharaoh
-
-    counts, pairs = LinkCounts(), 0
-    for number, (wanted, found) in enumerate(read_parallel_lines([args.gold, args.alignments]), start=1):
-        path = args.gold
-        try:
-            gold = parse_gold(wanted)
-            path = args.alignments
-            counts += compared(parse_pharaoh(found), gold)
-        except ConfigError as error:
-            raise InputError(path, str(error), line=number) from error
-        pairs = number
-    if not counts.sure:
-        raise InputError(args.gold, "has no sure links, such as 0-1; without them there is no recall")
-    print(f"AER {counts.error_rate:.4f} precision {counts.precision:.4f} recall {counts.recall:.4f}", end=" ")
-    print(f"links {counts.links} sure {counts.sure} pairs {pairs}")
-    return 0

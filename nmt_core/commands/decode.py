@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from nmt_core.base.messages import say
-from nmt_core.commands.advice import add_advice_options
-from nmt_core.commands.language_models import add_language_model_options, open_fused
-from nmt_core.commands.long_lines import add_long_lines, check_long_lines
-from nmt_core.commands.model_options import add_device, add_models, add_precision
+from nmt_core.commands.options import (
+    add_advice_options,
+    add_constraint_options,
+    add_device,
+    add_language_model_options,
+    add_long_lines,
+    add_models,
+    add_part_arguments,
+    add_precision,
+    add_sampling_options,
+    add_search_options,
+    add_unknown_options,
+)
 from nmt_core.commands.parser import positive
-from nmt_core.commands.parts import add_part_arguments
-from nmt_core.commands.search_options import add_sampling_options, add_search_options, search_config
-from nmt_core.commands.source_lines import add_constraint_options
-from nmt_core.commands.unknown_words import add_unknown_options, open_lexicon, open_unknowns
 from nmt_core.files import InputFile, OutputFile
 
-if TYPE_CHECKING:
-    from nmt_core.inference.search.candidate_lists import CandidateLists
-    from nmt_core.inference.search.config import DecodingConfig, SamplingConfig
-    from nmt_core.inference.translator import Translator
-    from nmt_core.model_directory.loaded_model import LoadedModel
-
 NAME = "decode"
+
+
+RUN = "nmt_core.inference.commands.decode:decode"
 
 _EPILOG = """\
 examples:
@@ -114,82 +113,3 @@ def _add_file_options(group: argparse._ArgumentGroup) -> None:
     )
     add("--heatmaps", metavar="DIR", help="a picture of the attention for each line, DIR/LINE.png, counted from 1")
     add("--quiet", action="store_true", help="no progress on standard error")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Translate."""
-    from nmt_core.commands.decode_parts import decode
-
-    check_long_lines(args)
-    choose_batch(args)
-    decode(args)
-    return 0
-
-
-def choose_batch(args: argparse.Namespace) -> None:
-    """Fill in ``--batch-tokens``, before a job notes its options. Raises ConfigError for an unknown device."""
-    from nmt_core.device import choose_device, usual_batch_tokens
-
-    if args.batch_tokens is None:
-        args.batch_tokens = usual_batch_tokens(choose_device(args.device))
-
-
-def open_translator(args: argparse.Namespace) -> Translator:
-    """The translator of the models and of the search that the options describe."""
-    from nmt_core.inference.translator import Translator
-    from nmt_core.model_directory.loaded_model import load_models
-
-    config = search_config(args)
-    models = load_models(args.model, device=args.device, dtype=args.dtype)
-    _check_read_sources(models, config)
-    translator = Translator(
-        models,
-        config=config,
-        batch_tokens=args.batch_tokens,
-        window=args.window,
-        attention=bool(args.alignments or args.heatmaps),
-        fusion=open_fused(args),
-        unknowns=open_unknowns(args, models),
-        candidates=_open_candidates(args, models),
-    )
-    for option in ("alignments", "heatmaps"):
-        if getattr(args, option):
-            translator.check_attends(f"--{option}")
-    return translator
-
-
-def _check_read_sources(models: Sequence[LoadedModel], config: DecodingConfig | SamplingConfig) -> None:
-    """Raise ConfigError for a language model that would be searched: what it likes best is the same for every line."""
-    from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.search.config import DecodingConfig
-    from nmt_core.models.build import is_language_model
-
-    for loaded in models:
-        if is_language_model(loaded.config.model) and isinstance(config, DecodingConfig):
-            problem = "is a language model, which reads no source: it would write the same text for every line"
-            remedy = "give a translation model, and this one as --fusion-lm; --sample N draws texts of it"
-            raise ConfigError(f"--model {loaded.folder}: {problem}; {remedy}")
-
-
-def _open_candidates(args: argparse.Namespace, models: Sequence[LoadedModel]) -> CandidateLists | None:
-    from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.search.candidate_lists import CandidateLists
-
-    if args.candidates is None:
-        if args.candidates_replace:
-            raise ConfigError("--candidates-replace is for --candidates")
-        return None
-    lexicon = open_lexicon(args.lexicon, models) if args.lexicon else None
-    return CandidateLists(
-        models[0].target,
-        frequent=args.candidates,
-        lexicon=lexicon,
-        per_word=args.candidates_per_word,
-        replace=args.candidates_replace,
-        copying=models[0].config.copying,
-    )
-
-
-def warn(message: str) -> None:
-    """A warning on standard error."""
-    say(f"nmt-core decode: warning: {message}")

@@ -16,8 +16,7 @@ COMMANDS = {
         "nmt_core.commands.annotate", "make training text of which a model learns where unknown words come from"
     ),
     "init": Command("nmt_core.commands.init", "make an untrained model"),
-    "train": Command("nmt_core.commands.train", "train a model"),
-    "train-lm": Command("nmt_core.commands.train_lm", "train a neural language model"),
+    "train": Command("nmt_core.commands.train", "train a translation model or a language model"),
     "average": Command("nmt_core.commands.average", "average the parameters of models"),
     "prune": Command("nmt_core.commands.prune", "make the smallest weights of a model 0"),
     "fuse": Command("nmt_core.commands.fuse", "make one model of a translation model and a language model"),

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.base.messages import say
 from nmt_core.commands.file_types import ModelFolder, NewModelFolder
 from nmt_core.files import writes_standard_output
+
+RUN = "nmt_core.model_directory.commands.prune:prune_model"
 
 _EPILOG = """\
 examples:
@@ -45,24 +46,3 @@ def _fraction(text: str) -> float:
     if not 0.0 <= number <= 1.0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a share from 0 to 1, such as 0.8")
     return number
-
-
-def run(args: argparse.Namespace) -> int:
-    """Prune and write."""
-    import dataclasses
-
-    from nmt_core.model_directory.loaded_model import load_model
-    from nmt_core.model_directory.settings import SPARSE_VERSION, check_no_model
-    from nmt_core.models.pruning import prune
-
-    check_no_model(args.output)
-    loaded = load_model(args.model)
-    classes = prune(loaded.model, args.fraction, args.scheme)
-    version = SPARSE_VERSION if args.fraction else loaded.config.format_version
-    config = loaded.config.model_copy(update={"format_version": version})
-    dataclasses.replace(loaded, config=config).save(args.output)
-    for one in classes:
-        print(one.name, one.weights, one.zeros, sep="\t")
-    weights, zeros = sum(one.weights for one in classes), sum(one.zeros for one in classes)
-    say(f"{args.output}: {zeros:,} of {weights:,} weights are 0 ({zeros / max(weights, 1):.1%})")
-    return 0

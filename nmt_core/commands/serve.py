@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.commands.file_types import ModelsFolder, NamedLexicon, NamedModel
-from nmt_core.commands.model_options import add_precision
+from nmt_core.commands.options import add_precision
 from nmt_core.commands.served_models import model_loader, read_devices, served_folders
 from nmt_core.commands.server_limits import add_limit_options, read_limits
 from nmt_core.commands.server_observation import (

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.base.messages import counted, say
 from nmt_core.files import InputFile, OutputFile
+
+RUN = "nmt_core.preparation.commands.shuffle:shuffle_files"
 
 _EPILOG = """\
 examples:
@@ -32,18 +33,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--seed", type=int, required=True, metavar="N", help="another number, another order")
     parser.add_argument("--memory", type=int, default=256, metavar="MIB", help="MiB to sort in (default: 256)")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Shuffle."""
-    from nmt_core.base.errors import ConfigError
-    from nmt_core.preparation.corpus import shuffle
-
-    if len(args.output) != len(args.inputs):
-        files, inputs = counted(len(args.output), "file"), counted(len(args.inputs), "input")
-        raise ConfigError(f"--output names {files} for {inputs}; give one for each")
-    if args.seed < 0 or args.memory < 1:
-        raise ConfigError("--seed is 0 or more, --memory at least 1")
-    lines = shuffle(args.inputs, args.output, seed=args.seed, memory=args.memory << 20)
-    say(counted(lines, "line"))
-    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from nmt_core.commands.model_options import add_device
+from nmt_core.commands.options import add_device
 
 RUN = "nmt_core.training.run:train"
 
@@ -21,6 +21,13 @@ A small file:
   text: {source_language: en, target_language: fr}
   data: {source: train.tok.en, target: train.tok.fr, dev_source: dev.tok.en, dev_target: dev.tok.fr}
   training: {optimizer: adam, learning_rate: 0.001, gradient: word, max_epochs: 20, validate_every: 500}
+A language model, for decode and fuse (its vocabulary is that of the translation model's target):
+  folder: runs/lm.fr
+  model: {hidden: 256, embedding: 128, dropout: 0.3}
+  data: {text: mono.tok.fr.gz, dev_text: dev.tok.fr, target_vocabulary: runs/en-fr/target.vocab}
+  training: {optimizer: adam, learning_rate: 0.001, gradient: word, max_epochs: 10, validate_every: 500}
+With 'data.text' the model is recurrent, or 'model: {type: cslm, ...}' an n-gram model, and 'select_by' is nll.
+
 'model: {preset: rnnsearch}' takes the sizes of the paper. docs/training.md explains every key.
 """
 

@@ -245,7 +245,7 @@ def check_compatible(run: RunConfig) -> None:
             f"data.text is for models of type rnnlm or cslm; {run.model.type} needs data.source and data.target"
         )
     if run.data.text is not None and run.training.select_by == "bleu":
-        raise ConfigError("data.text has no translations; set training.select_by: nll, or use nmt-core train-lm")
+        raise ConfigError("data.text has no translations; set training.select_by: nll")
     if language_model and run.training.source_embeddings is not None:
         raise ConfigError("training.source_embeddings: a language model has no source words")
     if run.data.weights is not None and run.training.partition_words is not None:

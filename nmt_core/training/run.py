@@ -83,12 +83,11 @@ def with_recipe(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 def train(args: argparse.Namespace) -> int:
     """The work of ``nmt-core train``."""
-    return _run(args, _settings(args))
-
-
-def train_language_model(args: argparse.Namespace) -> int:
-    """The work of ``nmt-core train-lm``."""
-    return _run(args, for_language_model(_settings(args)))
+    settings = _settings(args)
+    data = settings.get("data")
+    if isinstance(data, Mapping) and "text" in data:
+        settings = for_language_model(settings)
+    return _run(args, settings)
 
 
 def _settings(args: argparse.Namespace) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def for_language_model(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings with what the file leaves out: a language model, of which the best has the lowest perplexity."""
+    """Settings with what a file with ``data.text`` leaves out: the best language model has the lowest perplexity."""
     model, training = settings.get("model", {}), settings.get("training", {})
     if isinstance(model, dict) and "preset" not in model:
         model = {"type": "rnnlm", **model}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark
+from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile, suffix_of
+from nmt_core.jobs.work import Work, check_shards, engine_of, remark
 from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_format_argument

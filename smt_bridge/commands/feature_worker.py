@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
-from nmt_core.commands.parts import remark
+from nmt_core.jobs.work import remark
 from smt_bridge.commands.scoring_options import scorer_options
 
 if TYPE_CHECKING:

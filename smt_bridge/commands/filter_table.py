@@ -78,8 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Filter, write the record, say what went."""
-    from nmt_core.commands.progress import progress_bar
     from nmt_core.files import ShareRead, open_output
+    from nmt_core.jobs.work import progress_bar
     from smt_bridge.metadata import find_metadata, new_metadata, usable_metadata
     from smt_bridge.tables.filter import Counts
 

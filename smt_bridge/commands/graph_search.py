@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.words import check_words
-from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile
 from smt_bridge.commands.file_types import ScorerSpec
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError, InputError
 from nmt_core.base.messages import counted, say
-from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.options import add_word_limit
 from nmt_core.commands.parser import from_zero
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecordedInput, ScorerSpec

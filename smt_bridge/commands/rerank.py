@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.numbers import whole_number
-from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
-from nmt_core.commands.long_lines import add_word_limit
-from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark
+from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import suffix_of
+from nmt_core.jobs.work import Work, check_shards, engine_of, remark
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,

@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words, count_words
-from nmt_core.commands.progress import progress_bar
+from nmt_core.jobs.work import progress_bar
 from smt_bridge.commands.line_windows import windows_of_lines
 from smt_bridge.commands.scoring_options import search_options
 from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument

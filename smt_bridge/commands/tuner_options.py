@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.commands.long_lines import add_word_limit
+from nmt_core.commands.options import add_word_limit
 
 METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 

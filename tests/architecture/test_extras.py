@@ -40,10 +40,10 @@ def test_lists_are_tuned_and_reranked_without_pytorch_and_grpc(tmp_path: Path) -
         (NEURAL, "nmt_core", ["decode", "--model", "m"], "'hybridmt[nmt]'"),
         (NEURAL, "nmt_core", ["score", "--model", "m", "-", "--tab-separated"], "'hybridmt[nmt]'"),
         (GRPC, "nmt_core", ["client", "health"], "'hybridmt[client]'"),
-        (BASE, "nmt_core", ["train", "run.yaml"], "hybridmt"),
+        (BASE, "nmt_core", ["prepare", "--target", "x", "--output", "y"], "hybridmt"),
         (BASE, "smt_bridge", ["tune", "--nbest", "-", "--reference", "r"], "hybridmt"),
     ],
-    ids=["decode", "score", "client", "train", "tune"],
+    ids=["decode", "score", "client", "prepare", "tune"],
 )
 def test_what_is_missing_is_one_line(missing: tuple[str, ...], package: str, arguments: list[str], extra: str) -> None:
     found = run_without(missing, program(package), *arguments)

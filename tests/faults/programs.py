@@ -21,7 +21,8 @@ _PATIENCE_S = 300.0
 _PRELOADED = [
     "torch._dynamo",  # which optimisers import
     "tests.faults.programs",
-    *(f"nmt_core.commands.{name}" for name in ("main", "decode", "decode_parts", "prepare", "train")),
+    *(f"nmt_core.commands.{name}" for name in ("main", "decode", "prepare", "train")),
+    "nmt_core.inference.commands.decode",
     "nmt_core.inference.translator",
     "nmt_core.model_directory.loaded_model",
     "nmt_core.training.start",

@@ -44,7 +44,7 @@ def write_run(folder: Path, preset: str, precision: str) -> str:
         "training": {**training, "precision": precision},
     }
     (folder / "run.yaml").write_text(yaml.safe_dump(settings))
-    return f"nmt-core {'train-lm' if language else 'train'} run.yaml --resume --quiet --device cpu"
+    return "nmt-core train run.yaml --resume --quiet --device cpu"
 
 
 def _sizes(preset: str) -> dict[str, Any]:

@@ -51,7 +51,7 @@ def fuse(translation: Predictor, models: tuple[LoadedModel, ...], language: Fuse
     folder = language.loaded.folder
     if not is_language_model(language.loaded.config.model):
         raise ConfigError(
-            f"{folder}: is no language model; fusion needs a model of type rnnlm or cslm (nmt-core train-lm)"
+            f"{folder}: is no language model; fusion needs a model of type rnnlm or cslm (nmt-core train)"
         )
     if language.loaded.target.words != models[0].target.words:
         raise ConfigError(

@@ -12,9 +12,10 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.numbers import whole_number
 from nmt_core.base.words import MOST_WORDS
-from nmt_core.commands.parts import Work, add_part_arguments, check_shards, engine_of, remark, summed
+from nmt_core.commands.options import add_part_arguments
 from nmt_core.files import InputFile, suffix_of
 from nmt_core.files.small import check_regular
+from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
 

@@ -14,6 +14,7 @@ import pytest
 from nmt_core.base.errors import NmtError
 from nmt_core.commands import decode
 from nmt_core.commands.main import main
+from nmt_core.inference.commands.decode import decode as work
 from nmt_core.inference.translator import Translator
 from nmt_core.model_directory.loaded_model import save_model
 from nmt_core.model_directory.settings import FolderConfig
@@ -48,7 +49,7 @@ def run(folder: Path, *options: str, model: str = "search", source: str = "sourc
     decode.add_arguments(parser)
     output = folder / "output"
     places = ["--model", str(folder / model), "--input", str(folder / source), "--output", str(output)]
-    assert decode.run(parser.parse_args([*places, "--device", "cpu", *options])) == 0
+    assert work(parser.parse_args([*places, "--device", "cpu", *options])) == 0
     return output.read_text().split("\n")[:-1]
 
 
@@ -177,7 +178,7 @@ def test_a_full_gpu_is_one_line(
 
     command = ["decode", "--model", str(folder / "search"), "--input", str(folder / "source"), "--device", "cpu"]
     for place in (
-        "nmt_core.model_directory.loaded_model.load_models",
+        "nmt_core.inference.commands.translator.load_models",
         "nmt_core.inference.translator.Translator.translate_stream",
     ):
         with monkeypatch.context() as patch:

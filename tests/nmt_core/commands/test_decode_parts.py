@@ -13,8 +13,8 @@ import pytest
 import yaml
 
 from nmt_core import device
-from nmt_core.commands.decode_parts import DecodeWorker, Window
 from nmt_core.commands.main import main
+from nmt_core.inference.commands.decode import DecodeWorker, Window
 from nmt_core.jobs import ray_cluster
 from nmt_core.jobs.outputs import JournaledOutputs
 from nmt_core.jobs.shards import Piece

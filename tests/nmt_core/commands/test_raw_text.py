@@ -101,7 +101,7 @@ def test_models_made_of_models_carry_it_too(model_of: Callable[[str], Path], tmp
         "training": {"max_updates": 2, "validate_every": 1, "select_by": "nll"},
     }
     (tmp_path / "lm.yaml").write_text(yaml.safe_dump(lm))
-    assert main(["train-lm", str(tmp_path / "lm.yaml"), "--quiet"]) == 0
+    assert main(["train", str(tmp_path / "lm.yaml"), "--quiet"]) == 0
     alone = load_model(str(tmp_path / "lm")).preparation
     assert alone is not None
     assert alone.record.settings.languages == {"target": "de"}

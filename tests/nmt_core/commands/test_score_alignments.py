@@ -10,6 +10,7 @@ import pytest
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.commands import score
+from nmt_core.inference.commands.score import score_files
 from tests.nmt_core.commands.test_decode import folder, run
 
 __all__ = ["folder"]
@@ -20,7 +21,7 @@ def aligned(folder: Path, name: str, *options: str, model: str = "search") -> li
     score.add_arguments(parser)
     files = [str(folder / "source"), str(folder / "target")]
     places = ["--model", str(folder / model), "--alignments", str(folder / name), "--device", "cpu", "--quiet"]
-    assert score.run(parser.parse_args([*places, *options, *files])) == 0
+    assert score_files(parser.parse_args([*places, *options, *files])) == 0
     return (folder / name).read_text().splitlines()
 
 

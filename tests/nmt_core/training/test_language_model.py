@@ -1,4 +1,4 @@
-"""``train-lm``: a language model of monolingual text that learns, resumes, and says what it left out."""
+"""``train`` of monolingual text: a language model that learns, resumes, and says what it left out."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def write_config(corpus: Path, folder: str, *, model: dict[str, Any] | None = No
 
 @pytest.mark.parametrize("cell", ["gru", "lstm"])
 def test_it_learns_and_reports_perplexity(corpus: Path, capsys: pytest.CaptureFixture[str], cell: str) -> None:
-    assert main(["train-lm", write_config(corpus, "lm"), "--device", "cpu", "--set", f"model.cell={cell}"]) == 0
+    assert main(["train", write_config(corpus, "lm"), "--device", "cpu", "--set", f"model.cell={cell}"]) == 0
     message = capsys.readouterr().err
     nats, perplexity = re.findall(r"dev: ([\d.]+) nats/word, perplexity ([\d.]+)", message)[-1]
     assert float(perplexity) == pytest.approx(math.exp(float(nats)), rel=2e-3)
@@ -96,7 +96,7 @@ def test_a_continuous_space_model_learns_a_chain_of_words(corpus: Path, capsys: 
     options += ["--set", "training.batch_sentences=100", "--set", "training.schedule=inverse-sqrt"]
     options += ["--set", "training.warmup=100", "--set", "training.window=1"]  # lengths say where sentences end
     config = write_config(corpus, "chain", model=CSLM | {"dropout": 0.0, "order": 3}, max_length=None)
-    assert main(["train-lm", config, *options]) == 0
+    assert main(["train", config, *options]) == 0
     reported = [float(found) for found in re.findall(r"perplexity ([\d.]+)", capsys.readouterr().err)]
     assert min(reported) == pytest.approx(truth, rel=0.02)
     lines = (corpus / "dev").read_text().splitlines()
@@ -113,9 +113,9 @@ def test_a_resumed_run_ends_like_an_uninterrupted_one(corpus: Path, model: dict[
         settings = yaml.safe_load(Path(path).read_text())
         settings["training"] |= {"partition_words": 10, "batch_sentences": 4}
         Path(path).write_text(yaml.safe_dump(settings))
-    assert main(["train-lm", whole, *RUN, "--set", "training.max_updates=40"]) == 0
-    assert main(["train-lm", parts, *RUN, "--set", "training.max_updates=15"]) == 0
-    assert main(["train-lm", parts, *RUN, "--resume", "--set", "training.max_updates=40"]) == 0
+    assert main(["train", whole, *RUN, "--set", "training.max_updates=40"]) == 0
+    assert main(["train", parts, *RUN, "--set", "training.max_updates=15"]) == 0
+    assert main(["train", parts, *RUN, "--resume", "--set", "training.max_updates=40"]) == 0
     first, second = (load_file(str(corpus / name / "training.safetensors")) for name in ("whole", "parts"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
@@ -124,10 +124,10 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
     clean = (corpus / "train").read_bytes()
     (corpus / "dirty").write_bytes(b"\x7fELF\x00\n" + clean + b"\xff\n")
     options = [*RUN, "--set", "training.max_updates=5"]
-    assert main(["train-lm", write_config(corpus, "junk", text=str(corpus / "dirty")), *options]) == 0
+    assert main(["train", write_config(corpus, "junk", text=str(corpus / "dirty")), *options]) == 0
     message = capsys.readouterr().err
     assert f"{corpus / 'dirty'}:1: 2 lines are no UTF-8 text and left out" in message
-    assert main(["train-lm", write_config(corpus, "pure"), *options]) == 0
+    assert main(["train", write_config(corpus, "pure"), *options]) == 0
     first, second = (load_file(str(corpus / name / "model.safetensors")) for name in ("junk", "pure"))
     assert all(torch.equal(tensor, second[name]) for name, tensor in first.items())
 
@@ -135,13 +135,13 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("command", "changes", "problem"),
     [
-        ("train-lm", ["model.type=rnnencdec"], "data.text is for models of type rnnlm"),
+        ("train", ["model.type=rnnencdec"], "data.text is for models of type rnnlm"),
         ("train", ["model.type=rnnlm"], "select_by: nll"),
-        ("train-lm", ["data.source=x", "data.target=y"], "for a language model text"),
-        ("train-lm", ["data.dev_text=null", "data.dev_source=x", "data.dev_target=y"], "dev_text goes with text"),
-        ("train-lm", ["data.text=nowhere"], "nowhere: cannot be read"),
-        ("train-lm", ["data.max_length=1"], "no sentence is left"),
-        ("train-lm", ["training.source_embeddings=x"], "no source words"),
+        ("train", ["data.source=x", "data.target=y"], "for a language model text"),
+        ("train", ["data.dev_text=null", "data.dev_source=x", "data.dev_target=y"], "dev_text goes with text"),
+        ("train", ["data.text=nowhere"], "nowhere: cannot be read"),
+        ("train", ["data.max_length=1"], "no sentence is left"),
+        ("train", ["training.source_embeddings=x"], "no source words"),
     ],
 )
 def test_what_does_not_go_together_is_told(

@@ -275,12 +275,11 @@ def test_the_files_of_a_model_have_the_permissions_of_the_umask(runs) -> None:
 def test_a_disk_that_fills_up_later_is_one_line_and_loses_nothing(
     runs, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from nmt_core.training import run
 
     runs.write("run", max_updates=6)
     assert runs.go_on("run") == 0
     before = {path: path.read_bytes() for path in Path(runs.file("run")).iterdir() if path.is_file()}
-    monkeypatch.setattr(run, "check_disk_space", lambda *_: None)
+    monkeypatch.setattr("nmt_core.training.run.check_disk_space", lambda *_: None)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (8_000, limits[1]))
     try:

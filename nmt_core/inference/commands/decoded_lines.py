@@ -5,12 +5,11 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from nmt_core.base.errors import ConfigError
-
-if TYPE_CHECKING:
-    from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.output.alignment import line_writer
+from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
+from nmt_core.inference.output.translation import Translation
 
 
 def distinct(args: argparse.Namespace, found: Sequence[Translation]) -> list[Translation]:
@@ -27,8 +26,6 @@ Writer = Callable[[int, "list[Translation]"], Iterable[str]]
 
 def open_writers(args: argparse.Namespace) -> list[Writer]:
     """What makes the lines of ``--output``, and of ``--alignments`` where it is given. Raises ConfigError."""
-    from nmt_core.inference.output.alignment import line_writer
-
     writers = [_writer(args)]
     if args.alignments:
         line_of = line_writer(args.alignments)
@@ -38,16 +35,12 @@ def open_writers(args: argparse.Namespace) -> list[Writer]:
 
 def make_heatmap_folder(folder: str) -> None:
     """The folder of ``--heatmaps``, made before the work begins; an error where nothing could be drawn."""
-    from nmt_core.inference.output.heatmap import load_figure_class
-
     load_figure_class()
     os.makedirs(folder, exist_ok=True)
 
 
 def draw_heatmaps(folder: str, translations: Iterable[Sequence[Translation]], *, first: int) -> None:
     """A picture of the best translation of each line with words; the number of the first line counts from 0."""
-    from nmt_core.inference.output.heatmap import write_heatmap
-
     for number, found in enumerate(translations, start=first + 1):
         if found[0].source_words:
             write_heatmap(os.path.join(folder, f"{number}.png"), found[0])

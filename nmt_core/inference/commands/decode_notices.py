@@ -7,16 +7,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
-from nmt_core.commands.decode import warn
-from nmt_core.commands.unknown_words import report_unknowns
+from nmt_core.inference.commands.translator import warn
+from nmt_core.inference.commands.unknown_words import report_unknowns
+from nmt_core.inference.output.lm import CoverageWarning
+from nmt_core.text.unknown_share import UnknownShare
 
 
 class Notices:
     """Adds up what the windows of a text have, and warns once as soon as there is reason to."""
 
     def __init__(self, args: argparse.Namespace) -> None:
-        from nmt_core.inference.output.lm import CoverageWarning
-
         self._args = args
         self._total: Counter[str] = Counter()
         self._coverage = CoverageWarning(args.lm, warn) if args.lm else None
@@ -24,8 +24,6 @@ class Notices:
 
     def add(self, counts: Mapping[str, float]) -> None:
         """Take note of a window, counted by ``DecodeWorker``."""
-        from nmt_core.text.unknown_share import UnknownShare
-
         self._total.update({name: int(count) for name, count in counts.items()})
         if self._share is None:
             hint = "" if self._args.raw else "Raw text needs --raw"

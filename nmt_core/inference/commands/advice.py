@@ -6,15 +6,20 @@ import argparse
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import NgramAdvice
 from nmt_core.base.messages import counted
-from nmt_core.files import InputFile
-
-if TYPE_CHECKING:
-    from nmt_core.inference.source_line import SourceLine
+from nmt_core.base.numbers import whole_number
+from nmt_core.base.words import split_words
+from nmt_core.files import read_text_lines
+from nmt_core.inference.search.bonus import FACTORS
+from nmt_core.inference.source_line import SourceLine
 
 _WEIGHT = 0.3
+
+
 _ROUNDING = 1e-6
 
 
@@ -26,36 +31,8 @@ class Posteriors(NamedTuple):
     line: int
 
 
-def add_advice_options(group: argparse._ArgumentGroup) -> None:
-    """Define them."""
-    add = group.add_argument
-    add(
-        "--advice",
-        type=InputFile,
-        metavar="F",
-        help="posteriors of n-grams, 'line ||| n-gram ||| p', lines counted from 0: translations that have likely ones"
-        " rank higher",
-    )
-    add("--advice-weight", type=float, metavar="W", help=f"of --advice; log p has weight 1 (default: {_WEIGHT})")
-    add(
-        "--advice-factors",
-        metavar="A,B,...",
-        help="how much n-grams of 1, 2, ... words count (default: 1,0.6,0.1,0.5)",
-    )
-    add(
-        "--advice-joined",
-        action="store_true",
-        help="n-grams are of whole words, whose parts the model writes with @@ behind all but the last",
-    )
-
-
 def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> Iterator[str | SourceLine]:
     """The lines with what ``--advice`` says. Raises ConfigError for bad options, InputError for a bad line."""
-    from nmt_core.base.errors import ConfigError, InputError
-    from nmt_core.base.interfaces import NgramAdvice
-    from nmt_core.inference.search.bonus import FACTORS
-    from nmt_core.inference.source_line import SourceLine
-
     if args.advice is None:
         if args.advice_weight is not None or args.advice_factors is not None or args.advice_joined:
             raise ConfigError("--advice-weight and --advice-factors are for --advice, and so is --advice-joined")
@@ -82,8 +59,6 @@ def with_advice(args: argparse.Namespace, lines: Iterable[str | SourceLine]) -> 
 
 def read_posteriors(path: str) -> Iterator[Posteriors]:
     """The posteriors of one sentence after the other, in ascending order. Raises InputError for a bad line."""
-    from nmt_core.base.errors import InputError
-
     last = -1
     for sentence, rows in itertools.groupby(_rows(path), key=lambda row: row[0]):
         ngrams = list(rows)
@@ -95,11 +70,6 @@ def read_posteriors(path: str) -> Iterator[Posteriors]:
 
 
 def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
-    from nmt_core.base.errors import InputError
-    from nmt_core.base.numbers import whole_number
-    from nmt_core.base.words import split_words
-    from nmt_core.files import read_text_lines
-
     for number, line in enumerate(read_text_lines(path, errors="replace"), start=1):
         fields = line.split("|||")
         sentence = whole_number(fields[0].strip())
@@ -115,16 +85,12 @@ def _rows(path: str) -> Iterator[tuple[int, tuple[str, ...], float, int]]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from nmt_core.base.errors import ConfigError
-
     for option in ("raw", "sample", "candidates"):
         if getattr(args, option):
             raise ConfigError(f"--advice is for search among all words of tokenised text; leave out --{option}")
 
 
 def _factors(text: str) -> tuple[float, ...]:
-    from nmt_core.base.errors import ConfigError
-
     parts = text.split(",")
     try:
         values = tuple(_number(float(part), "--advice-factors") for part in parts)
@@ -136,8 +102,6 @@ def _factors(text: str) -> tuple[float, ...]:
 
 
 def _number(value: float, option: str) -> float:
-    from nmt_core.base.errors import ConfigError
-
     if not 0.0 <= value <= 1000.0:
         raise ConfigError(f"{option} must be from 0 to 1000")
     return value

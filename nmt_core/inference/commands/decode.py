@@ -8,25 +8,37 @@ import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import torch
+from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.commands.decode import open_translator
-from nmt_core.commands.decode_notices import Notices
-from nmt_core.commands.decoded_lines import distinct, draw_heatmaps, encoded_lines, make_heatmap_folder, open_writers
-from nmt_core.commands.language_models import open_reranker
-from nmt_core.commands.long_lines import LongLines
-from nmt_core.commands.parts import Work, check_shards, engine_of, is_begun
-from nmt_core.commands.progress import line_total
-from nmt_core.commands.source_lines import read_source_lines, with_factors_checked
+from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.device import choose_device
 from nmt_core.files import input_files, pack, suffix_of
-
-if TYPE_CHECKING:
-    from nmt_core.inference.source_line import SourceLine
-    from nmt_core.jobs.run import Job
-    from nmt_core.jobs.shards import Piece, Shard
+from nmt_core.inference.commands.decode_notices import Notices
+from nmt_core.inference.commands.decoded_lines import (
+    distinct,
+    draw_heatmaps,
+    encoded_lines,
+    make_heatmap_folder,
+    open_writers,
+)
+from nmt_core.inference.commands.language_models import open_reranker
+from nmt_core.inference.commands.long_lines import LongLines, check_long_lines
+from nmt_core.inference.commands.source_lines import read_source_lines, with_factors_checked
+from nmt_core.inference.commands.translator import choose_batch, open_translator
+from nmt_core.inference.output.lm import unknown_share
+from nmt_core.inference.source_line import SourceLine
+from nmt_core.jobs.run import Job
+from nmt_core.jobs.shards import Piece, Shard, Source, shard_of
+from nmt_core.jobs.work import Work, check_shards, engine_of, is_begun, line_total
+from nmt_core.text.unknown_share import usual_share
 
 _ENGINE = ("jobs", "shards", "restart", "engine", "ray_address", "gpus_per_job", "device")
+
+
 _WITHOUT_EFFECT = ("input", "output", "quiet", *_ENGINE)
 
 
@@ -37,8 +49,10 @@ class Window(NamedTuple):
     lines: list[str | SourceLine]
 
 
-def decode(args: argparse.Namespace) -> None:
+def decode(args: argparse.Namespace) -> int:
     """Translate as the options say. Raises ConfigError for those that do not go together."""
+    check_long_lines(args)
+    choose_batch(args)
     alone = args.jobs == 1 and args.engine == "local" and not (args.shards or args.restart)
     if args.heatmaps and not alone:
         raise ConfigError("--heatmaps is for one process; leave out --jobs, --shards, --restart and --engine")
@@ -53,12 +67,11 @@ def decode(args: argparse.Namespace) -> None:
     notices = Notices(args)
     work = Work("decode", " lines", open_worker, args.jobs, quiet, engine_of(args))
     work.run(job, args, seen=notices.add, finish=notices.finish)
+    return 0
 
 
 def _counted(args: argparse.Namespace) -> Iterator[str | SourceLine]:
     """The lines of the file, counted on standard error where that is a terminal."""
-    from tqdm import tqdm
-
     total, disable = line_total(args.input, quiet=args.quiet), args.quiet or None
     yield from tqdm(read_source_lines(args), desc="decode", unit=" lines", total=total, disable=disable)
 
@@ -67,8 +80,6 @@ class DecodeWorker:
     """Translates windows, compressed for outputs that end in ``suffixes``."""
 
     def __init__(self, args: argparse.Namespace, suffixes: tuple[str, ...]) -> None:
-        from nmt_core.text.unknown_share import usual_share
-
         self._args, self._suffixes = args, suffixes
         self._writers = open_writers(args)
         self._reranker = open_reranker(args)
@@ -82,9 +93,6 @@ class DecodeWorker:
 
     def __call__(self, window: Window) -> Piece:
         """The lines of its translations for every file."""
-        from nmt_core.inference.output.lm import unknown_share
-        from nmt_core.jobs.shards import Piece
-
         args, translator, reranker = self._args, self._translator, self._reranker
         factors = len(translator.models[0].factors)
         lines = with_factors_checked(args, window.lines, factors=factors, first=window.first)
@@ -120,11 +128,6 @@ class DecodeWorker:
 
 
 def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) -> DecodeWorker:
-    import torch
-
-    from nmt_core.base.memory import keep_memory_of_tensors
-    from nmt_core.device import choose_device
-
     keep_memory_of_tensors()
     if args.device == "auto" and torch.cuda.device_count() > 1:
         args = argparse.Namespace(**{**vars(args), "device": f"cuda:{number % torch.cuda.device_count()}"})
@@ -137,9 +140,6 @@ def _open_worker(args: argparse.Namespace, number: int, *, all_threads: bool) ->
 
 
 def _job(args: argparse.Namespace, *, journaled: bool) -> Job[Window]:
-    from nmt_core.jobs.run import Job
-    from nmt_core.jobs.shards import Source
-
     options = {
         name: value
         for name, value in sorted(vars(args).items())
@@ -165,8 +165,6 @@ def _windows_of(args: argparse.Namespace, lines: Iterator[str | SourceLine]) -> 
 
 
 def _shard_of(window: Window) -> Shard:
-    from nmt_core.jobs.shards import shard_of
-
     content = "\n".join(map(repr, window.lines))
     return shard_of(window.first + 1, content.encode("utf-8", "surrogateescape"))
 

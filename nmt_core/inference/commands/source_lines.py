@@ -5,49 +5,20 @@ from __future__ import annotations
 import argparse
 import itertools
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
-from nmt_core.commands.advice import with_advice
-from nmt_core.commands.long_lines import within_limit
-from nmt_core.files import InputFile
-
-if TYPE_CHECKING:
-    from nmt_core.inference.source_line import PhraseConstraint, SourceLine
-
-_XML_MODES = ("exclusive", "inclusive", "ignore", "pass-through")
-
-
-def add_constraint_options(group: argparse._ArgumentGroup) -> None:
-    """Define them."""
-    add = group.add_argument
-    add(
-        "--prefix",
-        type=InputFile,
-        metavar="F",
-        help="a line for each source line: the words that its translation begins with",
-    )
-    add(
-        "--constraints",
-        type=InputFile,
-        metavar="F",
-        help="a line for each source line: phrases that its translation contains, separated by tabs;"
-        " ' || ' separates alternatives",
-    )
-    add(
-        "--xml-input",
-        choices=_XML_MODES,
-        default="pass-through",
-        help='Moses\' markup in the source, <np translation="a||b" prob="0.7||0.3">words</np>: one of the'
-        " translations is used, competes, markup is taken out, or is text (default: pass-through)",
-    )
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.words import check_factors
+from nmt_core.files import read_parallel_lines, read_text_lines
+from nmt_core.inference.commands.advice import with_advice
+from nmt_core.inference.commands.long_lines import within_limit
+from nmt_core.inference.moses_xml import parse_xml_line
+from nmt_core.inference.source_line import PhraseConstraint, SourceLine
 
 
 def with_factors_checked(
     args: argparse.Namespace, lines: Iterable[str | SourceLine], *, factors: int, first: int = 0
 ) -> Iterator[str | SourceLine]:
     """Lines of ``--input``, the first of which is number ``first``. Raises InputError for words without the factors."""
-    from nmt_core.base.words import check_factors
-
     for number, line in enumerate(lines, start=first + 1):
         if factors and not args.raw:
             check_factors(line if isinstance(line, str) else line.text, factors, path=args.input, line=number)
@@ -60,8 +31,6 @@ def read_source_lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
 
 
 def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
-    from nmt_core.files import read_parallel_lines, read_text_lines
-
     if args.prefix is None and args.constraints is None and args.xml_input == "pass-through":
         yield from read_text_lines(args.input)
         return
@@ -75,8 +44,6 @@ def _lines(args: argparse.Namespace) -> Iterator[str | SourceLine]:
 
 
 def _check(args: argparse.Namespace) -> None:
-    from nmt_core.base.errors import ConfigError
-
     asked = next(
         option
         for option, given in (
@@ -93,10 +60,6 @@ def _check(args: argparse.Namespace) -> None:
 
 
 def _line(args: argparse.Namespace, number: int, text: str, prefix: str, phrases: str) -> SourceLine:
-    from nmt_core.base.errors import InputError
-    from nmt_core.inference.moses_xml import parse_xml_line
-    from nmt_core.inference.source_line import SourceLine
-
     try:
         line = parse_xml_line(text, mode=args.xml_input)
     except ValueError as error:
@@ -106,9 +69,6 @@ def _line(args: argparse.Namespace, number: int, text: str, prefix: str, phrases
 
 
 def _constraint(path: str, number: int, text: str) -> PhraseConstraint:
-    from nmt_core.base.errors import InputError
-    from nmt_core.inference.source_line import PhraseConstraint
-
     phrases = tuple(phrase.strip(" ") for phrase in text.split("||"))
     if not all(phrases):
         raise InputError(path, f"an alternative without words in {text.strip()!r}", line=number)

@@ -1,48 +1,37 @@
-"""What the commands share that do long work (``nmt_core/jobs``)."""
+"""A command's long work: who does it, how far it is, and what it says at its end."""
 
 from __future__ import annotations
 
 import argparse
 import functools
 import os
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
+
+from tqdm import tqdm
 
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.commands.progress import progress_bar
-
-if TYPE_CHECKING:
-    from nmt_core.jobs.run import Job
-    from nmt_core.jobs.shards import Counts, Piece
-    from nmt_core.jobs.workers import Engine, Worker, Workers
+from nmt_core.files import read_line_blocks
+from nmt_core.jobs.outputs import begun
+from nmt_core.jobs.ray_cluster import RayCluster
+from nmt_core.jobs.remote import RemoteWorkers
+from nmt_core.jobs.run import Job, are_files, run_job
+from nmt_core.jobs.shards import Counts, Piece
+from nmt_core.jobs.workers import Engine, LocalWorkers, Worker, Workers
 
 Item = TypeVar("Item")
+
+
 Counted = TypeVar("Counted", bound="Addable")
+
+
 Progress = Callable[[str, int], None]
+
+
 Finish = Callable[[list[dict[str, float]], dict[str, Any]], None]
-
-
-def add_part_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--shards", metavar="A-B", help="do only these parts of the work, counted from 1; needs files")
-    parser.add_argument("--restart", action="store_true", help="throw away what an earlier command has done")
-    add_engine_arguments(parser)
-
-
-def add_engine_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare those that say where the work is done."""
-    group = parser.add_argument_group("where to work")
-    group.add_argument(
-        "--engine", choices=("local", "ray"), default="local", help="processes of this machine, or Ray's actors (local)"
-    )
-    group.add_argument(
-        "--ray-address", metavar="ADDRESS", help="of a Ray cluster (RAY_ADDRESS, else one begun for the command)"
-    )
-    group.add_argument(
-        "--gpus-per-job", type=float, default=0.0, metavar="F", help="with Ray: GPUs of a worker, such as 0.125 (0)"
-    )
 
 
 class Addable(Protocol):
@@ -60,30 +49,21 @@ def engine_of(args: argparse.Namespace) -> Engine:
         raise ConfigError(f"--gpus-per-job {gpus}: expected a number from 0 on")
     if args.engine == "local" and (args.ray_address or gpus):
         raise ConfigError("--ray-address and --gpus-per-job go with --engine ray")
-    from nmt_core.jobs.workers import LocalWorkers
-
     return functools.partial(_on_ray, address, gpus) if args.engine == "ray" else LocalWorkers
 
 
 def _on_ray(address: str | None, gpus: float, open_worker: Callable[[int], Any], jobs: int) -> Workers[Any, Any]:
-    from nmt_core.jobs.ray_cluster import RayCluster
-    from nmt_core.jobs.remote import RemoteWorkers
-
     return RemoteWorkers(RayCluster(open_worker, address=address, jobs=jobs, gpus=gpus), jobs=jobs)
 
 
 def check_shards(args: argparse.Namespace, source: str, outputs: Sequence[str], *, given_as: str) -> None:
     """Raise ConfigError for ranges of what is no file. ``given_as`` names the input."""
-    from nmt_core.jobs.run import are_files
-
     if (args.shards or args.restart) and not are_files(source, outputs):
         raise ConfigError(f"--shards and --restart need a file as {given_as} and another as --output")
 
 
 def is_begun(output: str) -> bool:
     """Whether an earlier command has done shards of ``output``, which the next one puts together."""
-    from nmt_core.jobs.outputs import begun
-
     return bool(begun(output))
 
 
@@ -135,8 +115,6 @@ class Work(Generic[Item]):
         ``finish`` is called at the end with that and with what the workers say of themselves, ``seen`` with the counts
         of each piece. ``total`` is the number of lines of what is no file, where it is known.
         """
-        from nmt_core.jobs.run import run_job
-
         with self.engine(self.open_worker, self.jobs) as workers, self._bar() as bar:
             bar.total = total
             pieces = run_job(
@@ -168,3 +146,17 @@ def summed(kind: Callable[..., Counted], pieces: Iterable[Mapping[str, float]]) 
 def remark(name: str, text: str) -> None:
     """A line on stderr."""
     say(f"{name}: {text}")
+
+
+def line_total(path: str, *, quiet: bool) -> int | None:
+    """The number of lines, where the file can be read twice and progress is shown. Raises InputError."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty() or path == "-" or not os.path.isfile(path):
+        return None
+    return sum(map(len, read_line_blocks(path)))
+
+
+def progress_bar(name: str, unit: str, *, quiet: bool) -> Any:
+    """A bar on stderr; a log file needs no line every half second."""
+    seen = sys.stderr is not None and not quiet  # it may have been closed before the program began
+    seconds = 0.5 if seen and sys.stderr.isatty() else 30.0
+    return tqdm(desc=name, unit=unit, unit_scale=True, file=sys.stderr, mininterval=seconds, disable=not seen)

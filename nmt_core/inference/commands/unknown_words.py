@@ -4,37 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import say
-from nmt_core.files import InputFile
-
-if TYPE_CHECKING:
-    from nmt_core.inference.output.unknowns import UnknownReplacement
-    from nmt_core.model_directory.loaded_model import LoadedModel
-    from nmt_core.text.lexicon import Lexicon
-
-_RULES = ("copy", "lexicon", "lexicon-lowercase")
-
-
-def add_unknown_options(group: argparse._ArgumentGroup) -> None:
-    """Define them."""
-    group.add_argument(
-        "--replace-unk",
-        choices=_RULES,
-        help="write the source word looked at most instead of <unk>, or its lexicon entry (needs attention, or a"
-        " model of annotated text)",
-    )
-    group.add_argument(
-        "--lexicon", type=InputFile, metavar="F", help="target-source-probability lines; see 'nmt-core lexicon'"
-    )
+from nmt_core.inference.output.unknowns import UnknownCounts, UnknownReplacement
+from nmt_core.model_directory.loaded_model import LoadedModel
+from nmt_core.text.lexicon import Keep, Lexicon, fit_lexicon, read_lexicon
+from nmt_core.text.vocabulary import joint_vocabulary
 
 
 def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> UnknownReplacement | None:
     """What they ask for. Raises ConfigError for options that do not go together, InputError for a bad lexicon."""
-    from nmt_core.base.errors import ConfigError
-    from nmt_core.inference.output.unknowns import UnknownReplacement
-
     if args.lexicon and args.replace_unk in (None, "copy") and args.candidates is None:
         raise ConfigError("--lexicon is for --replace-unk lexicon, --replace-unk lexicon-lowercase and --candidates")
     if args.replace_unk is None:
@@ -50,9 +30,6 @@ def open_unknowns(args: argparse.Namespace, models: Sequence[LoadedModel]) -> Un
 
 def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = None) -> Lexicon:
     """The ``top`` entries of every word, in the models' words. Raises InputError, also for the other direction."""
-    from nmt_core.text.lexicon import Keep, fit_lexicon, read_lexicon
-    from nmt_core.text.vocabulary import joint_vocabulary
-
     source = joint_vocabulary([one.source for one in models])
     fitted = fit_lexicon(read_lexicon(path, Keep(top=top)), source, models[0].target, path=path)
     if fitted.remark:
@@ -62,7 +39,5 @@ def open_lexicon(path: str, models: Sequence[LoadedModel], *, top: int | None = 
 
 def report_unknowns(*, copied: int, translated: int, asked: bool) -> None:
     """The line on standard error, if it is ``asked`` for."""
-    from nmt_core.inference.output.unknowns import UnknownCounts
-
     if asked:
         say(f"nmt-core decode: {UnknownCounts(copied, translated)}")

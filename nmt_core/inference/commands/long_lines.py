@@ -7,15 +7,11 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from math import fsum
-from typing import TYPE_CHECKING
 
 from nmt_core.base.errors import ConfigError
-from nmt_core.base.words import MOST_WORDS, check_words, cut_words
-from nmt_core.commands.parser import positive
-
-if TYPE_CHECKING:
-    from nmt_core.inference.output.translation import Translation
-    from nmt_core.inference.source_line import SourceLine
+from nmt_core.base.words import check_words, cut_words
+from nmt_core.inference.output.translation import Translation
+from nmt_core.inference.source_line import SourceLine
 
 _ALONE = {
     "sample": None,
@@ -27,29 +23,6 @@ _ALONE = {
     "xml_input": "pass-through",
     "nbest": 1,
 }  # options that make more of a line than one translation of its words, and their values when they do not
-
-
-def add_word_limit(parser: argparse._ActionsContainer, what: str = "line") -> None:
-    """Declare ``--max-words``."""
-    parser.add_argument(
-        "--max-words",
-        type=positive,
-        default=MOST_WORDS,
-        metavar="N",
-        help=f"refuse a {what} of more words (default: {MOST_WORDS})",
-    )
-
-
-def add_long_lines(parser: argparse._ActionsContainer) -> None:
-    """Declare ``--max-words`` and ``--long-lines``."""
-    add_word_limit(parser)
-    parser.add_argument(
-        "--long-lines",
-        choices=("refuse", "split"),
-        default="refuse",
-        help="lines of more than --max-words: an error, or translated in pieces, at ends of sentences where they can be"
-        " (default: refuse)",
-    )
 
 
 def check_long_lines(args: argparse.Namespace) -> None:

@@ -1,0 +1,165 @@
+"""``nmt-core score``: log p(target | source), one number a line."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from tqdm import tqdm
+
+from nmt_core.base.errors import ConfigError, InputError
+from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair, unknown_words_serve
+from nmt_core.base.memory import keep_memory_of_tensors
+from nmt_core.base.messages import say
+from nmt_core.base.words import check_factors, check_words, factors_read, split_words
+from nmt_core.files import (
+    open_output,
+    read_parallel_lines,
+    read_text_lines,
+    unequal_lines,
+    write_lines,
+)
+from nmt_core.inference.output.alignment import AlignedPair, line_writer
+from nmt_core.inference.output.copies import annotated
+from nmt_core.inference.scoring.forms import TextForm, open_scorer_of_form
+from nmt_core.inference.scoring.pair_scorer import choose_softmax, open_pair_scorer
+from nmt_core.jobs.work import line_total
+from nmt_core.model_directory.loaded_model import load_model
+from nmt_core.text.alignment import points_between
+from nmt_core.text.unknown_share import ShareNoted, UnknownShare
+
+
+def score_files(args: argparse.Namespace) -> int:
+    """Score."""
+    _check(args)
+    keep_memory_of_tensors()
+    load = ShareNoted(load_model)
+    options = {"device": args.device, "dtype": args.dtype, "softmax": choose_softmax(args.softmax), "load": load}
+    scorer, pairs = _open_aligned(args, options) if args.word_alignment else _open(args, options)
+    share = _unknown_share(args, scorer, load.usual)
+    line_of = line_writer(args.alignments or "")
+    with (
+        open_output("-") as stream,
+        open_output(args.alignments) if args.alignments else contextlib.nullcontext() as aligned,
+        tqdm(
+            desc="score", unit=" pairs", total=line_total(args.source, quiet=args.quiet), disable=args.quiet or None
+        ) as progress,
+    ):
+        while window := list(itertools.islice(pairs, args.window)):
+            scores = scorer.score(window, per_word=args.per_word, attention=aligned is not None)
+            if aligned is not None:
+                write_lines(aligned, [line_of(AlignedPair.of(*scored)) for scored in zip(window, scores, strict=True)])
+            write_lines(stream, [_line(score, per_word=args.per_word) for score in scores])
+            progress.update(len(window))
+            _count_unknown(share, window, scores)
+    share.finish()
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises ConfigError for options that do not go together."""
+    if args.tab_separated == (args.target is not None):
+        raise ConfigError("give SOURCE and TARGET, or one file with --tab-separated")
+    if args.window < 1:
+        raise ConfigError("--window must be at least 1")
+    if args.alignments and args.raw:
+        raise ConfigError("--alignments has the words of the text; leave out --raw, or prepare the text first")
+
+
+def _open(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
+    """The scorer, and the pairs."""
+    scorer = open_scorer_of_form(args.model, _form(args), **options, unknown_backoff=args.unknown_backoff)
+    return scorer, _pairs(args, 0 if args.raw else factors_read(scorer.signature))
+
+
+def _unknown_share(args: argparse.Namespace, scorer: PairScorer, usual: float | None) -> UnknownShare:
+    """What warns of text with many unknown words."""
+    return UnknownShare(
+        " + ".join(args.model),
+        _warn,
+        hint="" if args.raw else "Raw text needs --raw",
+        serve=unknown_words_serve(scorer.signature),
+        usual=usual,
+    )
+
+
+def _count_unknown(share: UnknownShare, pairs: Sequence[SentencePair], scores: Sequence[PairScore]) -> None:
+    for pair, score in zip(pairs, scores, strict=True):
+        words = len(split_words(pair.source)) + len(split_words(pair.target))
+        share.add(words=words, unknown=score.unknown_source + score.unknown_target)
+
+
+def _form(args: argparse.Namespace) -> TextForm:
+    return "raw" if args.raw else "surface" if args.surface else "prepared"
+
+
+def _open_aligned(args: argparse.Namespace, options: Mapping[str, Any]) -> tuple[PairScorer, Iterator[SentencePair]]:
+    """The scorer, and the pairs annotated by the word alignment of their text."""
+    if _form(args) != "prepared":
+        raise ConfigError("--word-alignment is of words as the model reads them; leave out --raw and --surface")
+    if args.unknown_backoff:
+        raise ConfigError("--word-alignment annotates unknown words; leave out --unknown-backoff")
+    scorer = open_pair_scorer(args.model, **options)
+    copying = scorer.copying
+    if copying is None:
+        raise ConfigError(f"--word-alignment is for models of annotated text; {', '.join(args.model)} is none")
+
+    def pairs() -> Iterator[SentencePair]:
+        lines = enumerate(read_text_lines(args.word_alignment), start=1)
+        for pair, (number, line) in _together(args, _read_pairs(args), lines):
+            sizes = len(split_words(pair.source)), len(split_words(pair.target))
+            yield annotated(copying, pair, points_between(line, *sizes, path=args.word_alignment, line=number))
+
+    return scorer, pairs()
+
+
+def _together(
+    args: argparse.Namespace, pairs: Iterator[SentencePair], lines: Iterator[tuple[int, str]]
+) -> Iterator[tuple[SentencePair, tuple[int, str]]]:
+    """Every pair with its line. Raises InputError where one of them ends earlier."""
+    for number, (pair, line) in enumerate(itertools.zip_longest(pairs, lines)):
+        if pair is None:
+            raise unequal_lines(args.source, number, args.word_alignment, lines)
+        if line is None:
+            raise unequal_lines(args.word_alignment, number, args.source, pairs)
+        yield pair, line
+
+
+def _line(score: PairScore, *, per_word: bool) -> str:
+    if per_word:
+        return " ".join(f"{value:.6f}" for value in score.word_log_probs or ())
+    return f"{score.log_prob:.6f}"
+
+
+def _warn(message: str) -> None:
+    say(f"nmt-core score: warning: {message}")
+
+
+def _pairs(args: argparse.Namespace, factors: int) -> Iterator[SentencePair]:
+    """The pairs, whose source words have so many factors."""
+    for number, pair in enumerate(_read_pairs(args), start=1):
+        check_factors(pair.source, factors, path=args.source, line=number)
+        yield pair
+
+
+def _read_pairs(args: argparse.Namespace) -> Iterator[SentencePair]:
+    """The pairs of lines. Raises InputError for a side of more words than ``--max-words``."""
+    for number, pair in enumerate(_pairs_of_files(args), start=1):
+        for text, path in ((pair.source, args.source), (pair.target, args.target or args.source)):
+            check_words(text, args.max_words, path=path, line=number)
+        yield pair
+
+
+def _pairs_of_files(args: argparse.Namespace) -> Iterator[SentencePair]:
+    if args.target is not None:
+        for source, target in read_parallel_lines([args.source, args.target]):
+            yield SentencePair(source, target)
+        return
+    for number, line in enumerate(read_text_lines(args.source), start=1):
+        source, tab, target = line.partition("\t")
+        if not tab:
+            raise InputError(args.source, "expected source, tab, target", line=number)
+        yield SentencePair(source, target)
