@@ -126,7 +126,7 @@ async def _serve(args: argparse.Namespace, further: FurtherModels, log: LogWrite
 
     stop = _stop_signals()
     address, load, devices = read_address(args), model_loader(args, further), read_devices(args)
-    metrics = await open_metrics(args, log, stack)
+    metrics = open_metrics(args, log)
     if metrics is not None:
         further.watch(metrics.registry)
     watchers = open_watchers(args, metrics, stack)

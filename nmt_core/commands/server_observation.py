@@ -45,19 +45,23 @@ def open_server_log(program: str) -> Iterator[LogWriter]:
         log.close()
 
 
-async def open_metrics(args: argparse.Namespace, log: LogWriter, stack: ExitStack) -> Metrics | None:
-    """Those of ``--metrics-port``, with their page. Raises NmtError where it cannot be opened."""
+def open_metrics(args: argparse.Namespace, log: LogWriter) -> Metrics | None:
+    """Those of ``--metrics-port``; their page ends with the process. Raises NmtError where it cannot be opened."""
     if args.metrics_port is None:
         return None
+    from prometheus_client import start_http_server
+
+    from nmt_core.base.errors import NmtError
     from nmt_core.serving.metrics import Metrics
-    from nmt_core.serving.metrics_page import MetricsPage
 
     metrics = Metrics()
-    page = MetricsPage(metrics.registry)
-    await page.start(args.metrics_host, args.metrics_port)
-    stack.callback(page.close)
+    try:
+        page, _ = start_http_server(args.metrics_port, args.metrics_host, metrics.registry)
+    except OSError as error:
+        place, problem = f"{args.metrics_host}:{args.metrics_port}", error.strerror or str(error)
+        raise NmtError(f"cannot listen on {place} for --metrics-port ({problem})") from error
     log.count_dropped(metrics.log_dropped.labels("server").inc)
-    tell(args, log, f"metrics on http://{args.metrics_host}:{page.port}/metrics")
+    tell(args, log, f"metrics on http://{args.metrics_host}:{page.server_port}/metrics")
     return metrics
 
 
