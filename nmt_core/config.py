@@ -183,35 +183,24 @@ def _is_group(kind: Any) -> TypeGuard[type[BaseModel]]:
 
 
 MOST_BYTES = 1 << 18
-_MOST_VALUES = 100_000  # with every alias written out
 _DEEPEST = 40
 _LARGEST = 1 << 63
 
 
 class _Loader(yaml.SafeLoader):
-    """``yaml.SafeLoader`` with bounds; plain scalars are null, true, false, numbers, and else strings."""
+    """``yaml.SafeLoader`` without aliases; plain scalars are null, true, false, numbers, and else strings."""
 
-    def __init__(self, stream: str | bytes) -> None:
-        super().__init__(stream)
-        self._depth = self._values = 0
-        self._sizes: dict[str, int] = {}
+    _depth = 0
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         event: Any = self.peek_event()  # type: ignore[no-untyped-call]  # of the library
         if isinstance(event, yaml.AliasEvent):
-            if event.anchor in self.anchors and event.anchor not in self._sizes:
-                raise _mistake("a value that holds itself", event)
-            self._values += self._sizes.get(str(event.anchor), 0)
-        before, anchor = self._values, getattr(event, "anchor", None)
-        self._values += 1
+            raise _mistake(f"the alias *{event.anchor}: write the value out instead", event)
         self._depth += 1
-        if self._depth > _DEEPEST or self._values > _MOST_VALUES:
-            problem = "nested too deeply" if self._depth > _DEEPEST else f"more than {_MOST_VALUES:,} values"
-            raise _mistake(problem, event)
+        if self._depth > _DEEPEST:
+            raise _mistake("nested too deeply", event)
         node = super().compose_node(parent, index)
         self._depth -= 1
-        if anchor is not None and not isinstance(event, yaml.AliasEvent):
-            self._sizes[anchor] = self._values - before
         return node
 
     def construct_object(self, node: Any, deep: bool = False) -> Any:
@@ -227,16 +216,15 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
         seen = set()
         for key_node, _ in node.value if isinstance(node, yaml.MappingNode) else ():
-            if isinstance(key_node, yaml.ScalarNode) and key_node.tag != "tag:yaml.org,2002:merge":
+            if isinstance(key_node, yaml.ScalarNode):
                 if (key_node.tag, key_node.value) in seen:
                     raise _mistake(f"the key '{key_node.value[:80]}' is given twice", key_node)
                 seen.add((key_node.tag, key_node.value))
         return dict(super().construct_mapping(node, deep))
 
 
-_KEPT_TAGS = ("null", "merge")
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] in _KEPT_TAGS]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag == "tag:yaml.org,2002:null"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
 _WHOLE = r"[-+]?(0|[1-9][0-9]*)"
