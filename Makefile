@@ -28,8 +28,9 @@ test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|c
 gpu-site: ## what test-gpu needs beside PyTorch, from the package index: SITE=DIR [PYTHON_VERSION=3.12]
 	scripts/gpu_site $(PYTHON) $(SITE) $(PYTHON_VERSION)
 
-check: setup ## lint, types, import contracts
-	$(BIN)/ruff check .
+check: setup ## format, lint, types, import contracts
+	$(BIN)/ruff format --check --quiet .
+	$(BIN)/ruff check --quiet .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 

@@ -51,7 +51,7 @@ def small_files(folder: Path) -> None:
         assert nmt_core([*made, *sets]) == 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(1800)  # a dozen processes that load PyTorch, on a busy machine
 def test_a_small_table_of_an_ensemble_goes_all_the_way_once(tmp_path: Path) -> None:
     small_files(tmp_path)

@@ -52,6 +52,7 @@ def system(tmp_path: Path) -> Path:
 
 
 @pytest.mark.timeout(900)  # a dozen processes, on a busy machine
+@pytest.mark.long
 def test_both_systems_are_tuned_and_compared_once(system: Path) -> None:
     done = run(system, *OPTIONS, *TUNING)
     assert done.returncode == 0, done.stderr

@@ -177,7 +177,7 @@ def titles(tables: str) -> list[str]:
     return [line.removeprefix("| ").split(" | ")[0] for line in tables.splitlines() if line.startswith("| ")]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.timeout(3600)  # thirty processes that load PyTorch, on a busy machine
 def test_a_small_table_goes_all_the_way_once(tmp_path: Path) -> None:
     small_lists(tmp_path)
