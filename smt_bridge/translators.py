@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from nmt_core.base.errors import ConfigError, ServiceError
 from nmt_core.base.interfaces import NgramAdvice, PairScorer
 from nmt_core.base.words import split_words
-from nmt_core.inference.commands.decoded_lines import nbest_line
+from nmt_core.text.nbest_line import nbest_line
 from nmt_core.text.processing import RawText
 from nmt_core.text.unknown_share import UnknownShare, usual_share
 from smt_bridge.scorers import REMOTE, Load, ScorerOptions, load_folder, model_folders, server_address

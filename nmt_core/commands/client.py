@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from nmt_core.base.messages import say
 from nmt_core.files import InputFile, writes_standard_output
-from nmt_core.inference.commands.decoded_lines import check_feature_name, nbest_line
+from nmt_core.text.nbest_line import check_feature_name, nbest_line
 
 if TYPE_CHECKING:
     from nmt_core.serving.client.client import NmtClient

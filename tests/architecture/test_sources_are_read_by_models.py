@@ -15,4 +15,4 @@ def test_only_encode_text_asks_a_source_vocabulary_for_ids() -> None:
     packages = [Path(package.__path__[0]) for package in (nmt_core, smt_bridge)]
     files = [file for package in packages for file in package.rglob("*.py")]
     found = [file.name for file in files if _ENCODES_A_SOURCE.search(file.read_text(encoding="utf-8"))]
-    assert found == ["checkpoint.py"]
+    assert found == ["loaded_model.py"]

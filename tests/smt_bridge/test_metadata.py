@@ -110,7 +110,7 @@ def test_a_list_that_was_made_again_has_no_column_of_the_older_one(folder: Path,
 @pytest.mark.parametrize(
     "command",
     [
-        "merge --list a=rich --output merged",
+        "add-features --nbest a=rich --nbest b=rich --source source --feature lengthratio --output merged --jobs 1",
         "rerank --nbest rich --weights weights --reference reference --report report --output best",
         "report --nbest rich --weights weights --source source --reference reference --output page --json report",
     ],
@@ -129,7 +129,6 @@ def test_readers_of_lists_use_none_of_it(folder: Path, capsys, command: str) -> 
         "wire moses.ini --table table --output new.ini",
         "filter-table table --keep 1 --output small",
         "report --table table --output page",
-        "analyse table --output page",
         "tune --nbest table --reference reference --recipe recipe --output tuned",
     ],
 )

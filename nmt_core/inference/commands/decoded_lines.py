@@ -10,6 +10,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.inference.output.alignment import line_writer
 from nmt_core.inference.output.heatmap import load_figure_class, write_heatmap
 from nmt_core.inference.output.translation import Translation
+from nmt_core.text.nbest_line import check_feature_name, nbest_line
 
 
 def distinct(args: argparse.Namespace, found: Sequence[Translation]) -> list[Translation]:
@@ -49,18 +50,6 @@ def draw_heatmaps(folder: str, translations: Iterable[Sequence[Translation]], *,
 def encoded_lines(lines: Iterable[str]) -> bytes:
     """Lines as they stand in a file."""
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
-def nbest_line(number: int, text: str, features: str, score: float) -> str:
-    """``number ||| text ||| features ||| score``; three bars inside the text, which would cut it, are escaped."""
-    escaped = text.replace("|||", "&#124;&#124;&#124;")
-    return f"{number} ||| {escaped} ||| {features} ||| {score:.6f}"
-
-
-def check_feature_name(name: str) -> None:
-    """Raises ConfigError for what cannot be a label in a list."""
-    if not name or any(letter in name for letter in " \t|="):
-        raise ConfigError(f"--feature-name {name!r}: expected a name without spaces, '|' or '='")
 
 
 def _writer(args: argparse.Namespace) -> Writer:

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt_core import device
 from nmt_core.commands.main import main
+from nmt_core.inference.commands import translator
 from nmt_core.inference.commands.decode import DecodeWorker, Window
-from nmt_core.jobs import ray_cluster
+from nmt_core.jobs import work
 from nmt_core.jobs.outputs import JournaledOutputs
 from nmt_core.jobs.shards import Piece
 from nmt_core.model_directory.loaded_model import save_model
@@ -84,7 +84,7 @@ def test_a_job_knows_its_batch(folder: Path, tmp_path: Path, monkeypatch: pytest
     places = ["--model", str(folder / "model"), "--input", str(folder / "in"), "--output", str(tmp_path / "out")]
     command = ["decode", *places, "--device", "cpu", "--window", str(WINDOW), "--quiet"]
     for tokens, exit_code in ((12, 0), (13, 2)):
-        monkeypatch.setattr(device, "usual_batch_tokens", lambda _, tokens=tokens: tokens)
+        monkeypatch.setattr(translator, "usual_batch_tokens", lambda _, tokens=tokens: tokens)
         assert main([*command, "--shards", "1-1"]) == exit_code
     assert main([*command, "--batch-tokens", "12"]) == 0
 
@@ -174,7 +174,7 @@ def test_what_was_stopped_goes_on(folder: Path, tmp_path: Path, monkeypatch: pyt
 def test_lost_actors_change_no_byte(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stream: bool
 ) -> None:
-    monkeypatch.setattr(ray_cluster, "RayCluster", Actors)
+    monkeypatch.setattr(work, "RayCluster", Actors)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     whole, found = (("--nbest", "2", "--alignments", str(tmp_path / f"{name}.jsonl")) for name in ("whole", "out"))
     assert decode(folder, tmp_path / "whole", *whole) == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from nmt_core.commands.main import main
-from nmt_core.jobs import ray_cluster
+from nmt_core.jobs import work
 from nmt_core.preparation import corpus
 from tests.lost_actors import Actors
 
@@ -52,7 +52,7 @@ def test_the_account(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lost_actors_change_no_byte(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ray_cluster, "RayCluster", Actors)
+    monkeypatch.setattr(work, "RayCluster", Actors)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     monkeypatch.setattr(corpus.read_chunks, "__kwdefaults__", {"lines": 3})
     (folder / "raw.en").write_text(ENGLISH * 5)

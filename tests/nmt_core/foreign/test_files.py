@@ -44,7 +44,11 @@ def test_text_of_python_2_is_utf8(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
-@pytest.mark.parametrize("value", [Calls(), Path("a"), np.float32(1), {1, 2}, print, b"bytes" * 3, 1j], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "value",
+    [Calls(), Path("a"), np.float32(1), {1, 2}, print, b"bytes" * 3, 1j],
+    ids=lambda value: type(value).__name__,
+)
 def test_nothing_else_is_made(tmp_path: Path, protocol: int, value: object, capsys: pytest.CaptureFixture[str]) -> None:
     path = written(tmp_path / "one.pkl", pickle.dumps({"a": value}, protocol=protocol))
     with pytest.raises(InputError, match="holds more than dictionaries, lists, text and numbers, and is not opened"):

@@ -136,7 +136,7 @@ def test_junk_is_left_out_and_told(corpus: Path, capsys: pytest.CaptureFixture[s
     ("command", "changes", "problem"),
     [
         ("train", ["model.type=rnnencdec"], "data.text is for models of type rnnlm"),
-        ("train", ["model.type=rnnlm"], "select_by: nll"),
+        ("train", ["training.select_by=bleu"], "select_by: nll"),
         ("train", ["data.source=x", "data.target=y"], "for a language model text"),
         ("train", ["data.dev_text=null", "data.dev_source=x", "data.dev_target=y"], "dev_text goes with text"),
         ("train", ["data.text=nowhere"], "nowhere: cannot be read"),

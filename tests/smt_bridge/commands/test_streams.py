@@ -34,6 +34,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 ADD = "add-features --feature wordcount --feature lengthratio --window 3 --quiet"
+MERGE = "add-features --nbest a=nbest --nbest b=nbest --source source --max-words 9999 --quiet"
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -84,7 +85,7 @@ def test_a_full_output_is_one_line(files: Path, command: str) -> None:
 
 
 @pytest.mark.parametrize("unbuffered", ["", "PYTHONUNBUFFERED=1"])
-@pytest.mark.parametrize("command", ["rerank --nbest nbest --weights weights", "merge --list a=nbest"])
+@pytest.mark.parametrize("command", ["rerank --nbest nbest --weights weights", MERGE])
 def test_an_output_that_takes_a_part_of_what_it_is_given_is_one_line(
     files: Path, command: str, unbuffered: str
 ) -> None:
@@ -107,7 +108,7 @@ def test_a_reader_that_goes_ends_the_command_quietly(files: Path) -> None:
     [
         "BRIDGE rerank --nbest nbest --weights weights",
         f"BRIDGE {ADD} --source source --nbest nbest",
-        "BRIDGE merge --list a=nbest",
+        f"BRIDGE {MERGE}",
     ],
 )
 def test_a_closed_output_is_one_line(files: Path, command: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands of docs/tuning.md run as they are written, and rerank takes what they end in."""
+"""The commands of docs/tuning.md for files of Moses' tuners run as they are written."""
 
 from __future__ import annotations
 
@@ -12,38 +12,27 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# In place of Moses' programs where these are not installed: they read what they are given and write in the same form.
-_STAND_IN = """#!{python}
-import sys
-arguments = dict(zip(sys.argv[1:], sys.argv[2:]))
-count = int(open(arguments["--ffile"]).readline().split()[3])
-assert open(arguments["--scfile"]).readline().startswith("SCORES_TXT_BEGIN_0")
-start = open(arguments.get("--ifile") or arguments["--dense-init"]).readline().split()
-assert len(start) == count
-if "-d" in arguments:
-    assert int(arguments["-d"]) == count
-    open("weights.txt", "w").write(" ".join(start))
-else:
-    open(arguments["-o"], "w").writelines(f"F{{place}} {{weight}}\\n" for place, weight in enumerate(start))
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    lists, references = [], []
+    """Two rounds of twelve sentences with four hypotheses, as ``extractor`` writes them, and weights of ``kbmira``."""
+    features, scores = [], []
     for sentence in range(12):
+        features.append(f"FEATURES_TXT_BEGIN_0 {sentence} 4 3 LM0_0 TM0_0 TM0_1\n")
+        scores.append(f"SCORES_TXT_BEGIN_0 {sentence} 4 9 BLEU\n")
         for entry in range(4):
-            words = " ".join(["la maison est petite et belle ."][0].split()[: 7 - (entry * 3 + sentence) % 4])
-            numbers = f"LM0= -{entry + 1} TM0= -{(entry + sentence) % 4} 0.5 PB_x= 1"
-            lists.append(f"{sentence} ||| {words} ||| {numbers} ||| -1\n")
-        references.append("la maison est petite et belle .\n")
-    for name, lines in (("val.rich.gz", lists), ("val.tok.fr.gz", references)):
-        (tmp_path / name).write_bytes(gzip.compress("".join(lines).encode()))
+            length = 7 - (entry * 3 + sentence) % 4
+            features.append(f"-{entry + 1} -{(entry + sentence) % 4} 0.5\n")
+            scores.append(" ".join(f"{length - n} {length - n}" for n in range(4)) + " 7\n")
+        features.append("FEATURES_TXT_END_0\n")
+        scores.append("SCORES_TXT_END_0\n")
+    for number in (1, 2):
+        (tmp_path / f"run{number}.features.dat.gz").write_bytes(gzip.compress("".join(features).encode()))
+        (tmp_path / f"run{number}.scores.dat.gz").write_bytes(gzip.compress("".join(scores).encode()))
+    (tmp_path / "kbmira.weights").write_text("F0 0.25\nF1 0.5\nF2 0.25\n")
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in ("kbmira", "mert"):
-        (programs / name).write_text(_STAND_IN.format(python=sys.executable))
-        (programs / name).chmod(0o755)
     (programs / "smt-bridge").write_text(f'#!/bin/sh\nexec {sys.executable} -m smt_bridge "$@"\n')
     (programs / "smt-bridge").chmod(0o755)
     return tmp_path
@@ -58,21 +47,19 @@ def commands(heading: str) -> str:
 
 
 def run(script: str, folder: Path) -> None:
-    path = f"{os.environ['PATH']}:{folder / 'bin'}"  # Moses' own where they are
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", script], cwd=folder, env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 
 
-def test_our_features_with_moses_tuners_and_its_files_with_ours(folder: Path) -> None:
-    run(commands("Our features, Moses' tuner"), folder)
-    assert len((folder / "val.best.fr").read_text().splitlines()) == 12
-    assert "LM0= " in (folder / "weights").read_text()
-    for kind in ("features", "scores"):
-        content = (folder / f"rich.{kind}.dat").read_bytes()
-        for number in (1, 2):
-            (folder / f"run{number}.{kind}.dat.gz").write_bytes(gzip.compress(content))
+def test_our_tuner_reads_moses_files(folder: Path) -> None:
     run(commands("Moses' files, our tuner"), folder)
     assert "TM0= " in (folder / "weights").read_text()
+
+
+def test_weights_of_moses_tuner_get_their_names(folder: Path) -> None:
+    run(commands("Moses' files, Moses' tuner"), folder)
+    weights = (folder / "weights").read_text()
+    assert "LM0= 0.25" in weights and "TM0= 0.5 0.25" in weights
