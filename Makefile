@@ -20,7 +20,7 @@ test-all: test test-ray ## and what takes minutes; MOSES=/path/of/moses adds a r
 
 test-ray: setup ## the tests that need Ray, which it installs
 	$(BIN)/python -m pip install --quiet 'ray>=2.52'
-	$(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest tests/nmt_core/jobs/test_remote.py
 
 test-gpu: ## what a GPU does right and how fast, in nine minutes: [DEVICE=cuda|cpu] [SITE=DIR] [OUTPUT=DIR]
 	PYTHONPATH=$(CURDIR)$(if $(SITE),:$(abspath $(SITE))) $(PYTHON) -m benchmarks.gpu --device $(DEVICE) --output $(OUTPUT)
