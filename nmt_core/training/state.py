@@ -204,7 +204,7 @@ class RunFolder:
         """
         if not _is_still(self._folder, self._place):
             problem = "was removed, or moved away, while the run was at work; nothing more is saved there"
-            raise NmtError(f"{self._folder}: {problem}: move it back and go on with --resume, or train anew")
+            raise NmtError(f"{self._folder}: {problem}: move it back and go on with --resume, or train again")
         if not _is_still(self._path, self._lock):
             lock = _locked(self._path)
             os.close(self._lock)

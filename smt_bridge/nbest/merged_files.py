@@ -37,7 +37,7 @@ class Source(NamedTuple):
 
 
 class MergedFiles:
-    """One list of several files, merged anew, in constant memory, each time that it is read.
+    """One list of several files, merged again at each reading, in constant memory.
 
     ``fill`` and ``exact`` are those of ``Merger`` and ``exact_values``. ``say`` is called once for each remark.
     """

@@ -146,7 +146,7 @@ class JoinedAdvice(Advice):
         context = self._context(self._target.decode(words))
         known = self._added.get(context)
         if known is None:
-            known = self._added[context] = self._added_anew(context)
+            known = self._added[context] = self._computed(context)
         return known
 
     def _context(self, parts: Sequence[str]) -> _Context:
@@ -160,7 +160,7 @@ class JoinedAdvice(Advice):
         before = [BEGIN] if len(history) < self._history else []
         return _Context((*before, *reversed(history)), begun)
 
-    def _added_anew(self, context: _Context) -> Added:
+    def _computed(self, context: _Context) -> Added:
         history, begun = context
         found: dict[int, float] = {}
         for word, bonus in self._bonuses_after(history).items():
