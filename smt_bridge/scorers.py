@@ -15,8 +15,11 @@ What a branch needs (PyTorch, gRPC) is imported inside it.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
+import importlib.util
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
@@ -163,3 +166,62 @@ def server_address(spec: str) -> tuple[str, str]:
     if not host or whole_number(port) is None:
         raise ConfigError(f"{spec!r} is not an address; expected grpc:HOST:PORT or grpc:HOST:PORT/MODEL")
     return address, model
+
+
+def count_jobs(args: argparse.Namespace, specs: list[str]) -> int:
+    """How many worker processes to use.
+
+    Raises ConfigError, and ModuleNotFoundError where the models of ``specs`` need a package that is not installed.
+    """
+    remote = [spec.startswith(REMOTE) for spec in specs]
+    for package in ("torch",) * (not all(remote)) + ("grpc",) * any(remote):
+        if importlib.util.find_spec(package) is None:  # found before workers are started
+            raise ModuleNotFoundError(name=package)
+    _check_names(args.devices)
+    if args.jobs is not None:
+        if args.jobs < 1:
+            raise ConfigError("--jobs must be at least 1")
+        return int(args.jobs)
+    if all(remote):
+        return 1
+    devices = list_devices(args)
+    if devices == ["cpu"]:
+        return len(os.sched_getaffinity(0))
+    return len({_checked(name) for name in devices})
+
+
+def _check_names(devices: str | None) -> None:
+    """Raise ConfigError for a list of something else than devices."""
+    for name in devices.split(",") if devices else ():
+        if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", name.strip(), re.ASCII):
+            raise ConfigError(f"--devices {devices}: expected auto, cpu, cuda or cuda:N, with commas, not '{name}'")
+
+
+def _checked(device: str) -> str:
+    """Raise ConfigError where it is not there."""
+    from nmt_core.device import choose_device
+
+    return str(choose_device(device))
+
+
+def list_devices(args: argparse.Namespace) -> list[str]:
+    """The devices to use; with several GPUs, all."""
+    if args.devices:
+        return [name.strip() for name in args.devices.split(",")]
+    if not os.path.exists("/dev/nvidiactl"):  # without a GPU torch, which takes seconds to load, is not asked
+        return ["cpu"]
+    import torch
+
+    return [f"cuda:{number}" for number in range(torch.cuda.device_count())] or ["cpu"]
+
+
+def search_options(args: argparse.Namespace) -> ScorerOptions:
+    """What the only process uses: its device with all threads, for the search and what scores its lists."""
+    return ScorerOptions(args.device, args.dtype, args.softmax)
+
+
+def scorer_options(args: argparse.Namespace, worker: int) -> ScorerOptions:
+    """What worker number ``worker`` uses: its device, and on a CPU one thread, so that all work alike."""
+    devices = list_devices(args)
+    device = devices[worker % len(devices)]
+    return ScorerOptions(device, args.dtype, args.softmax, 1 if device == "cpu" else None)

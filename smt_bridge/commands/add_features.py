@@ -16,10 +16,11 @@ from nmt_core.base.messages import say
 from nmt_core.commands.options import add_part_arguments, add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile, suffix_of
 from nmt_core.jobs.work import Work, check_shards, engine_of, remark
-from smt_bridge.commands.feature_worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument, add_format_argument
-from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments, count_jobs
+from smt_bridge.commands.scoring_options import add_backoff_argument, add_scoring_arguments
+from smt_bridge.lists.worker import FACTORS, feature_specs, models_of, open_worker, warn_at_the_end
+from smt_bridge.scorers import count_jobs
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job

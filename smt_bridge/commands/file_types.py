@@ -103,7 +103,7 @@ class NamedRecipe(RecipeFile):
 
 
 def _files_of_recipe(path: str) -> Iterator[str]:
-    from smt_bridge.hybrid.recipe import read_recipe
+    from smt_bridge.recipe import read_recipe
 
     recipe = read_recipe(path)
     yield from IniFile(recipe.moses_ini).files()

@@ -6,6 +6,7 @@ import argparse
 import shlex
 
 from nmt_core.base.errors import ConfigError
+from smt_bridge.moses.command_line import check_further_options
 
 
 def add_moses_arguments(group: argparse._ActionsContainer) -> None:
@@ -31,8 +32,6 @@ def add_moses_options(group: argparse._ActionsContainer) -> None:
 
 def option_words(options: str, *, graphs: bool = False) -> tuple[str, ...]:
     """As a shell takes them apart. Raises ConfigError, also as ``check_further_options``."""
-    from smt_bridge.decoder.moses_child import check_further_options
-
     try:
         words = tuple(shlex.split(options))
     except ValueError as error:

@@ -60,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Make one of the two pages, and the same as JSON."""
     from nmt_core.files import open_output
-    from smt_bridge.commands.rerank_judgement import report_bytes
+    from smt_bridge.report.judge import report_bytes
 
     needed = (args.nbest, args.weights, args.source, args.reference)
     if bool(args.table) == any(needed) or not (args.table or all(needed)):
@@ -85,10 +85,10 @@ def _about_table(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
 
 
 def _about_reranking(args: argparse.Namespace) -> tuple[str, dict[str, Any]]:
-    from smt_bridge.commands.rerank_judgement import Setting, compared, document, judge, known_by_feature
     from smt_bridge.metrics.by_length import LENGTH_BOUNDS
     from smt_bridge.moses.weights import read_weights
     from smt_bridge.nbest.rerank import Choices
+    from smt_bridge.report.judge import Setting, compared, document, judge, known_by_feature
     from smt_bridge.report.reranking import reranking_page
 
     tuning, scorer = _tuning(args.tuning), _scorer(args.scorer)  # refused before the work, not behind it

@@ -17,12 +17,12 @@ from smt_bridge.commands.file_types import IniFile
 from smt_bridge.commands.list_options import add_nbest_arguments
 
 if TYPE_CHECKING:
-    from smt_bridge.commands.rerank_judgement import Judgement, Setting
     from smt_bridge.metrics.bleu import Counts
     from smt_bridge.nbest.checks import SampledPair
     from smt_bridge.nbest.entry import NbestEntry, NbestList
     from smt_bridge.nbest.order import OrderedLists
     from smt_bridge.nbest.rerank import Choices, Reranker
+    from smt_bridge.report.judge import Judgement, Setting
 
 NAME = "rerank"
 _MOST_SAMPLES = 100_000  # of the test; its memory is so many times the sentences
@@ -189,9 +189,9 @@ def _check_gaps(args: argparse.Namespace, ordered: OrderedLists) -> None:
 
 def _setting(args: argparse.Namespace, source: Sequence[bytes] | None, lines: int) -> Setting:
     """Read the references and say what looks wrong with them."""
-    from smt_bridge.commands.rerank_judgement import Setting
     from smt_bridge.metrics.references import read_references
     from smt_bridge.nbest.entry import words_as_text
+    from smt_bridge.report.judge import Setting
 
     of = args.source or args.nbest
     references = [read_references(path, lines, path=of, most_words=args.max_words) for path in args.reference]
@@ -264,7 +264,7 @@ def _report(
     weights: Mapping[str, Sequence[float]],
     stream: IO[bytes],
 ) -> None:
-    from smt_bridge.commands.rerank_judgement import document, report_bytes
+    from smt_bridge.report.judge import document, report_bytes
 
     judgement = _judge(args, choices, setting)
     stream.write(report_bytes(document(args, choices, judgement, setting, weights)))
@@ -326,7 +326,7 @@ def _choose(group: NbestList, reranker: Reranker, listing: IO[bytes] | None) -> 
 
 def _judge(args: argparse.Namespace, choices: Choices, setting: Setting) -> Judgement:
     """Judge the choices, and say what is found."""
-    from smt_bridge.commands import rerank_judgement as judging
+    from smt_bridge.report import judge as judging
 
     known = (
         judging.known_by_vocabulary(args.known_words, setting, args.detokenize)

@@ -18,9 +18,8 @@ from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, Scorer
 from smt_bridge.commands.scoring_options import (
     add_backoff_argument,
     add_scoring_arguments,
-    count_jobs,
-    scorer_options,
 )
+from smt_bridge.scorers import count_jobs, scorer_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job

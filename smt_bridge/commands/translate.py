@@ -14,8 +14,8 @@ from nmt_core.base.messages import counted, say
 from nmt_core.base.words import check_words, count_words
 from nmt_core.jobs.work import progress_bar
 from smt_bridge.commands.line_windows import windows_of_lines
-from smt_bridge.commands.scoring_options import search_options
 from smt_bridge.commands.translate_options import add_translate_arguments, recipe_of
+from smt_bridge.scorers import search_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from smt_bridge.graphs.lists import GraphLists
     from smt_bridge.hybrid.chooser import Choice, Chooser
     from smt_bridge.hybrid.guidance import AdvisedTranslator
-    from smt_bridge.hybrid.recipe import Recipe
     from smt_bridge.hybrid.translator import HybridTranslator
+    from smt_bridge.recipe import Recipe
     from smt_bridge.scorers import Load
 
 NAME = "translate"
@@ -56,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Translate in windows: as many sentences as are there."""
     from nmt_core.processes import orderly_end
-    from smt_bridge.hybrid.recipe import write_recipe
+    from smt_bridge.recipe import write_recipe
 
     recipe = recipe_of(args)
     record = None if recipe.advice else _record_path(args.nbest_output)
@@ -206,7 +206,8 @@ def _translate(
 
 def _warn_of_silence(args: argparse.Namespace, line: int, sentence: str, choice: Choice) -> None:
     """Say why Moses has no list of a sentence, or the neural model none of its search graph."""
-    from smt_bridge.hybrid.chooser import GIVEN_UP, GRAPH, MOSES
+    from smt_bridge.hybrid.chooser import GIVEN_UP
+    from smt_bridge.recipe import GRAPH, MOSES
 
     what = f"line {line} ({counted(count_words(sentence), 'word')})"
     if MOSES in choice.silent:

@@ -24,7 +24,7 @@ from smt_bridge.scorers import REMOTE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from smt_bridge.hybrid.recipe import AdviceOptions, GraphSearch, Recipe
+    from smt_bridge.recipe import AdviceOptions, GraphSearch, Recipe
 
 _DEFAULTS: dict[str, Any] = {"lists": "moses:100,nmt:12", "beam": 12, "nbest_factor": 100, "fill": "last"}
 _ADVICE = ("advice_weight", "advice_scale")
@@ -117,7 +117,7 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
 
 def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """The recipe in a file, with ``--moses-ini`` in place of its own; ``given`` are options that it has no room for."""
-    from smt_bridge.hybrid.recipe import read_recipe
+    from smt_bridge.recipe import read_recipe
 
     if given:
         option = given[0].replace("_", "-")
@@ -130,7 +130,7 @@ def _given_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
 
 def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
     """How lists are made by the options; ``given`` are those that are not as by default."""
-    from smt_bridge.hybrid.recipe import Recipe, check_names
+    from smt_bridge.recipe import Recipe, check_names
 
     if not (args.model and args.moses_ini and (args.nbest_output or args.advice_weight is not None)):
         raise ConfigError(
@@ -168,7 +168,7 @@ def _sizes(text: str) -> tuple[int, int, int]:
 
 def _graph_search(args: argparse.Namespace, size: int) -> GraphSearch | None:
     """How search graphs are searched; None where they are not. Raises ConfigError."""
-    from smt_bridge.hybrid.recipe import GraphSearch
+    from smt_bridge.recipe import GraphSearch
 
     given = {name: value for name in _GRAPH if (value := getattr(args, name)) is not None}
     if not size:
@@ -202,7 +202,7 @@ def _advice_of(args: argparse.Namespace) -> AdviceOptions | None:
     if args.model.startswith(REMOTE):
         raise ConfigError("--advice-weight needs a model in a folder")
     from nmt_core.inference.search.bonus import FACTORS
-    from smt_bridge.hybrid.recipe import AdviceOptions
+    from smt_bridge.recipe import AdviceOptions
 
     scale = _SCALE if args.advice_scale is None else args.advice_scale
     for name, value in (("weight", args.advice_weight), ("scale", scale)):

@@ -16,8 +16,8 @@ from smt_bridge.commands.tune_options import add_tuning_arguments, check_options
 from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
 
 if TYPE_CHECKING:
-    from smt_bridge.hybrid.recipe import Recipe
     from smt_bridge.nbest.entry import NbestList
+    from smt_bridge.recipe import Recipe
     from smt_bridge.tuning.held_out import Comparison, Judged, Plan
     from smt_bridge.tuning.pool import NbestPool
     from smt_bridge.tuning.tune import Start, TuningReport
@@ -91,8 +91,8 @@ def _plan(args: argparse.Namespace, pool: NbestPool, start: Start | None) -> Pla
 def _write_weights(args: argparse.Namespace, report: TuningReport, recipe: Recipe | None) -> None:
     """The weights and the recipe."""
     from nmt_core.files import open_output
-    from smt_bridge.hybrid.recipe import write_recipe
     from smt_bridge.moses.weights import format_weights
+    from smt_bridge.recipe import write_recipe
 
     with open_output(args.output) as stream:
         stream.write(format_weights(report.weights).encode("utf-8", "surrogateescape"))
@@ -154,8 +154,8 @@ def _tune(pool: NbestPool, plan: Plan) -> Judged:
 
 def _recipe(nbest: str | None) -> Recipe:
     """How the list was made, by the record beside it."""
-    from smt_bridge.hybrid.recipe import recipe_of
     from smt_bridge.metadata import find_metadata, metadata_path
+    from smt_bridge.recipe import recipe_of
 
     found = find_metadata(nbest) if nbest else None
     if found is None or "recipe" not in found.options:

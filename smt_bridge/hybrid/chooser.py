@@ -14,8 +14,8 @@ from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.merge import Columns, ExactValue, Fill, Merger, layout
 from smt_bridge.nbest.moses import parse_entry
 from smt_bridge.nbest.rerank import Reranker
+from smt_bridge.recipe import GRAPH, MOSES, NEURAL
 
-MOSES, NEURAL, GRAPH = "moses", "nmt", "graph"
 GIVEN_UP, UNTRANSLATED = "given_up", "untranslated"
 """Why Moses has no list: it failed at the sentence twice, or has no translation of it."""
 

@@ -12,10 +12,10 @@ from typing import Protocol
 from nmt_core.base.interfaces import NgramAdvice
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.graphs.posteriors import posteriors_of
-from smt_bridge.hybrid.chooser import MOSES, NEURAL, Choice, Lists, as_read, lists_of, why_silent
-from smt_bridge.hybrid.recipe import AdviceOptions
+from smt_bridge.hybrid.chooser import Choice, Lists, as_read, lists_of, why_silent
 from smt_bridge.hybrid.translator import WithMoses, as_bytes
 from smt_bridge.nbest.entry import NbestEntry
+from smt_bridge.recipe import MOSES, NEURAL, AdviceOptions
 
 _MINIMUM = 0.001  # less likely n-grams are left out, as `smt-bridge graph list-posteriors` does
 

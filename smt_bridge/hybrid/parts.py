@@ -13,8 +13,8 @@ from smt_bridge.graphs.features import read_graph_features
 from smt_bridge.graphs.lists import GraphLists, GraphReader
 from smt_bridge.graphs.search import Searcher
 from smt_bridge.hybrid.chooser import Chooser
-from smt_bridge.hybrid.recipe import GraphSearch, Recipe, check_signatures
 from smt_bridge.nbest.recompute import exact_values
+from smt_bridge.recipe import GraphSearch, Recipe, check_signatures
 
 
 def open_features(recipe: Recipe, open_scorer: Callable[[str], PairScorer]) -> list[Feature]:

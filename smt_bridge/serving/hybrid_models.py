@@ -23,7 +23,7 @@ from smt_bridge.graphs.lists import GraphReader
 from smt_bridge.hybrid.chooser import Chooser, lists_of
 from smt_bridge.hybrid.guidance import AdvisedChooser, Adviser
 from smt_bridge.hybrid.parts import graph_lists_of, graph_reader_of, moses_of, open_chooser, open_features
-from smt_bridge.hybrid.recipe import Recipe, read_recipe
+from smt_bridge.recipe import Recipe, read_recipe
 from smt_bridge.scorers import REMOTE, model_folders, open_scorer
 from smt_bridge.serving.hybrid_metrics import HybridMetrics
 from smt_bridge.serving.hybrid_search import HybridSearch, Parts

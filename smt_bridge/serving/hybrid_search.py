@@ -25,8 +25,9 @@ from nmt_core.serving.models.search import SearchItem
 from nmt_core.serving.step_work import StepDecoder
 from smt_bridge.decoder.moses_child import MosesLines
 from smt_bridge.graphs.lists import GraphLists
-from smt_bridge.hybrid.chooser import GRAPH, MOSES, Choice, Chooser, lists_of, why_silent
+from smt_bridge.hybrid.chooser import Choice, Chooser, lists_of, why_silent
 from smt_bridge.hybrid.guidance import AdvisedChooser
+from smt_bridge.recipe import GRAPH, MOSES
 from smt_bridge.serving.hybrid_metrics import WITHOUT_GRAPH
 from smt_bridge.serving.moses_queue import REST, MosesQueue, Ticket
 from smt_bridge.translators import SurfaceWords, nbest_lines

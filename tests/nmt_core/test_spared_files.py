@@ -10,7 +10,7 @@ import pytest
 
 from nmt_core.commands.main import main as nmt_core
 from smt_bridge.commands.main import main as smt_bridge
-from smt_bridge.hybrid.recipe import Recipe, write_recipe
+from smt_bridge.recipe import Recipe, write_recipe
 from smt_bridge.tables.rescore import rescore_table
 
 INI = """[feature]

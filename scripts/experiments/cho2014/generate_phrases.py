@@ -17,7 +17,8 @@ from nmt_core.files import InputFile, suffix_of
 from nmt_core.files.small import check_regular
 from nmt_core.jobs.work import Work, check_shards, engine_of, remark, summed
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput, ScorerSpec
-from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
+from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.scorers import count_jobs, scorer_options
 
 if TYPE_CHECKING:
     from nmt_core.jobs.run import Job

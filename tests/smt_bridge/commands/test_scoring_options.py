@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from nmt_core.base.errors import ConfigError
-from smt_bridge.commands.scoring_options import add_scoring_arguments, count_jobs, scorer_options
+from smt_bridge.commands.scoring_options import add_scoring_arguments
+from smt_bridge.scorers import count_jobs, scorer_options
 
 
 def parsed(*argv: str) -> argparse.Namespace:

@@ -12,9 +12,9 @@ from smt_bridge.commands.main import main
 from smt_bridge.decoder.moses_child import MosesOptions
 from smt_bridge.decoder.moses_process import MosesProcess
 from smt_bridge.hybrid.guidance import Adviser
-from smt_bridge.hybrid.recipe import AdviceOptions
 from smt_bridge.nbest.entry import NbestEntry, NbestList
 from smt_bridge.nbest.formats import read_entries
+from smt_bridge.recipe import AdviceOptions
 from tests.prepared_models import KINDS, make_model
 from tests.smt_bridge.decoder.small_hybrid import SOURCE, translate
 

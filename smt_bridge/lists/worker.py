@@ -11,7 +11,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted
 from nmt_core.base.words import MOST_WORDS, check_words
 from nmt_core.jobs.work import remark
-from smt_bridge.commands.scoring_options import scorer_options
+from smt_bridge.scorers import scorer_options
 
 if TYPE_CHECKING:
     from nmt_core.base.interfaces import PairScore, PairScorer, SentencePair
