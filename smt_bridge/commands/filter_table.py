@@ -3,24 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import math
-from typing import TYPE_CHECKING
 
-from nmt_core.base.errors import ConfigError
-from nmt_core.base.messages import counted, say
-from nmt_core.base.numbers import whole_number
 from nmt_core.files import InputFile
 from smt_bridge.commands.file_types import RecordedInput, RecordedOutput
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from nmt_core.files import ShareRead
-    from smt_bridge.metadata import Metadata
-    from smt_bridge.tables.filter import Counts, FilteredChunk, Limits
-    from smt_bridge.tables.text_filter import SourceFilter
-
-NAME = "filter-table"
+RUN = "smt_bridge.tables.filter_table:filter_table"
 _EXAMPLE = """examples:
   smt-bridge filter-table nmt-table.gz --keep 20 --minimum-share 0.001 --output small-table.gz
   smt-bridge filter-table phrase-table.gz --by 3 --keep 20 --output small-table.gz
@@ -74,129 +61,3 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output", type=RecordedOutput, default="-", metavar="FILE", help="where to write; *.gz is compressed ('-')"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Filter, write the record, say what went."""
-    from nmt_core.files import ShareRead, open_output
-    from nmt_core.jobs.work import progress_bar
-    from smt_bridge.metadata import find_metadata, new_metadata, usable_metadata
-    from smt_bridge.tables.filter import Counts
-
-    without_name = _by_sources_alone(args) or whole_number(args.by) is not None
-    record = usable_metadata(args.input) if without_name else find_metadata(args.input)
-    limits = None if _by_sources_alone(args) else _limits(args, record)
-    beside = new_metadata(args.output)
-    counts, share = Counts(), ShareRead()
-    sources = _open_sources(args)
-
-    def finish() -> None:
-        if beside is not None and record is not None:
-            _write_record(args, record, counts)
-
-    with (
-        progress_bar(NAME, " lines", quiet=args.quiet) as progress,
-        open_output(args.output, finish=finish) as stream,
-    ):
-        for chunk in _chunks(args.input, limits, sources, share):
-            stream.write(chunk.content)
-            counts = counts.plus(chunk.counts)
-            progress.total = round(counts.lines / max(share(), 1e-9)) if share() else None
-            progress.update(chunk.counts.lines)
-    _summarise(counts, sources=bool(args.sources), limited=limits is not None)
-    return 0
-
-
-def _by_sources_alone(args: argparse.Namespace) -> bool:
-    """Whether no score counts; raises ConfigError for options that need --sources."""
-    if args.input_factor is not None and not args.sources:
-        raise ConfigError("--input-factor is for --sources")
-    return bool(args.sources) and args.keep is None and not args.minimum_share and not args.minimum
-
-
-def _open_sources(args: argparse.Namespace) -> SourceFilter | None:
-    from smt_bridge.tables.text_filter import SourceFilter, read_source_text
-
-    if not args.sources:
-        return None
-    factors = None
-    if args.input_factor is not None:
-        numbers = [whole_number(one) for one in args.input_factor.split(",")]
-        factors = [number for number in numbers if number is not None]
-        if len(factors) < len(numbers):
-            raise ConfigError(f"--input-factor {args.input_factor}: expected numbers from 0, such as 0 or 0,1")
-    text = read_source_text(args.sources, factors)
-    if not any(text.lines):
-        raise ConfigError(f"--sources {args.sources[0]}: has no words, so that nothing of the table would be left")
-    return SourceFilter(text)
-
-
-def _chunks(
-    path: str, limits: Limits | None, sources: SourceFilter | None, share: ShareRead
-) -> Iterator[FilteredChunk]:
-    """The kept lines, part by part; by sources alone the table may be of any kind and order."""
-    from smt_bridge.tables.filter import Counts, FilteredChunk, filter_windows
-    from smt_bridge.tables.table import read_windows
-
-    if limits is not None:
-        yield from filter_windows(read_windows(path, share, rules=True), limits, sources)
-    elif sources is not None:
-        for part in sources.filter(path, share):
-            yield FilteredChunk(part.content, Counts(part.lines, not_in_text=part.lines - part.kept))
-
-
-def _limits(args: argparse.Namespace, record: Metadata | None) -> Limits:
-    from smt_bridge.tables.filter import Limits
-
-    if args.keep is not None and args.keep < 1:
-        raise ConfigError("--keep must be at least 1")
-    if not 0.0 <= args.minimum_share <= 1.0:
-        raise ConfigError("--minimum-share must be between 0 and 1")
-    if not 0.0 <= args.minimum < math.inf:
-        raise ConfigError("--minimum must be at least 0")
-    return Limits(_column(args, record), args.keep, args.minimum_share, args.minimum)
-
-
-def _column(args: argparse.Namespace, record: Metadata | None) -> int:
-    """The place of the score, from 0."""
-    from smt_bridge.metadata import metadata_path
-    from smt_bridge.tables.scoring import UNKNOWN
-
-    number = whole_number(args.by)
-    if number is not None:
-        if number < 1:
-            raise ConfigError("--by counts scores from 1")
-        return number - 1
-    path = metadata_path(args.input)
-    if record is None or record.scores_before is None:
-        problem = f"which score is {args.by}? There is no {path}, so give its number"
-        raise ConfigError(f"--by: {problem}, such as --by 5")
-    if args.by not in record.columns or args.by == UNKNOWN:
-        there = ", ".join(name for name in record.columns if name != UNKNOWN)
-        raise ConfigError(f"--by {args.by}: {path} has {there}; or give the number of a score")
-    return record.scores_before + list(record.columns).index(args.by)
-
-
-def _write_record(args: argparse.Namespace, record: Metadata, counts: Counts) -> None:
-    from smt_bridge.metadata import write_metadata
-
-    options = {
-        name: getattr(args, name)
-        for name in ("input", "sources", "input_factor", "by", "keep", "minimum_share", "minimum")
-    }
-    filtered = [*record.content.get("filtered", []), {**options, "counts": {**counts._asdict(), "kept": counts.kept}}]
-    write_metadata(args.output, {**record.content, "filtered": filtered})
-
-
-def _summarise(counts: Counts, *, sources: bool, limited: bool) -> None:
-    gone = [f"{counts.not_in_text:,} not in --sources"] if sources else []
-    if limited:
-        gone += [f"{counts.below_minimum:,} below --minimum", f"{counts.below_share:,} below --minimum-share"]
-        gone.append(f"{counts.beyond_keep:,} beyond --keep")
-    say(f"{NAME}: {counts.kept:,} of {counted(counts.lines, 'pair' if limited else 'line')} kept; {', '.join(gone)}")
-    if counts.not_in_text == counts.lines:
-        say(f"{NAME}: warning: no source occurs in the text: is it tokenised, cased and escaped like the table?")
-    if counts.sources_gone:
-        say(
-            f"{NAME}: {counts.sources_gone:,} of {counted(counts.sources, 'source has', 'sources have')} no target left"
-        )

@@ -7,7 +7,7 @@ import argparse
 from nmt_core.base.errors import ConfigError, NmtError
 from nmt_core.commands import serve as neural
 from smt_bridge.commands.file_types import NamedRecipe
-from smt_bridge.commands.moses_options import add_moses_arguments, check_moses_arguments
+from smt_bridge.commands.moses_options import add_moses_arguments
 
 NAME = "serve"
 _EPILOG = """example:
@@ -54,7 +54,6 @@ def run(args: argparse.Namespace) -> int:
 
 def _recipes(args: argparse.Namespace) -> dict[str, str]:
     """The path of each recipe, by name. Raises ConfigError."""
-    check_moses_arguments(args)
     recipes: dict[str, str] = {}
     for text in args.hybrid:
         name, _, path = text.partition("=")

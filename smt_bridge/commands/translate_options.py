@@ -12,13 +12,9 @@ from nmt_core.commands.options import add_word_limit
 from nmt_core.files import InputFile, NamedInput, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecipeFile, RecordedOutput, ScorerSpec
 from smt_bridge.commands.list_options import add_feature_argument
-from smt_bridge.commands.moses_options import (
-    add_moses_arguments,
-    add_moses_options,
-    check_moses_arguments,
-    option_words,
-)
+from smt_bridge.commands.moses_options import add_moses_arguments, add_moses_options
 from smt_bridge.commands.scoring_options import add_search_arguments
+from smt_bridge.moses.command_line import check_further_options
 from smt_bridge.scorers import REMOTE
 
 if TYPE_CHECKING:
@@ -110,7 +106,6 @@ def recipe_of(args: argparse.Namespace) -> Recipe:
         number is not None and number < 1 for number in (args.window, args.beam, args.nbest_factor, args.graph_beam)
     ):
         raise ConfigError("--window, --beam, --nbest-factor and --graph-beam must be above 0")
-    check_moses_arguments(args)
     given = [name for name in _IN_RECIPE if getattr(args, name) or isinstance(getattr(args, name), float)]
     return _given_recipe(args, given) if args.recipe else _new_recipe(args, given)
 
@@ -139,6 +134,7 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         )
     chosen = _DEFAULTS | {name: getattr(args, name) for name in given if name in _DEFAULTS}
     moses, neural, graph = _sizes(chosen["lists"])
+    check_further_options(args.moses_options, graphs=graph > 0)
     recipe = Recipe(
         moses_ini=args.moses_ini,
         moses_nbest=moses,
@@ -150,7 +146,7 @@ def _new_recipe(args: argparse.Namespace, given: Sequence[str]) -> Recipe:
         fill=chosen["fill"],
         exact=tuple(args.exact),
         features=tuple(args.feature),
-        moses_options=option_words(args.moses_options, graphs=graph > 0),
+        moses_options=args.moses_options,
         graph=_graph_search(args, graph),
         advice=_advice_of(args),
     )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from nmt_core.base.errors import ConfigError
 from nmt_core.base.messages import counted, say
 from smt_bridge.commands.tune_options import add_tuning_arguments, check_options, tuning_options
-from smt_bridge.commands.tuner_options import METRIC_NAMES, show_score
+from smt_bridge.metrics.metric import METRIC_NAMES, show_score
 
 if TYPE_CHECKING:
     from smt_bridge.nbest.entry import NbestList

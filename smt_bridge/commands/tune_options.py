@@ -9,7 +9,7 @@ from nmt_core.base.errors import ConfigError
 from nmt_core.files import InputFile, OutputFile
 from smt_bridge.commands.file_types import IniFile, RecordedInput
 from smt_bridge.commands.list_options import add_format_argument
-from smt_bridge.commands.tuner_options import add_tuner_arguments, check_tuner_options
+from smt_bridge.commands.tuner_options import add_tuner_arguments
 
 if TYPE_CHECKING:
     from smt_bridge.tuning.tune import TuningOptions
@@ -88,7 +88,6 @@ def check_options(args: argparse.Namespace) -> None:
         raise ConfigError(f"--scores-dat holds BLEU counts: --metric {args.metric} needs --nbest and --reference")
     if args.cross_validate is not None and args.cross_validate < 2:
         raise ConfigError("--cross-validate needs at least 2 parts")
-    check_tuner_options(args)
 
 
 def tuning_options(args: argparse.Namespace) -> TuningOptions:

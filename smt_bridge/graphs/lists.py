@@ -17,10 +17,8 @@ from smt_bridge.graphs.features import GraphFeatures
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 from smt_bridge.graphs.prune import within_gap
 from smt_bridge.graphs.reading import read_graph
-from smt_bridge.graphs.search import Searcher, search_window
+from smt_bridge.graphs.search import WINDOW, Searcher, search_window
 from smt_bridge.moses_lines import text_of
-
-_WINDOW = 16  # graphs that are searched together
 
 
 class FoundGraph(NamedTuple):
@@ -67,7 +65,7 @@ class GraphLists:
         numbered = [(number, graph) for number, graph in enumerate(graphs) if graph is not None]
         asked = [(text_of(sentences[number].encode()), graph._replace(sentence=number)) for number, graph in numbered]
         found: list[list[bytes]] = [[] for _ in sentences]
-        for begin in range(0, len(asked), _WINDOW):
-            for one in search_window(self._searcher, self._features, asked[begin : begin + _WINDOW]):
+        for begin in range(0, len(asked), WINDOW):
+            for one in search_window(self._searcher, self._features, asked[begin : begin + WINDOW]):
                 found[one.graph.sentence] = [line.removesuffix(b"\n") for line in one.lines]
         return found

@@ -12,6 +12,7 @@ from smt_bridge.graphs.lines import nbest_line
 from smt_bridge.graphs.phrase_graph import PhraseGraph
 
 FEATURE = "NMT0"
+WINDOW = 16  # graphs that are searched together
 
 
 class Searcher(Protocol):

@@ -61,6 +61,7 @@ BLEU = Metric("bleu", bleu_counts.COLUMNS, bleu_counts.REFERENCE_LENGTH, bleu_co
 CHRF = Metric("chrf", 3 * _CHARACTERS, 1, chrf)
 TER = Metric("ter", 2, 1, negative_ter)
 METRICS = {metric.name: metric for metric in (BLEU, CHRF, TER)}
+METRIC_NAMES = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
 
 
 def as_reported(score: float, metric: str) -> float:
@@ -70,6 +71,15 @@ def as_reported(score: float, metric: str) -> float:
     (41.2, 35.0)
     """
     return -score if metric == TER.name else score
+
+
+def show_score(score: float, metric: str) -> str:
+    """A score as people write it.
+
+    >>> show_score(-41.2, "ter")
+    '41.20'
+    """
+    return f"{as_reported(score, metric):.2f}"
 
 
 def counter(metric: Metric, tokenize: str) -> Callable[[Sequence[str], Sequence[str], Tokenize | None], Counts]:

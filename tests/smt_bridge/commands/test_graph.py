@@ -133,7 +133,7 @@ def test_posteriors_are_written_by_length_and_size(folder: Path, capsysbinary: p
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["nbest", "graphs", "--nbest", "0"], "--nbest must be at least 1"),
+        (["nbest", "graphs", "--nbest", "0"], "--nbest: expected a whole number from 1 up"),
         (["prune", "graphs", "--gap", "-1"], "--gap must be a number from 0 on"),
         (["prune", "graphs", "--gap", "nan"], "--gap: invalid float value"),
         (["prune", "graphs"], "one of the arguments --gap --arcs-per-word --posterior is required"),
@@ -143,7 +143,7 @@ def test_posteriors_are_written_by_length_and_size(folder: Path, capsysbinary: p
         (["nbest", "bad"], "bad:1: expected a search graph"),
         (["oracle", "graphs", "--reference", "short"], "has a graph of sentence 2 but short has only 2 lines"),
         (["oracle", "graphs", "--reference", "-", "--weights", "-"], "can be read only once"),
-        (["oracle", "graphs", "--reference", "short", "--beam", "0"], "--beam must be at least 1"),
+        (["oracle", "graphs", "--reference", "short", "--beam", "0"], "--beam: expected a whole number from 1 up"),
         (["posteriors", "graphs", "--order", "0"], "--order must be from 1 to 9"),
         (["show", "graphs"], "there is no command 'show'"),
     ],

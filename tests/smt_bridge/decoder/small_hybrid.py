@@ -39,7 +39,10 @@ def files(folder: Path) -> None:
 
 
 def translate(moses: str, *options: str) -> int:
-    return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
+    try:
+        return main(["translate", "--moses", moses, "--quiet", "--device", "cpu", *options])
+    except SystemExit as ended:  # of a parser
+        return int(ended.code or 0)
 
 
 def recipe(moses: str, *more: str, name: str = "recipe.json") -> None:

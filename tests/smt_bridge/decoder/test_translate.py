@@ -330,7 +330,7 @@ def test_a_name_that_a_recipe_cannot_have_is_refused_before_anything_is_read(
         (["--model", "model"], "give --recipe, or --model, --moses-ini and --nbest-output"),
         ([*LISTS, "--nbest-output", "x", "--lists", "nmt:3"], "--lists must be like"),
         ([*LISTS, "--nbest-output", "x", "--window", "0"], "must be above 0"),
-        ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options '1: no closing quotation"),
+        ([*LISTS, "--nbest-output", "x", "--moses-options", "'1"], "--moses-options: No closing quotation"),
         ([*LISTS, "--nbest-output", "x", "--moses-options", "-s 9 -i text"], "leave out -i: sentences go to Moses"),
         ([*LISTS, "--nbest-output", "x", "--moses-options=-th 4"], "leave out -th: give --moses-threads"),
         (["--recipe", "dev", "--moses-options=-tt"], "--moses-options and --recipe exclude one another"),

@@ -377,7 +377,6 @@ def test_a_moses_that_does_not_load_is_one_line(place: Place, broken: Path, caps
     [
         ([], "give --hybrid NAME=RECIPE"),
         (["--hybrid", "recipe.json"], "expected NAME=RECIPE"),
-        (["--hybrid", "h=recipe.json", "--moses-threads", "0"], "must be above 0"),
         (["--hybrid", "h=recipe.json", "--model", "h=model"], "two models are called h"),
     ],
 )

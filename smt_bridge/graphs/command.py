@@ -1,0 +1,215 @@
+"""What Moses searched, as lists, smaller graphs, oracles and n-gram posteriors: the work of `smt-bridge graph`."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import ClassVar
+
+import numpy as np
+
+from nmt_core.base.errors import ConfigError
+from nmt_core.base.messages import counted, say
+from nmt_core.base.words import check_words
+from nmt_core.files import open_output
+from smt_bridge.errors import FormatError, WiringError
+from smt_bridge.graphs.best import best_strings
+from smt_bridge.graphs.features import GraphFeatures, read_graph_features
+from smt_bridge.graphs.lines import nbest_line
+from smt_bridge.graphs.oracle import oracle_string
+from smt_bridge.graphs.phrase_graph import PhraseGraph, Words
+from smt_bridge.graphs.posteriors import TooLarge, ngram_posteriors, posteriors_of
+from smt_bridge.graphs.prune import likely, per_word, within_gap
+from smt_bridge.graphs.reading import beside_lines, format_graph, read_graphs
+from smt_bridge.graphs.search import FEATURE, WINDOW, SearchedGraph, Searcher, search_window
+from smt_bridge.graphs.word_graph import word_graph
+from smt_bridge.metrics.bleu import COLUMNS, References, bleu
+from smt_bridge.moses_lines import split_tokens, text_of
+from smt_bridge.nbest.entry import words_as_text
+from smt_bridge.nbest.order import ordered_lists
+from smt_bridge.scorers import ScorerOptions
+from smt_bridge.translators import open_searcher
+
+NAME = "graph"
+_MOST_WORDS = 9  # of an n-gram
+
+
+def run(args: argparse.Namespace) -> int:
+    """One graph after the other, each written before the next is read."""
+    _check(args)
+    if args.use == "list-posteriors":
+        _write(_list_posteriors(args))
+        return 0
+    features = read_graph_features(args.ini, args.weights, besides=[FEATURE] if args.use == "search" else [])
+    works = {"nbest": _lists, "prune": _smaller, "oracle": _oracles, "posteriors": _posteriors, "search": _searched}
+    work = works[args.use]
+    _write(work(args, features, read_graphs(args.graphs, features)))
+    return 0
+
+
+def _write(parts: Iterable[bytes]) -> None:
+    """Each part is written before the next is made."""
+    with open_output("-") as stream:
+        for part in parts:
+            stream.write(part)
+            stream.flush()
+
+
+def _check(args: argparse.Namespace) -> None:
+    for name in ("gap", "arcs_per_word", "posterior", "scale", "minimum", "graph_weight"):
+        value = getattr(args, name, None)
+        if value is not None and not 0.0 <= value < float("inf"):
+            raise ConfigError(f"--{name.replace('_', '-')} must be a number from 0 on")
+    if not 1 <= getattr(args, "order", 1) <= _MOST_WORDS:
+        raise ConfigError(f"--order must be from 1 to {_MOST_WORDS}")
+
+
+def _lists(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    counts = _Counts()
+    for graph in graphs:
+        found = best_strings(graph, features.scores(graph), min(args.nbest, sys.maxsize))
+        counts.add(graph, translations=len(found), without=not found)
+        yield b"".join(nbest_line(graph, one, features) for one in found)
+    counts.tell(args)
+
+
+def _smaller(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    counts = _Counts()
+    for graph in graphs:
+        scores_E = features.scores(graph)
+        if args.gap is not None:
+            kept = within_gap(graph, scores_E, args.gap)
+        elif args.arcs_per_word is not None:
+            kept = per_word(graph, scores_E, args.arcs_per_word)
+        else:
+            kept = likely(graph, scores_E, args.posterior, args.scale)
+        counts.add(graph, kept=kept.arcs)
+        yield format_graph(kept)
+    counts.tell(args)
+
+
+def _oracles(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    """A line for every reference, blank where there is no graph; on stderr BLEU of all."""
+    counts, sums = _Counts(), np.zeros(COLUMNS, np.int64)
+    for line, graph in beside_lines(args.reference, graphs, path=args.graphs):
+        reference, found = tuple(split_tokens(line)), None
+        if graph is not None:
+            found = oracle_string(word_graph(graph, features.scores(graph)), reference, args.beam)
+            counts.add(graph, references=found == reference, without=found is None)
+        text = b" ".join(found or ())
+        yield text + b"\n"
+        known = References([words_as_text(b" ".join(reference))], str)
+        sums += known.statistics([words_as_text(text)])[0]
+    counts.tell(args, f"; BLEU of these is {float(bleu(sums)):.2f}, a lower bound of the graphs' oracle")
+
+
+def _posteriors(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    """``id ||| n-gram ||| probability``, shorter n-grams and likelier ones first."""
+    counts = _Counts()
+    for graph in graphs:
+        words = word_graph(graph, features.scores(graph))
+        try:
+            found = ngram_posteriors(words, scale=args.scale, order=args.order)
+        except TooLarge:
+            problem = (
+                f"the graph of sentence {graph.sentence} is too large for n-grams of {counted(args.order, 'word')}"
+            )
+            message = f"{problem}; make it smaller first with `smt-bridge graph prune --gap 1`"
+            raise FormatError(args.graphs, message, line=graph.line) from None
+        lines = _ngram_lines(graph.sentence, found, args.minimum)
+        counts.add(graph, ngrams=len(lines), without=not found)
+        yield b"".join(lines)
+    counts.tell(args)
+
+
+def _list_posteriors(args: argparse.Namespace) -> Iterator[bytes]:
+    """The same by an n-best list."""
+    with ordered_lists(args.graphs) as lists:
+        for found in lists.lists:
+            posteriors = posteriors_of(found, path=args.graphs, scale=args.scale, order=args.order)
+            yield b"".join(_ngram_lines(found.sentence, posteriors, args.minimum))
+
+
+def _ngram_lines(sentence: int, posteriors: Mapping[Words, float], minimum: float) -> list[bytes]:
+    kept = [(len(ngram), -p, ngram) for ngram, p in posteriors.items() if p >= minimum]
+    return [b"%d ||| %b ||| %.6g\n" % (sentence, b" ".join(ngram), -p) for _, p, ngram in sorted(kept)]
+
+
+def _searched(args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]) -> Iterator[bytes]:
+    counts = _Counts()
+    for one in _search_graphs(args, features, graphs):
+        counts.add(one.graph, translations=len(one.lines), proved=int(one.proved), without=not one.lines)
+        yield b"".join(one.lines)
+    counts.tell(args)
+
+
+def _search_graphs(
+    args: argparse.Namespace, features: GraphFeatures, graphs: Iterable[PhraseGraph]
+) -> Iterator[SearchedGraph]:
+    """The graphs in their order; without lines where Moses found no translation."""
+    weight = _nmt_weight(args, features)
+    searcher = _open_searcher(args)
+    pairs = beside_lines(args.source, graphs, path=args.graphs)
+    sentences = ((_source(args, line, graph), graph) for line, graph in pairs if graph is not None)
+    while window := list(itertools.islice(sentences, WINDOW)):
+        yield from search_window(searcher, features, window, nmt_weight=weight, graph_weight=args.graph_weight)
+
+
+def _nmt_weight(args: argparse.Namespace, features: GraphFeatures) -> float:
+    """Raises ConfigError where it is not above 0, without which nothing would bound the search."""
+    weight, name = args.nmt_weight, "--nmt-weight"
+    if weight is None:
+        weight, name = features.others.get(FEATURE, (1.0,))[0], f"{args.weights}: {FEATURE}"
+    if not 0.0 < weight < float("inf"):
+        raise ConfigError(f"{name} must be a number above 0; without a neural model take `smt-bridge graph nbest`")
+    return float(weight)
+
+
+def _source(args: argparse.Namespace, line: bytes, graph: PhraseGraph) -> str:
+    text = text_of(line)
+    if not text:
+        problem = f"{args.graphs} has a graph of sentence {graph.sentence}, but that line of {args.source} has no words"
+        raise WiringError(f"{problem}; give the text that Moses translated")
+    check_words(text, args.max_words, path=args.source, line=graph.sentence + 1)
+    return text
+
+
+def _open_searcher(args: argparse.Namespace) -> Searcher:
+    return open_searcher(
+        args.model, ScorerOptions(device=args.device), beam=args.beam, nbest=args.nbest, widest=args.exact
+    )
+
+
+class _Counts:
+    """What is told on stderr in the end."""
+
+    _NAMES: ClassVar = {
+        "translations": "translations",
+        "kept": "arcs kept",
+        "references": "references inside",
+        "ngrams": "n-grams",
+        "proved": "proved best",
+        "without": "without a translation",
+    }
+
+    def __init__(self) -> None:
+        self._graphs = self._arcs = 0
+        self._more: dict[str, int] = {}
+
+    def add(self, graph: PhraseGraph, **more: int) -> None:
+        """Count a graph."""
+        self._graphs += 1
+        self._arcs += graph.arcs
+        for name, number in more.items():
+            self._more[name] = self._more.get(name, 0) + number
+
+    def tell(self, args: argparse.Namespace, behind: str = "") -> None:
+        """Say it."""
+        more = [f"{number:,} {self._NAMES[name]}" for name, number in self._more.items() if number or name != "without"]
+        say(
+            f"{NAME} {args.use}: "
+            + ", ".join([counted(self._graphs, "graph"), counted(self._arcs, "arc"), *more])
+            + behind
+        )
