@@ -30,6 +30,7 @@ class Case:
     files: Mapping[str, Draw] = field(default_factory=dict)
     scored: bool = False
     in_company: bool = False
+    dtype: str = "float32"
 
 
 def _search(name: str, *, served: bool = True, more: Mapping[str, Any] | None = None, **config: Any) -> Case:
@@ -64,6 +65,14 @@ def _markup(chance: random.Random, source: str) -> str:
 _FIVE = ("--beam=5", "--nbest=5", "--max-length-ratio=1")
 _SCORES = ("--beam=5", "--scores", "--max-length-ratio=1")
 _SPLIT = ("--max-words=5", "--long-lines=split")
+
+
+def _typed(dtype: str) -> Case:
+    """A plain search in a floating-point format."""
+    config = {"beam": 5, "nbest": 5, "max_length_ratio": 1.0}
+    return Case(dtype, (*_FIVE, f"--dtype={dtype}"), config, scored=True, dtype=dtype)
+
+
 SEARCHES = (
     _search("beam 2", beam=2, nbest=2, max_length_ratio=2.0),
     _search("beam 5", beam=5, nbest=5),
@@ -75,8 +84,8 @@ SEARCHES = (
     Case("long lines", (*_SCORES, *_SPLIT)),
     Case("samples", ("--sample=3", "--seed=5", "--max-length-ratio=1"), scored=True),
     Case("warm samples", ("--sample=3", "--top-k=9", "--temperature=1.5", "--max-length-ratio=1"), scored=True),
-    Case("bfloat16", (*_FIVE, "--dtype=bfloat16"), scored=True),
-    Case("float64", (*_FIVE, "--dtype=float64"), scored=True),
+    _typed("bfloat16"),
+    _typed("float64"),
 )
 PREFIX = Case("prefix", _FIVE, files={"--prefix": _prefix}, scored=True)
 CONSTRAINTS = Case("constraints", _FIVE, files={"--constraints": _phrases}, scored=True)
